@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from rag_sourcebias.core.values import (
     IntArray,
     Interval,
     as_generator,
-    check_level,
     t_quantile,
 )
 from rag_sourcebias.judged.data import Agreement, JudgeShare
@@ -46,9 +46,8 @@ def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatA
     gap = np.abs(grades[:, None] - grades[None, :])
     cost = (gap > 0).astype(np.float64) if power == 0 else gap**power
     total = tables.sum(axis=(1, 2))
-    seen = (tables * cost).sum(axis=(1, 2)) / total
     chance = np.einsum("bi,ij,bj->b", tables.sum(axis=2), cost, tables.sum(axis=1)) / total**2
-    return _one_minus(seen, chance)
+    return _one_minus((tables * cost).sum(axis=(1, 2)) / total, chance)
 
 
 def krippendorff_alpha(tables: FloatArray, grades: FloatArray, *, ordinal: bool) -> FloatArray:
@@ -73,9 +72,8 @@ def krippendorff_alpha(tables: FloatArray, grades: FloatArray, *, ordinal: bool)
         cost = (through[:, :, None] - through[:, None, :]) ** 2
     else:
         cost = np.broadcast_to((grades[:, None] - grades[None, :]) ** 2, coincidences.shape)
-    seen = (coincidences * cost).sum(axis=(1, 2)) / total
     chance = np.einsum("bi,bij,bj->b", counts, cost, counts) / (total * (total - 1))
-    return _one_minus(seen, chance)
+    return _one_minus((coincidences * cost).sum(axis=(1, 2)) / total, chance)
 
 
 def _one_minus(seen: FloatArray, chance: FloatArray) -> FloatArray:
@@ -100,8 +98,7 @@ def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
     total, tied_x, tied_y, tied_both = n * (n - 1) / 2, pairs(tx), pairs(ty), pairs(txy)
     if total in (tied_x, tied_y):
         return math.nan
-    discordant = _inversions(cy[np.lexsort((cy, cx))])
-    agreement = total - tied_x - tied_y + tied_both - 2 * discordant
+    agreement = total - tied_x - tied_y + tied_both - 2 * _inversions(cy[np.lexsort((cy, cx))])
     return agreement / math.sqrt((total - tied_x) * (total - tied_y))
 
 
@@ -186,7 +183,6 @@ def correlation_intervals(
     InsufficientDataError
         With fewer than 4 clusters, or if x or y is constant.
     """
-    check_level(confidence_level)
     g = int(clusters.max(initial=-1)) + 1
     if g < 4:
         raise InsufficientDataError(
@@ -197,31 +193,25 @@ def correlation_intervals(
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
         raise InsufficientDataError("a constant has no correlation; values must differ", n=g)
     if len(x) > _MANY:
+        how = "influence values"
         found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
-        pearson, spearman = (
-            _on_fisher_scale(
-                r, error, g, level=confidence_level, method=f"{name}, influence values"
+    else:
+        how = "cluster bootstrap of Fisher's z"
+        rank_x, rank_y = _Ranks(x), _Ranks(y)
+        blocks = resampled_weights(clusters, resamples=resamples, rng=rng)
+        weights = chain((np.ones((1, len(x))),), blocks)  # first as the items are
+        drawn = [
+            (
+                _weighted_correlation(w, x[None], y[None]),
+                _weighted_correlation(w, rank_x(w), rank_y(w)),
             )
-            for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
-        )
-        return pearson, spearman
-    once = np.ones((1, len(x)))
-    rank_x, rank_y = _Ranks(x), _Ranks(y)
-    estimates = (
-        float(_weighted_correlation(once, x[None], y[None])[0]),
-        float(_weighted_correlation(once, rank_x(once), rank_y(once))[0]),
-    )
-    drawn: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-    for weights in resampled_weights(clusters, resamples=resamples, rng=rng):
-        drawn[0].append(_weighted_correlation(weights, x[None], y[None]))
-        drawn[1].append(_weighted_correlation(weights, rank_x(weights), rank_y(weights)))
+            for w in weights
+        ]
+        found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
     pearson, spearman = (
-        _on_fisher_scale(
-            r, _spread(np.concatenate(d)), g, level=confidence_level,
-            method=f"{name}, cluster bootstrap of Fisher's z",
-        )
-        for r, d, name in zip(estimates, drawn, ("Pearson", "Spearman"), strict=True)
-    )  # fmt: skip
+        _on_fisher_scale(r, error, g, level=confidence_level, method=f"{name}, {how}")
+        for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
+    )
     return pearson, spearman
 
 
@@ -235,8 +225,7 @@ class _Ranks:
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         total = np.add.reduceat(weights[:, self._order], self._starts, axis=1)
-        ranks: FloatArray = (np.cumsum(total, axis=1) - total / 2)[:, self._code]
-        return ranks
+        return np.asarray((np.cumsum(total, axis=1) - total / 2)[:, self._code])
 
 
 def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -249,8 +238,7 @@ def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> 
     scale = np.sqrt((wx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
     result = np.full(len(cross), np.nan)
     np.divide(cross, scale, out=result, where=scale > 1e-12 * np.abs(total[:, 0]))
-    clipped: FloatArray = np.clip(result, -1.0, 1.0)
-    return clipped
+    return np.clip(result, -1.0, 1.0, out=result)
 
 
 def _spread(drawn: FloatArray) -> float:
@@ -285,8 +273,7 @@ def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
     """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
     _, code = np.unique(values, return_inverse=True)
     total = np.bincount(code, weights=worth)
-    share: FloatArray = ((total.sum() - np.cumsum(total) + total / 2) / len(values))[code]
-    return share
+    return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
 
 
 def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: str) -> Interval:
@@ -342,7 +329,6 @@ def agreement_of(
         None where the human labels are not grades (more than 25 different values, or one), or the
         judge answers on another scale (outside the human grades by more than half a step).
     """
-    check_level(confidence_level)
     grades = np.unique(human)
     if not 2 <= len(grades) <= _MOST_GRADES:
         return None
@@ -356,15 +342,14 @@ def agreement_of(
     middle = (grades[1:] + grades[:-1]) / 2
     code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
     k = len(grades)
-    cells = code_h * k + code_j
-    used, place = np.unique(cells, return_inverse=True)
+    used, place = np.unique(code_h * k + code_j, return_inverse=True)
     # tables of clusters, only for the cells that occur: a resample is then one matrix product
     n_clusters = int(clusters.max()) + 1
     generator = as_generator(rng)
     g = min(n_clusters, _BUNDLES)
     bundle = clusters if g == n_clusters else (generator.permutation(n_clusters) % g)[clusters]
-    per_cluster = np.bincount(bundle * len(used) + place, minlength=g * len(used))
-    per_cluster = per_cluster.reshape(g, len(used)).astype(np.float64)
+    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
+    per_cluster = held.reshape(g, len(used)).astype(np.float64)
 
     def tables(weights: FloatArray) -> FloatArray:
         full = np.zeros((len(weights), k * k))
@@ -374,10 +359,6 @@ def agreement_of(
     once = _statistics(tables(np.ones((1, g))), grades)
     blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
     drawn = np.concatenate([_statistics(tables(w), grades) for w in blocks], axis=1)
-    intervals = {
-        name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
-        for i, name in enumerate(_LEVELS)
-    }
     return Agreement(
         n_grades=k,
         rounded=bool(np.any(grades[code_j] != judge)),
@@ -387,7 +368,10 @@ def agreement_of(
             confidence_level=confidence_level,
             bounds=(0.0, 1.0),
         ),
-        **intervals,
+        **{
+            name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
+            for i, name in enumerate(_LEVELS)
+        },
     )
 
 
@@ -439,7 +423,6 @@ def auc_interval(
         With fewer than 2 positive or 2 negative items, or where scores separate them completely:
         the placements then have no spread.
     """
-    check_level(confidence_level)
     n1 = int(np.count_nonzero(positive))
     n0 = len(positive) - n1
     if min(n0, n1) < 2:
@@ -479,8 +462,7 @@ def auc_interval(
 def _mid_ranks(values: FloatArray) -> FloatArray:
     """Ranks from 1, ties averaged."""
     _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(count) - (count - 1) / 2)[code]
-    return ranks
+    return (np.cumsum(count) - (count - 1) / 2).take(code)
 
 
 # What each of several judges adds to their mean.
@@ -508,7 +490,6 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
     alike = apart.T @ apart / np.maximum(together.T @ together, 1.0)
     np.fill_diagonal(alike, -np.inf)
     for column, (name, judge) in enumerate(items.judges.items()):
-        others = mean_judge(np.delete(values, column, axis=1))
         closest = int(alike[column].argmax())
         with_closest = float(np.clip(alike[column, closest], -1.0, 1.0))
         found.append(
@@ -516,7 +497,7 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
                 name=name,
                 n_missing=int(np.isnan(judge).sum()),
                 correlation=_correlation(judge, items.human),
-                without=_correlation(others, items.human),
+                without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
                 closest=names[closest],
                 with_closest=with_closest,
                 redundant=with_closest >= _SAME,
@@ -528,11 +509,10 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
 def constant_judges(items: JudgedItems) -> tuple[str, ...]:
     """Return a warning for judges that say the same of every item."""
     names = [name for name, judge in (items.judges or {}).items() if is_constant(judge)]
-    if not names:
-        return ()
-    return (
+    return tuple(
         f"{len(names)} of {len(items.judges or ())} judges gave the same value to every item and "
-        f"tell nothing, first {names[0]!r}; left out of the mean",
+        f"tell nothing, first {first!r}; left out of the mean"
+        for first in names[:1]
     )
 
 

@@ -1,9 +1,10 @@
 """Audit of a judged evaluation: intervals of means, comparisons and single queries."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any, Literal, cast, overload
 
 import numpy as np
@@ -25,7 +26,12 @@ from rag_sourcebias.core.values import (
     normal_quantile,
 )
 from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
-from rag_sourcebias.judged.comparisons import JudgedValues, compared_measures, group_differences
+from rag_sourcebias.judged.comparisons import (
+    JudgedValues,
+    compared_measures,
+    group_differences,
+    ledger_of,
+)
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
     CoveragePoint,
@@ -39,7 +45,6 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
-from rag_sourcebias.judged.ledger import ledger_of
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
 from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
@@ -99,11 +104,21 @@ def _interval(
     values: JudgedValues, config: JudgedConfig, method: str, bounds: tuple[float, float] | None
 ) -> Interval:
     if method == "crc":
-        return _crc(values, config, bounds)
+        if values.design:
+            raise DataError("method 'crc' takes units that are independent, no clusters or strata")
+        known, others = (
+            two_grades(f, bounds)
+            if values.labels is None
+            else values.labels.take(np.flatnonzero(rows))
+            for f, rows in ((values.f, values.labeled), (values.f_unlabeled, ~values.labeled))
+        )
+        return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
     design = dict(values.design) if method in ("regression", "labels") else {}
-    f, f_unlabeled = values.f, values.f_unlabeled
-    if values.judges is not None and method == "regression":
-        f, f_unlabeled = values.judges[values.labeled], values.judges[~values.labeled]
+    f, f_unlabeled = (
+        (values.f, values.f_unlabeled)
+        if values.judges is None or method != "regression"
+        else (values.judges[values.labeled], values.judges[~values.labeled])
+    )
     return mean_interval(
         values.y,
         f,
@@ -125,9 +140,12 @@ def _random_draw(values: JudgedValues) -> JudgedValues:
     """
     if set(values.design) != {"strata", "strata_unlabeled"}:
         return values
-    strata = np.concatenate([values.design["strata"], values.design["strata_unlabeled"]])
     judge = np.concatenate([values.f, values.f_unlabeled])
-    _, code, size = np.unique(strata, return_inverse=True, return_counts=True)
+    _, code, size = np.unique(
+        np.concatenate([values.design["strata"], values.design["strata_unlabeled"]]),
+        return_inverse=True,
+        return_counts=True,
+    )
     low, high = np.full(len(size), np.inf), np.full(len(size), -np.inf)
     np.minimum.at(low, code, judge)
     np.maximum.at(high, code, judge)
@@ -143,20 +161,6 @@ def _random_draw(values: JudgedValues) -> JudgedValues:
     drawn = np.full(len(judge), np.nan)
     drawn[:n] = values.y[order][place]
     return JudgedValues(drawn, judge)
-
-
-def _crc(
-    values: JudgedValues, config: JudgedConfig, bounds: tuple[float, float] | None
-) -> Interval:
-    if values.design:
-        raise DataError("method 'crc' takes units that are independent, no clusters or strata")
-    if values.labels is None:
-        known, others = (two_grades(f, bounds) for f in (values.f, values.f_unlabeled))
-    else:
-        known, others = (
-            values.labels.take(np.flatnonzero(rows)) for rows in (values.labeled, ~values.labeled)
-        )
-    return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
 
 
 def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValues) -> int | None:
@@ -175,8 +179,7 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
         left, error = residual_share(values.y, values.f, clusters=values.design.get("clusters"))
         most = min(left * math.exp(normal_quantile(ASSURANCE) * error), 1.0)
         judged = n / (n + pool) if interval.target == "population" else 0.0
-        gain *= (left + (1 - left) * judged) / (most + (1 - most) * judged)
-        gain = max(gain, 1.0)
+        gain = max(gain * ((left + (1 - left) * judged) / (most + (1 - most) * judged)), 1.0)
     # of a pool, no more than all of it need be labelled
     share = n / (n + pool) if interval.target == "pool" else 0.0
     return round(n / (share + (1 - share) / gain) - n)
@@ -188,9 +191,9 @@ def resampled_curves(
     values: JudgedValues,
     config: JudgedConfig,
     *,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None,
     warnings: list[str],
-    on_stage: Callable[[str], None] | None = None,
+    on_stage: Callable[[str], None],
 ) -> tuple[CoveragePoint, ...]:
     """Width and coverage at other numbers of labels, resampling the labelled units.
 
@@ -199,24 +202,24 @@ def resampled_curves(
     in for anything. A study that is refused adds to ``warnings`` why it is left out.
     """
     clusters = values.design.get("clusters")
-    units, pool = len(values.y), len(values.f_unlabeled)
-    if clusters is not None:
-        units = len(np.unique(clusters))
-        pool = len(np.unique(values.design["clusters_unlabeled"]))
+    units, pool = (
+        (len(values.y), len(values.f_unlabeled))
+        if clusters is None
+        else (len(np.unique(clusters)), len(np.unique(values.design["clusters_unlabeled"])))
+    )
+    name = f"{measure} {system}".rstrip()
     varied = units >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
     if not varied or config.coverage_runs < 1 or pool < 2:
         return ()
-    if on_stage is not None:
-        on_stage(f"width against labels: {measure} {system}".rstrip())
-    methods = ["regression", "labels"]
-    if clusters is None and config.target == "population":
-        methods.append("ppi-paper")  # defined for neither clusters nor other targets
+    on_stage(f"width against labels: {name}")
+    # that of the paper is defined for neither clusters nor other targets
+    paper = clusters is None and config.target == "population"
     try:
         study = coverage_study(
             values.y,
             values.f,
             sizes=[size for size in _SIZES if size <= units],
-            methods=methods,
+            methods=["regression", "labels", *["ppi-paper"] * paper],
             n_unlabeled=min(pool, 5000),
             n_runs=config.coverage_runs,
             target=config.target,
@@ -226,7 +229,6 @@ def resampled_curves(
             rng=config.seed,
         )
     except SourceBiasError as error:
-        name = f"{measure} {system}".rstrip()
         warnings.append(f"no width against labels for {name}: {error}")
         return ()
     return tuple(
@@ -266,28 +268,24 @@ class JudgedSystem:
     ) -> JudgedValues:
         """Human and judge values of every query; of one source where codes are given."""
         counted = (None, None) if source is None else tuple(c == source[2] for c in source[:2])
+        scale: dict[str, Any] = {"gain": config.gain, "min_grade": config.min_grade}
         y = np.full(len(self.judge.labels.query_ids), np.nan)
-        y[self.place] = self.human.values(
-            measure, gain=config.gain, min_grade=config.min_grade, counted=counted[0]
-        )
-        f = self.judge.values(
-            measure, gain=config.gain, min_grade=config.min_grade, counted=counted[1]
-        )
+        y[self.place] = self.human.values(measure, counted=counted[0], **scale)
+        f = self.judge.values(measure, counted=counted[1], **scale)
         bounds = measure_bounds(measure)
-        if bounds is not None:
-            y = np.clip(y, *bounds)  # beyond them only by rounding
-        labels = None
-        if config.method == "crc" and source is None:
-            labels = self.judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
+        y = y if bounds is None else np.clip(y, *bounds)  # beyond them only by rounding
+        labels = (
+            self.judge.ranked_labels(measure, **scale)
+            if config.method == "crc" and source is None
+            else None
+        )
         judges = None
         if self.several and source is None:
             judges = np.full((len(f), len(self.several)), np.nan)
             row_of = {query: row for row, query in enumerate(self.judge.labels.query_ids)}
             for column, judge in enumerate(self.several):
                 rows = [row_of[query] for query in judge.labels.query_ids]
-                judges[rows, column] = judge.values(
-                    measure, gain=config.gain, min_grade=config.min_grade
-                )
+                judges[rows, column] = judge.values(measure, **scale)
         return JudgedValues(y, f, labels=labels, judges=judges)
 
 
@@ -302,9 +300,9 @@ def judged_systems(
     if not listed:
         raise DataError("no run given")
     names = [run.name for run in listed]
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise DataError(f"two runs are called {twice!r}; give each run its own name")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"two runs are called {twice[0]!r}; give each run its own name")
     codes = {query: code for code, query in enumerate(judge.query_ids)}
     missing = [query for query in human.query_ids if query not in codes]
     if missing:
@@ -327,21 +325,19 @@ def judged_systems(
     ]
 
 
-def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> list[str]:
+def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> Iterator[str]:
     """Say how many retrieved documents nobody, or no judge, labelled."""
-    found = []
     for system in systems:
         for who, ranking in (("people", system.human), ("the judge", system.judge)):
             missing = ranking.unjudged(cutoff)
             total = int(np.minimum(ranking.n_retrieved, cutoff).sum())
             if missing.any():
                 query = ranking.labels.query_ids[int(np.argmax(missing > 0))]
-                found.append(
+                yield (
                     f"{system.name}: {int(missing.sum())} of {total} retrieved documents through "
                     f"rank {cutoff} have no label by {who}, first for query {query!r}; they count "
                     "as not relevant"
                 )
-    return found
 
 
 # Sources within a system, compared on judged rankings.
@@ -355,14 +351,13 @@ def relative_deltas(
     baseline: str,
     config: JudgedConfig,
     warnings: list[str],
-) -> list[JudgedComparison]:
+) -> Iterator[JudgedComparison]:
     """Relative Δ of each other source against the baseline; adds to ``warnings`` what failed."""
     if baseline not in tags.sources:
         raise DataError(
             f"no document has the baseline source {baseline!r}; sources are {list(tags.sources)}"
         )
     others = [source for source in tags.sources if source != baseline]
-    found = []
     for system in systems:
         codes = [source_of_rows(side.labels, tags) for side in (system.human, system.judge)]
         untagged = int(np.count_nonzero(codes[1] < 0))
@@ -385,25 +380,21 @@ def relative_deltas(
                 except InsufficientDataError as error:
                     warnings.append(f"Relative Δ of {measure} ({system.name}, {other}): {error}")
                     continue
-                found.append(
-                    JudgedComparison(
-                        kind="relative_delta",
-                        measure=measure,
-                        system=system.name,
-                        first=baseline,
-                        second=other,
-                        interval=interval,
-                    )
+                yield JudgedComparison(
+                    kind="relative_delta",
+                    measure=measure,
+                    system=system.name,
+                    first=baseline,
+                    second=other,
+                    interval=interval,
                 )
-    return found
 
 
 def source_of_rows(labels: LabelDistributions, tags: TagTable) -> IntArray:
     """Return the source code of each labelled pair, -1 where it is unknown."""
     rows = tags.rows_for(labels.doc_ids)
     codes = np.where(rows >= 0, tags.source_codes[np.maximum(rows, 0)], -1)
-    of_rows: IntArray = codes[labels.doc_codes].astype(np.int64)
-    return of_rows
+    return codes.take(labels.doc_codes).astype(np.int64)
 
 
 # How the judge grades documents beside how people do.
@@ -416,14 +407,10 @@ def grade_audits(
     truth = LabelDistributions.from_qrels(human, n_grades=judge.n_grades)
     rows = rows_of(truth, judge)
     shared = rows >= 0
-    if np.count_nonzero(shared) < 1:
-        return {}
     grades = np.arange(judge.n_grades, dtype=np.float64)
     queries = truth.query_codes[shared].astype(np.int64)
-    groups = None
-    if tags is not None:
-        names = (*tags.sources, "untagged")
-        groups = [names[code] for code in source_of_rows(truth, tags)[shared]]
+    names = () if tags is None else (*tags.sources, "untagged")
+    groups = None if tags is None else [names[k] for k in source_of_rows(truth, tags)[shared]]
     try:
         audit = audit_judge(
             (truth.probs @ grades)[shared],
@@ -501,11 +488,9 @@ def judge_items_with_intervals(
         check_scale(items.human, *bounds, ids=items.ids)
     groups = _groups(items)
     begin(f"intervals for {len(groups)} mean(s)")
-    means: list[JudgedMean] = []
-    curves: list[CoveragePoint] = []
     warnings = [*_crc_warning(config), *_warnings(items, missing)]
-    for system, rows in groups.items():
-        found, points = _one_mean(
+    found = [
+        _one_mean(
             items.take(rows),
             measure,
             system,
@@ -513,10 +498,11 @@ def judge_items_with_intervals(
             bounds=bounds,
             missing=missing,
             warnings=warnings,
-            on_stage=on_stage,
+            on_stage=begin,
         )
-        means.append(found)
-        curves.extend(points)
+        for system, rows in groups.items()
+    ]
+    means = [mean for mean, _ in found]
     begin("comparisons and judge audit")
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
@@ -532,7 +518,7 @@ def judge_items_with_intervals(
         ranks=tuple(found_between.ranks),
         clusters=_clusters(items),
         per_query=(),
-        curves=tuple(curves),
+        curves=tuple(point for _, points in found for point in points),
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -545,9 +531,8 @@ def _groups(items: JudgedItems) -> dict[str, npt.NDArray[np.int64]]:
     """Rows of each group, in order of first appearance; one group named "" without groups."""
     if items.groups is None:
         return {"": np.arange(len(items))}
-    names = dict.fromkeys(items.groups)
     column = np.asarray(items.groups)
-    return {group: np.flatnonzero(column == group) for group in names}
+    return {group: np.flatnonzero(column == group) for group in dict.fromkeys(items.groups)}
 
 
 def _one_mean(
@@ -559,21 +544,22 @@ def _one_mean(
     bounds: tuple[float, float] | None,
     missing: Missing,
     warnings: list[str],
-    on_stage: Callable[[str], None] | None,
+    on_stage: Callable[[str], None],
 ) -> tuple[JudgedMean, tuple[CoveragePoint, ...]]:
     clusters, found_clusters = items.clusters, _clusters(items)
     if clusters is not None and len(set(clusters)) == len(clusters):
         clusters = None  # one item each: ordinary independent items
     elif found_clusters and found_clusters.drawn == "items" and config.target != "population":
         clusters = None  # single draws from these very items: what they share is no matter
-    known = items.judge[items.judged]
-    if not len(known):
-        known = np.zeros(1)
+    known = items.judge[items.judged] if items.judged.any() else np.zeros(1)
 
     def values(fill: float, judges: FloatArray | None = None) -> JudgedValues:
-        judge = np.where(items.judged, items.judge, fill)
         return JudgedValues(
-            items.human, judge, clusters=clusters, strata=items.strata, judges=judges
+            items.human,
+            np.where(items.judged, items.judge, fill),
+            clusters=clusters,
+            strata=items.strata,
+            judges=judges,
         )
 
     try:
@@ -581,11 +567,20 @@ def _one_mean(
         if missing == "mean" or items.judged.all():
             found = judged_mean(measure, system, middle, config, bounds=bounds)
         else:
-            ends = [
-                judged_mean(measure, system, values(float(fill)), config, bounds=bounds)
+            low, high = (
+                judged_mean(measure, system, values(float(fill)), config, bounds=bounds).interval
                 for fill in (known.min(), known.max())
-            ]
-            hull = _hull([end.interval for end in ends], items.n_judge_missing)
+            )
+            hull = replace(
+                low,
+                estimate=(low.estimate + high.estimate) / 2,
+                lower=min(low.lower, high.lower),
+                upper=max(low.upper, high.upper),
+                notes=(
+                    *low.notes,
+                    f"worst case over {items.n_judge_missing} item(s) without a judge value",
+                ),
+            )
             found = judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
     except InsufficientDataError as error:
         where = f"group {system!r}: " if system else ""
@@ -609,32 +604,20 @@ def _clusters(items: JudgedItems) -> LabelledClusters | None:
     )
 
 
-def _hull(intervals: list[Interval], n_missing: int) -> Interval:
-    note = f"worst case over {n_missing} item(s) without a judge value"
-    first = intervals[0]
-    return replace(
-        first,
-        estimate=sum(i.estimate for i in intervals) / len(intervals),
-        lower=min(i.lower for i in intervals),
-        upper=max(i.upper for i in intervals),
-        notes=(*first.notes, note),
-    )
-
-
 def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str, JudgeAudit]:
     try:
-        audit = audit_judge(items, confidence_level=config.confidence_level, rng=config.seed)
+        return {
+            measure: audit_judge(items, confidence_level=config.confidence_level, rng=config.seed)
+        }
     except InsufficientDataError:
         return {}
-    return {measure: audit}
 
 
 def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
     return (f"CRC {CAVEAT}; its width is no saving",) if config.method == "crc" else ()
 
 
-def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
-    found: list[str] = []
+def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
     if items.n_judge_missing:
         first = items.ids[int(np.flatnonzero(~items.judged)[0])]
         treated = (
@@ -642,61 +625,11 @@ def _warnings(items: JudgedItems, missing: Missing) -> tuple[str, ...]:
             if missing == "mean"
             else "the intervals cover the worst case"
         )
-        found.append(
+        yield (
             f"the judge gave no value for {items.n_judge_missing} of {len(items)} items, first "
             f"{first!r}; {treated}"
         )
-    found += constant_judges(items)
-    found += check_items(items)
-    return tuple(found)
-
-
-# Intervals of single queries for a judged ranking.
-
-
-def query_intervals(
-    system: str,
-    measure: str,
-    *,
-    human: JudgedRanking,
-    judge: JudgedRanking,
-    place: npt.NDArray[np.int64],
-    config: JudgedConfig,
-) -> QueryIntervals:
-    """Give every query of the judge an interval by the default conformal rule.
-
-    Parameters
-    ----------
-    place : int64 array
-        Index of each human query among the judge's.
-
-    Raises
-    ------
-    CalibrationError
-        With too few labelled queries for the confidence level.
-    """
-    labels = judge.ranked_labels(measure, gain=config.gain, min_grade=config.min_grade)
-    y = human.values(measure, gain=config.gain, min_grade=config.min_grade)
-    found = per_query_intervals(
-        labels.take(place), y, labels, confidence_level=config.confidence_level
-    )
-    known = np.full(labels.n_queries, np.nan)
-    known[place] = y
-    return QueryIntervals(
-        measure=measure,
-        system=system,
-        query_ids=judge.labels.query_ids,
-        estimate=found.estimate,
-        lower=found.lower,
-        upper=found.upper,
-        human=known,
-        highest=float(
-            labels.total(np.full(len(labels.weights), labels.gains[-1])).max(initial=0.0)
-        ),
-        rule=found.rule,
-        confidence_level=config.confidence_level,
-        assumptions=found.assumptions,
-    )
+    yield from (*constant_judges(items), *check_items(items))
 
 
 # Intervals for rankings whose documents a judge labelled and people labelled for some queries.
@@ -756,16 +689,13 @@ def judge_ranking_with_intervals(
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     warnings += _partial_judges(judges, len(judge))
     cells: dict[tuple[str, str], JudgedValues] = {}
-    for measure in measures:
-        for system in systems:
-            begin(f"{measure} of {system.name}")
-            cells[measure, system.name] = values = system.values(measure, config)
-            asked = (measure, system.name, values, config)
-            bounds = measure_bounds(measure)
-            means.append(judged_mean(*asked, bounds=bounds))
-            curves.extend(
-                resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin)
-            )
+    for measure, system in product(measures, systems):
+        begin(f"{measure} of {system.name}")
+        cells[measure, system.name] = values = system.values(measure, config)
+        asked = (measure, system.name, values, config)
+        bounds = measure_bounds(measure)
+        means.append(judged_mean(*asked, bounds=bounds))
+        curves.extend(resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin))
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     warnings += _partial_judges(judges, len(judge))
@@ -780,7 +710,7 @@ def judge_ranking_with_intervals(
             systems, measures, tags, baseline=baseline_source, config=config, warnings=warnings
         )
     begin("intervals of single queries")
-    per_query = _per_query(systems, measures, config, warnings) if config.per_query else []
+    per_query = tuple(_per_query(systems, measures if config.per_query else (), config, warnings))
     begin("judge audit")
     return JudgedReport(
         schema_version=JUDGED_SCHEMA_VERSION,
@@ -793,7 +723,7 @@ def judge_ranking_with_intervals(
         means=tuple(means),
         comparisons=tuple(comparisons),
         ranks=tuple(between.ranks),
-        per_query=tuple(per_query),
+        per_query=per_query,
         curves=tuple(curves),
         audits=grade_audits(human, judge, tags, config),
         environment=environment(),
@@ -819,8 +749,11 @@ def _ranking_shares(
         return ()
     human = np.full(len(query_ids), np.nan)
     human[values.labeled] = values.y
-    columns = dict(zip(names, values.judges.T, strict=True))
-    return judge_shares(JudgedItems.of_judges(ids=query_ids, human=human, judges=columns))
+    return judge_shares(
+        JudgedItems.of_judges(
+            ids=query_ids, human=human, judges=dict(zip(names, values.judges.T, strict=True))
+        )
+    )
 
 
 def _per_query(
@@ -828,26 +761,38 @@ def _per_query(
     measures: Sequence[str],
     config: JudgedConfig,
     warnings: list[str],
-) -> list[QueryIntervals]:
-    found = []
-    for measure in measures:
-        if parse_measure(measure)[0] not in ("DCG", "P"):
+) -> Iterator[QueryIntervals]:
+    """Give every query of the judge an interval by the default conformal rule."""
+    scale: dict[str, Any] = {"gain": config.gain, "min_grade": config.min_grade}
+    linear = [measure for measure in measures if parse_measure(measure)[0] in ("DCG", "P")]
+    for measure, system in product(linear, systems):
+        labels = system.judge.ranked_labels(measure, **scale)
+        human = np.full(labels.n_queries, np.nan)
+        human[system.place] = system.human.values(measure, **scale)
+        try:
+            found = per_query_intervals(
+                labels.take(system.place),
+                human[system.place],
+                labels,
+                confidence_level=config.confidence_level,
+            )
+        except CalibrationError as error:
+            warnings.append(f"no intervals of single queries for {measure}: {error}")
             continue
-        for system in systems:
-            try:
-                found.append(
-                    query_intervals(
-                        system.name,
-                        measure,
-                        human=system.human,
-                        judge=system.judge,
-                        place=system.place,
-                        config=config,
-                    )
-                )
-            except CalibrationError as error:
-                warnings.append(f"no intervals of single queries for {measure}: {error}")
-    return found
+        highest = labels.total(np.full(len(labels.weights), labels.gains[-1])).max(initial=0.0)
+        yield QueryIntervals(
+            measure=measure,
+            system=system.name,
+            query_ids=system.judge.labels.query_ids,
+            estimate=found.estimate,
+            lower=found.lower,
+            upper=found.upper,
+            human=human,
+            highest=float(highest),
+            rule=found.rule,
+            confidence_level=config.confidence_level,
+            assumptions=found.assumptions,
+        )
 
 
 # One verb for judged evaluations, of items or of rankings.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -226,12 +226,11 @@ class ItemOptions:
                 **factors,
             )
             return items, "score", self.judge_file.name
-        if self.file is None:
-            raise DataError("no file given")
+        file = cast("Path", self.file)  # one input is given
         items = read_judged_items(
-            self.file, id=columns.id, human=columns.human, judge=columns.judge, **factors
+            file, id=columns.id, human=columns.human, judge=columns.judge, **factors
         )
-        return items, "score", self.file.name
+        return items, "score", file.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,21 +293,20 @@ class RankingOptions:
         return bool(self.run or self.qrels or self.labels)
 
     def report(self, config: JudgedConfig, on_stage: Callable[[str], None]) -> JudgedReport:
-        """Compute the intervals."""
-        if not self.run or self.qrels is None or not self.labels:
-            raise DataError("rankings need --run, --qrels and --labels")
+        """Compute the intervals, once all files are named."""
+        runs = self.run or []
         return judge_ranking_with_intervals(
-            [read_run(path) for path in self.run],
-            read_qrels(self.qrels),
+            [read_run(path) for path in runs],
+            read_qrels(cast("Path", self.qrels)),
             {
                 str(path): read_label_distributions(path, n_grades=self.grades)
-                for path in self.labels
+                for path in self.labels or ()
             },
             measures=self.measure or ("NDCG@10",),
             tags=None if self.tags is None else read_tags(self.tags),
             baseline_source=self.baseline_source,
             config=config,
-            name=", ".join(path.name for path in self.run),
+            name=", ".join(path.name for path in runs),
             on_stage=on_stage,
         )
 
@@ -321,8 +319,7 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
     DataError
         In all these cases.
     """
-    lone_human = items.human_file is not None and items.ragas is None
-    pair = items.judge_file is not None or lone_human
+    pair = items.judge_file is not None or (items.human_file is not None and items.ragas is None)
     inputs = (rankings.given, items.file is not None, items.sample, items.ragas is not None, pair)
     if sum(inputs) != 1:
         raise DataError(
@@ -335,39 +332,53 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) 
     if pair and (items.human_file is None or items.judge_file is None):
         lacking = "--human-file" if items.human_file is None else "--judge-file"
         raise DataError(f"{lacking} missing: two files are joined by id, or give one file")
-    if items.metric and items.ragas is None:
-        raise DataError("--metric is a column of a --ragas result; a file's column is --judge")
-    if items.ragas is not None and columns.judge:
-        raise DataError("--judge is a column of a file; of a --ragas result it is --metric")
-    if rankings.measure and len(rankings.measure) > 1:
-        raise DataError(
-            f"items have one value; --measure names it once, not {', '.join(rankings.measure)}"
-        )
-    useless = columns.given() if items.sample else []
-    useless += ["--tags"] if rankings.tags else []
-    useless += ["--grades"] if rankings.grades else []
-    if useless:
-        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    measures = rankings.measure or []
+    useless = [
+        *(columns.given() if items.sample else ()),
+        *["--tags"] * bool(rankings.tags),
+        *["--grades"] * bool(rankings.grades),
+    ]
+    _refuse(
+        (
+            items.metric and items.ragas is None,
+            "--metric is a column of a --ragas result; a file's column is --judge",
+        ),
+        (
+            items.ragas is not None and columns.judge,
+            "--judge is a column of a file; of a --ragas result it is --metric",
+        ),
+        (
+            len(measures) > 1,
+            f"items have one value; --measure names it once, not {', '.join(measures)}",
+        ),
+        (useless, f"{', '.join(useless)}: no use with this input; leave it out"),
+    )
+
+
+def _refuse(*rules: tuple[object, str]) -> None:
+    for broken, message in rules:
+        if broken:
+            raise DataError(message)
 
 
 def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOptions) -> None:
     missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
-    if missing:
-        raise DataError(
-            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
-            "(by the judge)"
-        )
     judges = rankings.labels or []
     twice = next((path for path in judges if judges.count(path) > 1), None)
-    if twice is not None:
-        raise DataError(f"--labels {twice} is given twice; give each judge once")
-    if items.bounds is not None or items.worst_case:
-        raise DataError(
+    _refuse(
+        (
+            missing,
+            f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
+            "(by the judge)",
+        ),
+        (twice, f"--labels {twice} is given twice; give each judge once"),
+        (
+            items.bounds is not None or items.worst_case,
             "--bounds and --worst-case are for items; for rankings see --failures of "
-            "rag-sourcebias judge relevance"
-        )
-    if columns.given():
-        raise DataError(f"{', '.join(columns.given())}: no use with rankings; leave it out")
+            "rag-sourcebias judge relevance",
+        ),
+        (columns.given(), f"{', '.join(columns.given())}: no use with rankings; leave it out"),
+    )
 
 
 # ``interval``: a confidence interval for a judged evaluation.
@@ -463,17 +474,13 @@ def interval(
                 missing="worst-case" if items.worst_case else "mean",
                 on_stage=progress.begin,
             )
-    _deliver(found, report, json)
-
-
-def _deliver(report: JudgedReport, folder: Path | None, json: str | None) -> None:
     if json not in (None, "-"):
-        write_report_json(report, json)
+        write_report_json(found, json)
         say_written("json", json)
     show = (
-        partial(print_json, report.to_dict()) if json == "-" else partial(print_report, report, out)
+        partial(print_json, found.to_dict()) if json == "-" else partial(print_report, found, out)
     )
-    if folder is None and json is not None:
+    if report is None and json is not None:
         show()
     else:
-        deliver(report, folder, show=show)
+        deliver(found, report, show=show)

@@ -165,12 +165,6 @@ class JudgedRanks:
     n_labeled: int
     to_tell: int | None
 
-    def top(self, k: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the systems that may be among the first k, and those that surely are."""
-        may = tuple(s for s, best in zip(self.systems, self.best, strict=True) if best <= k)
-        are = tuple(s for s, worst in zip(self.systems, self.worst, strict=True) if worst <= k)
-        return may, are
-
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeShare:
@@ -374,22 +368,23 @@ class LabelCalibration(Stored):
 
     def lines(self) -> list[str]:
         """Say what was found, one finding a line."""
-        result = [
+        error, slope = self.gain_error, self.gain_slope
+        return [
             f"label distributions of {self.n} items: ranked probability skill "
-            f"{self.rps_skill:.3f} (0: no better than the observed shares)"
+            f"{self.rps_skill:.3f} (0: no better than the observed shares)",
+            *([] if error is None else [f"predicted − observed mean gain {error}"]),
+            *(
+                []
+                if slope is None
+                else [f"slope of observed on predicted gain {slope:.3f} (1: calibrated)"]
+            ),
+            *(
+                f"grade {g.grade}: predicted {g.predicted_share:.1%}, observed "
+                f"{g.observed_share:.1%}, calibration error {g.ece:.3f} "
+                f"({g.ece_if_calibrated:.3f} would be noise)"
+                for g in self.grades
+            ),
         ]
-        if self.gain_error is not None:
-            result.append(f"predicted − observed mean gain {self.gain_error}")
-        if self.gain_slope is not None:
-            result.append(
-                f"slope of observed on predicted gain {self.gain_slope:.3f} (1: calibrated)"
-            )
-        result += [
-            f"grade {g.grade}: predicted {g.predicted_share:.1%}, observed {g.observed_share:.1%}, "
-            f"calibration error {g.ece:.3f} ({g.ece_if_calibrated:.3f} would be noise)"
-            for g in self.grades
-        ]
-        return result
 
 
 # What an audit of a judge found.
@@ -459,11 +454,9 @@ class JudgeBias:
             "flips": "share of verdicts that change with the order",
             "injection": "judge value once an instruction stands in the text",
         }[self.kind]
-        e, tested = self.effect, self.p_adjusted is not None
-        ends = f"{e.estimate:+.3g} [{e.lower:+.3g}, {e.upper:+.3g}]"
-        if not tested:
-            ends = f"{e.estimate:.3g} [{e.lower:.3g}, {e.upper:.3g}]"
-        p = f", adjusted p = {self.p_adjusted:.2g}" if tested else ""
+        e, form = self.effect, ".3g" if self.p_adjusted is None else "+.3g"
+        ends = f"{e.estimate:{form}} [{e.lower:{form}}, {e.upper:{form}}]"
+        p = "" if self.p_adjusted is None else f", adjusted p = {self.p_adjusted:.2g}"
         return f"{what} {ends} ({e.confidence_level:.0%}, {self.n} items{p})"
 
 
@@ -530,34 +523,28 @@ class JudgeAudit(Stored):
 
     def lines(self) -> list[str]:
         """Say what was found, one finding a line."""
-        result = [f"{self.n} labelled items in {self.n_clusters} independent units", *self.notes]
-        if self.pearson is not None and self.spearman is not None:
-            result += [f"Pearson {self.pearson}", f"Spearman {self.spearman}"]
-        if self.bias is not None:
-            result.append(f"judge − human {self.bias}")
-        else:
-            gap = self.judge_mean - self.human_mean
-            result.append(f"judge − human {gap:.4g}, too even over the items for an interval")
-        result += [
-            f"judge − human in {g.group} {g.bias}" for g in self.groups if g.bias is not None
+        kinds = ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
+        gap = f"{self.judge_mean - self.human_mean:.4g}, too even over the items for an interval"
+        rows = (
+            ("Pearson", self.pearson),
+            ("Spearman", self.spearman),
+            ("judge − human", self.bias or gap),
+            *((f"judge − human in {g.group}", g.bias) for g in self.groups),
+            *(
+                (f"{d.group} against {d.other}", f"{d.difference}, adjusted p = {d.p_adjusted:.2g}")
+                for d in self.differences
+                if d.p_adjusted < 1 - d.difference.confidence_level
+            ),
+            *((kind.replace("_", " "), getattr(self.agreement, kind, None)) for kind in kinds),
+            ("AUC", self.auc),
+        )
+        return [
+            f"{self.n} labelled items in {self.n_clusters} independent units",
+            *self.notes,
+            *(f"{what} {found}" for what, found in rows if found is not None),
+            *(self.calibration.lines() if self.calibration else ()),
+            *map(str, self.sways),
         ]
-        result += [
-            f"{d.group} against {d.other} {d.difference}, adjusted p = {d.p_adjusted:.2g}"
-            for d in self.differences
-            if d.p_adjusted < 1 - d.difference.confidence_level
-        ]
-        if self.agreement is not None:
-            kinds = ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
-            result += [
-                f"{kind.replace('_', ' ')} {value}"
-                for kind in kinds
-                if (value := getattr(self.agreement, kind)) is not None
-            ]
-        if self.auc is not None:
-            result.append(f"AUC {self.auc}")
-        if self.calibration is not None:
-            result += self.calibration.lines()
-        return [*result, *map(str, self.sways)]
 
 
 # What a judged evaluation found: intervals for means, comparisons and single queries.
@@ -678,11 +665,8 @@ class JudgedReport(Stored):
 
 def _with_finding(mean: JudgedMean) -> JudgedMean:
     """Give what version 0.1 found of a judge, and only said, its code."""
-    interval = mean.interval
-    for code, note in JUDGE_NOTES.items():
-        if note in interval.notes:
-            interval = replace(interval, judge=code)
-    return replace(mean, interval=interval)
+    codes = [code for code, note in JUDGE_NOTES.items() if note in mean.interval.notes]
+    return replace(mean, interval=replace(mean.interval, judge=codes[-1])) if codes else mean
 
 
 # Fixed items by which drift of a judge is seen.

@@ -1,22 +1,25 @@
 """Files of judged evaluations: items, label distributions, ragas results."""
 
+import csv
+import io
 import json
 import math
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray
-from rag_sourcebias.io.files import PathLike, read_arrays, sound
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_arrays, sound, write_atomic
 from rag_sourcebias.io.tables import (
     Table,
     find_column,
@@ -92,11 +95,15 @@ def read_judged_items(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    factors = Factors(group=group, cluster=cluster, stratum=stratum)
-    items, _ = _read_items(
-        path, id, human=human, judge=judge, given=factors, require_human=require_human, also={}
-    )
-    return items
+    return _read_items(
+        path,
+        id,
+        human=human,
+        judge=judge,
+        given=Factors(group=group, cluster=cluster, stratum=stratum),
+        require_human=require_human,
+        also={},
+    )[0]
 
 
 def _read_items(
@@ -123,10 +130,14 @@ def _read_items(
         found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
         for other in judges[1:]:
             find_column(names, "judge", given=other, path=name)
-        first = judges[0] if judges else None
-        found["judge"] = find_column(names, "judge", given=first, path=name, taken=taken)
-        needed = ("human", "judge") if require_human else ("judge",)
-        lacking = [role for role in needed if found[role] is None]
+        found["judge"] = find_column(
+            names, "judge", given=judges[0] if judges else None, path=name, taken=taken
+        )
+        lacking = [
+            role
+            for role in (("human", "judge") if require_human else ("judge",))
+            if found[role] is None
+        ]
         if lacking:
             raise DataError(
                 f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
@@ -135,8 +146,10 @@ def _read_items(
             )
         taken |= {human, *judges}
         id_columns = find_ids(names, given=id, path=name, taken=taken)
-        for role in _FACTORS:
-            found[role] = find_column(names, role, given=named.get(role), path=name, taken=taken)
+        found.update(
+            (role, find_column(names, role, given=named.get(role), path=name, taken=taken))
+            for role in _FACTORS
+        )
         if id is None and id_columns == (found["cluster"],) and found["group"]:
             id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
         taken |= {*found.values(), *id_columns}
@@ -146,7 +159,7 @@ def _read_items(
             elif free := [n for n in usual if n in names and n not in taken]:
                 further[role] = free[0]
         chosen = (*found.values(), *judges, *id_columns, *further.values())
-        return list(dict.fromkeys(column for column in chosen if column))
+        return list(dict.fromkeys(filter(None, chosen)))
 
     table = read_table(path, choose)
     judges = judges or (str(found["judge"]),)
@@ -167,11 +180,6 @@ def _read_items(
 
 
 _TEXTS = ("answer", "response", "output", "text", "passage")
-_SWAYS = {
-    "length": ("length", "n_words", "n_chars", *_TEXTS),
-    "swapped": ("judge_swapped",),
-    "injected": ("judge_injected",),
-}
 
 
 def read_audited_items(
@@ -205,14 +213,17 @@ def read_audited_items(
     DataError
         As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
     """
-    given = {"length": length, "swapped": swapped, "injected": injected}
     items, found = _read_items(
         path,
         id,
         human=human,
         judge=judge,
         given=Factors(group=group, cluster=cluster, stratum=None),
-        also={role: (given[role], usual) for role, usual in _SWAYS.items()},
+        also={
+            "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
+            "swapped": (swapped, ("judge_swapped",)),
+            "injected": (injected, ("judge_injected",)),
+        },
     )
     values = {
         role: _lengths(*place, list(items.ids))
@@ -226,12 +237,11 @@ def read_audited_items(
 def _lengths(table: Table, column: str, ids: list[str]) -> FloatArray:
     """Numbers as they are, texts as their characters; an answer may be a number."""
     if column not in _TEXTS:
-        try:
+        with suppress(DataError):
             return numbers_of(table, column, role="length", ids=ids)
-        except DataError:
-            pass
-    counts = [0 if cell is None else len(str(cell)) for cell in table.columns[column]]
-    return np.array(counts, dtype=np.float64)
+    return np.array(
+        [0 if cell is None else len(str(cell)) for cell in table.columns[column]], dtype=np.float64
+    )
 
 
 def _judge_names(judge: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -301,9 +311,8 @@ def join_judged(
         lack a judge value; or if a sheet of drawn items came back incomplete, or its stored
         probabilities are not those of a draw from the judge file.
     """
-    of_people = () if human is None else (human,)
     human_table, human_ids, (human_column,), _ = _values_by_id(
-        human_path, "human", of_people, id, {}
+        human_path, "human", () if human is None else (human,), id, {}
     )
     labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
     # items the judge failed on are drawn too
@@ -313,7 +322,6 @@ def join_judged(
         judge_path, "judge", _judge_names(judge), id, factors
     )
     judges = {name: numbers_of(table, name, role="judge value", ids=ids) for name in columns}
-    unjudged = np.all([np.isnan(values) for values in judges.values()], axis=0)
 
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
@@ -326,7 +334,7 @@ def join_judged(
             f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
             "every labelled item needs a judge value"
         )
-    empty = np.flatnonzero(unjudged[place])
+    empty = np.flatnonzero(np.all([np.isnan(values) for values in judges.values()], axis=0)[place])
     if len(empty) and not (allow_judge_missing or drawn):
         first = int(place[empty[0]])
         raise DataError(
@@ -373,29 +381,32 @@ def _values_by_id(
                 f"its columns are {', '.join(names)}; name the column with id=…"
             )
         named = {*id_columns, *given}
-        for factor, column in factors.items():
-            found[factor] = find_column(names, factor, given=column, path=name, taken=named)
+        found.update(
+            (factor, find_column(names, factor, given=column, path=name, taken=named))
+            for factor, column in factors.items()
+        )
         design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
         taken = {*id_columns, *found.values(), *design}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
-        chosen = (c for c in found.values() if c)
-        return list(dict.fromkeys([*id_columns, *values, *chosen, *design]))
+        return list(
+            dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c), *design])
+        )
 
     table = read_table(path, choose)
     if DRAW_COLUMNS[-1] in table.columns:  # sheets keep spreadsheets from reading cells as formulas
         for column in id_columns:
-            cells = table.columns[column]
-            table.columns[column] = [unescaped(c) if isinstance(c, str) else c for c in cells]
+            table.columns[column] = [
+                unescaped(c) if isinstance(c, str) else c for c in table.columns[column]
+            ]
     return table, ids_of(table, id_columns), values, found
 
 
 def _value_column(
     names: tuple[str, ...], role: str, given: str | None, taken: Collection[str | None], path: str
 ) -> str:
-    column = find_column(names, role, given=given, path=path, taken=taken)
     rest = [n for n in names if n not in taken]
-    if column is None and len(rest) == 1:
-        return rest[0]
+    column = find_column(names, role, given=given, path=path, taken=taken)
+    column = rest[0] if column is None and len(rest) == 1 else column
     if column is None:
         raise DataError(
             f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; "
@@ -412,8 +423,9 @@ JUDGED_SAMPLE_LICENSE = "Apache-2.0 (EVOUNA, Wang et al. 2023)"
 
 def judged_sample_file() -> AbstractContextManager[Path]:
     """Give the sample's CSV file, for as long as the context lasts."""
-    root = resources.files("rag_sourcebias.io")
-    return resources.as_file(root.joinpath("samples", "evouna", "items.csv"))
+    return resources.as_file(
+        resources.files("rag_sourcebias.io").joinpath("samples", "evouna", "items.csv")
+    )
 
 
 def load_judged_sample() -> JudgedItems:
@@ -504,13 +516,13 @@ def vote_shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | No
     counts = np.zeros((len(votes), width))
     rows = np.repeat(np.arange(len(votes)), [len(v) for v in votes])
     np.add.at(counts, (rows, np.concatenate([np.asarray(v) for v in votes])), 1.0)
-    shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 # Readers of label distributions: what a judge believes about (query, document) pairs.
 
 
+_PAIR = ("query_id", "doc_id")
 _TOLERANCE = 1e-6
 _FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
 
@@ -542,19 +554,27 @@ def read_label_distributions(
         grade outside the scale, or a pair occurs twice.
     """
     name = os.fspath(path)
-    if name.endswith(".npz"):
-        table, probs = _read_npz(Path(path), of)
-    else:
-        table, probs = _read_rows(path, n_grades)
+    table, probs = (
+        _read_npz(Path(path), of) if name.endswith(".npz") else _read_rows(path, n_grades)
+    )
     if n_grades is not None and probs.shape[1] != n_grades:
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
         )
     query, doc = (
         names_of(table, str(find_column(tuple(table.columns), r, given=None, path=name)), role=r)
-        for r in ("query_id", "doc_id")
+        for r in _PAIR
     )
-    _check(probs, table)
+    totals = probs.sum(axis=1)
+    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
+    bad = np.flatnonzero(~good)  # NaN counts as wrong
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
+            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
+            "each row by its sum, and leave out pairs the judge gave no answer for"
+        )
     queries: dict[str, int] = {}
     docs: dict[str, int] = {}
     query_codes = [queries.setdefault(q, len(queries)) for q in query]
@@ -575,26 +595,13 @@ def read_label_distributions(
     )
 
 
-def _check(probs: FloatArray, table: Table) -> None:
-    totals = probs.sum(axis=1)
-    good = (np.abs(totals - 1) <= _TOLERANCE) & (probs >= -_TOLERANCE).all(axis=1)
-    bad = np.flatnonzero(~good)  # NaN counts as wrong
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"{table.where(row)}: probabilities {np.array2string(probs[row], precision=6)} sum to "
-            f"{totals[row]:.6g}, not to 1 or not all at least 0 ({len(bad)} such row(s)); divide "
-            "each row by its sum, and leave out pairs the judge gave no answer for"
-        )
-
-
 def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]:
     name = os.fspath(path)
     form: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [find_column(names, role, given=None, path=name) for role in ("query_id", "doc_id")]
-        lacking = [r for r, c in zip(("query_id", "doc_id"), pair, strict=True) if c is None]
+        pair = [find_column(names, role, given=None, path=name) for role in _PAIR]
+        lacking = [r for r, c in zip(_PAIR, pair, strict=True) if c is None]
         form.extend(_value_columns(names))
         if lacking or not form:
             lacking += [] if form else [f"labels ({_FORMS})"]
@@ -607,17 +614,17 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     table = read_table(path, choose)
     columns = [table.columns[c] for c in form]
     if re.fullmatch(r"p_?0", form[0]):
-        rows = [[_number(c, table, i) for i, c in enumerate(cells)] for cells in columns]
-        return table, np.array(rows, dtype=np.float64).T.copy()
-    if form[0] == "probs":
-        return table, stacked_rows(
-            [cell_items(c, table, i) for i, c in enumerate(columns[0])], table
-        )
-    votes = [
-        cell_items(c, table, i) if form[0] == "votes" else [c] for i, c in enumerate(columns[0])
+        return table, np.array(
+            [[_number(c, table, i) for i, c in enumerate(column)] for column in columns],
+            dtype=np.float64,
+        ).T.copy()
+    cells = [
+        [c] if form[0] == "grade" else cell_items(c, table, i) for i, c in enumerate(columns[0])
     ]
-    return table, vote_shares(
-        [cell_grades(v, table, i) for i, v in enumerate(votes)], table, n_grades
+    return table, (
+        stacked_rows(cells, table)
+        if form[0] == "probs"
+        else vote_shares([cell_grades(v, table, i) for i, v in enumerate(cells)], table, n_grades)
     )
 
 
@@ -634,10 +641,8 @@ def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatAr
     sidecar = path.with_suffix(".ids.tsv")
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        pair = [
-            find_column(names, r, given=None, path=str(sidecar)) for r in ("query_id", "doc_id")
-        ]
-        found = [c for c in pair if c is not None]
+        pair = (find_column(names, r, given=None, path=str(sidecar)) for r in _PAIR)
+        found = list(filter(None, pair))
         if len(found) < 2:
             raise DataError(f"{sidecar}: query_id and doc_id are needed, found {', '.join(names)}")
         return found
@@ -731,8 +736,8 @@ def read_ragas_result(
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
     row = next((c for c in _ROW if c in other), None)
     if shared is None and row is not None:
-        unlabeled = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
-        return RagasItems(_join_rows(unlabeled, path, human_path, row, human), found, row)
+        items = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
+        return RagasItems(_join_rows(items, path, human_path, row, human), found, row)
     if shared is None:
         raise DataError(
             f"nothing joins {name} ({', '.join(names)}) and {os.fspath(human_path)} "
@@ -777,14 +782,14 @@ def _metric(
 def _join_rows(
     unlabeled: JudgedItems, path: PathLike, human_path: PathLike, row: str, human: str | None
 ) -> JudgedItems:
-    where = os.fspath(human_path)
-
     table = read_table(
-        human_path, lambda names: [row, _value_column(names, "human", human, (row,), where)]
+        human_path,
+        lambda names: [row, _value_column(names, "human", human, (row,), os.fspath(human_path))],
     )
     rows = names_of(table, row, role="row")
-    column = next(c for c in table.columns if c != row)
-    labels = numbers_of(table, column, role="human label", ids=rows)
+    labels = numbers_of(
+        table, next(c for c in table.columns if c != row), role="human label", ids=rows
+    )
     joined = np.full(len(unlabeled), np.nan)
     for i, text in enumerate(rows):
         place = int(text) if text.isdecimal() else -1
@@ -796,11 +801,148 @@ def _join_rows(
         if not math.isnan(joined[place]):
             raise DataError(f"{table.where(i)}: row {place} is labelled twice; keep one")
         joined[place] = labels[i]
-    return JudgedItems(
-        ids=tuple(str(i) for i in range(len(joined))),
-        human=joined,
-        judge=unlabeled.judge,
-        groups=unlabeled.groups,
-        clusters=unlabeled.clusters,
-        strata=unlabeled.strata,
+    return replace(unlabeled, ids=tuple(map(str, range(len(joined)))), human=joined)
+
+
+# What a judge said, as tables that the readers above read.
+
+
+Failures = Literal["leave-out", "lowest", "highest"]
+Row = Mapping[str, Any]
+_ENDINGS = (".tsv", ".csv", ".jsonl")
+
+
+def table_ending(path: PathLike) -> str:
+    """Return ``.tsv``, ``.csv`` or ``.jsonl``, with ``.gz`` behind it where the name has it.
+
+    Raises
+    ------
+    DataError
+        If the name ends otherwise.
+    """
+    name = os.fspath(path)
+    packed = ".gz" if name.endswith(".gz") else ""
+    ending = Path(name.removesuffix(packed)).suffix
+    if ending not in _ENDINGS:
+        raise DataError(f"{name}: write to a name that ends in {', '.join(_ENDINGS)} (or .gz)")
+    return ending + packed
+
+
+def beside(path: PathLike, what: str) -> Path:
+    """Name a second file: ``labels.tsv.gz`` gives ``labels.<what>.tsv.gz``."""
+    ending = table_ending(path)
+    return Path(f"{os.fspath(path).removesuffix(ending)}.{what}{ending}")
+
+
+def write_label_distributions(
+    judgments: Judgments, path: PathLike, *, failures: Failures = "leave-out"
+) -> int:
+    """Write ``query_id``, ``doc_id``, ``p0`` … ``pR``, one row per pair.
+
+    Parameters
+    ----------
+    failures : {"leave-out", "lowest", "highest"}
+        What becomes of pairs without a judgment: no row, or all probability on the lowest or
+        highest grade (between which a utility must lie whatever the judge would have said).
+
+    Returns
+    -------
+    int
+        Rows written.
+    """
+    ok, probs = judgments.ok, judgments.probs.copy()
+    probs[~ok] = np.eye(judgments.n_grades)[0 if failures == "lowest" else -1]
+    rows = np.flatnonzero(ok | (failures != "leave-out"))
+    _write(
+        path,
+        (
+            {
+                "query_id": judgments.query_ids[i],
+                "doc_id": judgments.doc_ids[i],
+                **{f"p{r}": float(p) for r, p in enumerate(probs[i])},
+            }
+            for i in rows.tolist()
+        ),
     )
+    return len(rows)
+
+
+def write_judgment_status(judgments: Judgments, path: PathLike) -> None:
+    """Write how every item ended, failures included."""
+    values = judgments.values()
+    _write(
+        path,
+        (
+            {
+                "query_id": judgments.query_ids[i],
+                "doc_id": judgments.doc_ids[i],
+                "status": judgments.status[i],
+                "judge": _finite_or_none(values[i]),
+                "mass": _finite_or_none(judgments.mass[i]),
+                "n_bounded": int(judgments.n_bounded[i]),
+                "prompt_tokens": int(judgments.prompt_tokens[i]),
+                "completion_tokens": int(judgments.completion_tokens[i]),
+                "reason": " ".join(judgments.reasons[i].split()),
+            }
+            for i in range(len(judgments))
+        ),
+    )
+
+
+def write_item_judgments(
+    judgments: Judgments, path: PathLike, columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write items with their expected grade, empty where the judge failed.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of length m
+        What stands before it: ``id``, and ``human``, ``group``, ``cluster`` where there are such.
+    """
+    values = judgments.values()
+    _write(
+        path,
+        (
+            {
+                **{name: column[i] for name, column in columns.items()},
+                "judge": _finite_or_none(values[i]),
+                "status": judgments.status[i],
+                "reason": " ".join(judgments.reasons[i].split()),
+            }
+            for i in range(len(judgments))
+        ),
+    )
+
+
+def _finite_or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _write(path: PathLike, rows: Iterator[Row]) -> None:
+    ending = table_ending(path).removesuffix(".gz")
+    write_atomic(
+        path, jsonl_text(map(dict, rows)) if ending == ".jsonl" else _lines(path, rows, ending)
+    )
+
+
+def _lines(path: PathLike, rows: Iterator[Row], ending: str) -> Iterator[str]:
+    for i, row in enumerate(rows):
+        cells = ["" if v is None else f"{v:.10g}" if isinstance(v, float) else str(v)
+                 for v in row.values()]  # fmt: skip
+        for line in (cells,) if i else ([*row], cells):
+            yield _tsv(path, line) if ending == ".tsv" else _csv(line)
+
+
+def _tsv(path: PathLike, cells: Sequence[str]) -> str:
+    bad = next((cell for cell in cells if any(c in cell for c in "\t\n\r")), None)
+    if bad is not None:
+        raise DataError(
+            f"{path}: {bad!r} holds a tab or a line break, which TSV cannot; write .jsonl or .csv"
+        )
+    return "\t".join(cells) + "\n"
+
+
+def _csv(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()

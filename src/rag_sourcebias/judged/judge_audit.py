@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,27 +107,25 @@ def bias_differences(
         Comparisons with a side of fewer than 2 clusters, or without spread, are left out.
     """
     names, code = np.unique(np.asarray(groups), return_inverse=True)
-    if len(names) < 2:
-        return ()
-    sides: list[tuple[str, str, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
-    if len(names) == 2 or len(names) <= _ALL_PAIRS:
-        sides = [
+    sides = (
+        [
             (str(names[a]), str(names[b]), code == a, code == b)
             for a, b in combinations(range(len(names)), 2)
         ]
-    else:
-        sides = [(str(name), "rest", code == a, code != a) for a, name in enumerate(names)]
+        if len(names) <= _ALL_PAIRS
+        else [(str(name), "rest", code == a, code != a) for a, name in enumerate(names)]
+    )
     found = [
         (a, b, compared)
         for a, b, one, other in sides
         if (compared := _compare(errors, one, other, clusters, confidence_level)) is not None
     ]
     adjusted = adjust_p_values([p for _, _, (_, p) in found])
-    result = [
+    result = (
         BiasDifference(group=a, other=b, difference=difference, p_value=p, p_adjusted=float(q))
         for (a, b, (difference, p)), q in zip(found, adjusted, strict=True)
         if q is not None
-    ]
+    )
     return tuple(sorted(result, key=lambda d: d.p_value))
 
 
@@ -140,7 +139,7 @@ def _compare(
     from scipy.special import stdtr
 
     size = int(clusters.max()) + 1
-    means, variances, counts = [], [], []
+    parts = []
     joint, either = np.zeros(size), np.zeros(size, dtype=np.bool_)
     for sign, side in ((1, one), (-1, other)):
         rows = np.flatnonzero(side)
@@ -152,10 +151,9 @@ def _compare(
         mean = float(errors[rows].mean())
         influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
         sums = np.bincount(clusters[rows], weights=influence, minlength=size)
-        means.append(mean)
-        variances.append(float((sums**2).sum()))
-        counts.append(g)
+        parts.append((mean, float((sums**2).sum()), g))
         joint += sign * sums
+    means, variances, counts = zip(*parts, strict=True)
     variance = float((joint**2).sum())
     if variance < 1e-24:
         return None
@@ -183,14 +181,18 @@ def _compare(
 
 def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
     """Ranked probability score of every row."""
-    gap = np.cumsum(probs - observed, axis=1)[:, :-1]
-    return float((gap**2).mean())
+    return float((np.cumsum(probs - observed, axis=1)[:, :-1] ** 2).mean())
 
 
-def clustered_or_none(errors: FloatArray, clusters: IntArray, level: float) -> Interval | None:
-    """Clustered mean, None where it has no interval."""
+def interval_or_none(
+    measure: Callable[..., Interval],
+    values: FloatArray,
+    *others: npt.NDArray[Any],
+    level: float,
+) -> Interval | None:
+    """Measure something, None where it has no interval."""
     try:
-        return clustered_mean(errors, clusters, confidence_level=level)
+        return measure(values, *others, confidence_level=level)
     except InsufficientDataError:
         return None
 
@@ -201,8 +203,7 @@ def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
     middle = np.cumsum(counts) - counts / 2
     wanted = np.minimum((middle * bins / len(predicted)).astype(np.int64), bins - 1)
     _, packed = np.unique(wanted, return_inverse=True)
-    result: IntArray = packed[code].astype(np.int64)
-    return result
+    return packed.take(code).astype(np.int64)
 
 
 def bin_means(
@@ -239,25 +240,19 @@ def one_grade(
     mean_p = np.array([b.predicted for b in table])
     mean_o = np.array([b.observed for b in table])
     share = float(o.mean())
-    k = len(table)
-    hits = np.stack([np.bincount(code[row == r], minlength=k) for row in simulated])
-    noise = np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()
+    hits = np.stack([np.bincount(code[row == r], minlength=len(table)) for row in simulated])
     within_p, within_o = p - mean_p[code], o - mean_o[code]
-    reliability = float(weight @ (mean_p - mean_o) ** 2)
-    resolution = float(weight @ (mean_o - share) ** 2)
-    brier = float(((p - o) ** 2).mean())
-    uncertainty = float(o.var())
     return GradeCalibration(
         grade=r,
         predicted_share=float(p.mean()),
         observed_share=share,
-        difference=clustered_or_none(p - o, clusters, level),
+        difference=interval_or_none(clustered_mean, p - o, clusters, level=level),
         ece=float(weight @ np.abs(mean_p - mean_o)),
-        ece_if_calibrated=float(noise),
-        brier=brier,
-        reliability=reliability,
-        resolution=resolution,
-        uncertainty=uncertainty,
+        ece_if_calibrated=float(np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()),
+        brier=float(((p - o) ** 2).mean()),
+        reliability=float(weight @ (mean_p - mean_o) ** 2),
+        resolution=float(weight @ (mean_o - share) ** 2),
+        uncertainty=float(o.var()),
         within_bins=float((within_p**2).mean() - 2 * (within_p * within_o).mean()),
         bins=table,
     )
@@ -283,9 +278,7 @@ def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
     place = np.searchsorted(key[order], sought)
     place[place == len(key)] = 0
-    found = key[order][place] == sought
-    rows: IntArray = np.where(found, order[place], -1)
-    return rows
+    return np.where(key[order][place] == sought, order[place], -1)
 
 
 def audit_labels(
@@ -386,46 +379,38 @@ def calibration_of(
         raise DataError(f"{len(values)} gains for {n_grades} grades")
     if clusters is None:
         clusters = np.arange(n)
-    generator = as_generator(rng)
-    simulated = _draws(probs, generator)
-    grades = tuple(
-        one_grade(
-            probs,
-            observed,
-            r,
-            simulated=simulated,
-            clusters=clusters,
-            bins=bins,
-            level=confidence_level,
-        )
-        for r in range(n_grades)
-    )
+    # grades drawn from the judge's own probabilities; shape (simulations, n)
+    simulated = np.zeros((max(10, min(_SIMULATIONS, _MOST_DRAWS // n)), n), dtype=np.int64)
+    uniform = as_generator(rng).random(simulated.shape)
+    for step in np.cumsum(probs, axis=1)[:, :-1].T:
+        simulated += uniform >= step
     shares = np.broadcast_to(observed.mean(axis=0), observed.shape)
     predicted, seen = probs @ values, observed @ values
     spread = float(np.var(predicted))
     slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread if spread > 1e-12 else None
     return LabelCalibration(
         n=n,
-        grades=grades,
+        grades=tuple(
+            one_grade(
+                probs,
+                observed,
+                r,
+                simulated=simulated,
+                clusters=clusters,
+                bins=bins,
+                level=confidence_level,
+            )
+            for r in range(n_grades)
+        ),
         brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
         rps=ranked_score(probs, observed),
         rps_of_shares=ranked_score(shares, observed),
-        gain_error=clustered_or_none(predicted - seen, clusters, confidence_level),
+        gain_error=interval_or_none(
+            clustered_mean, predicted - seen, clusters, level=confidence_level
+        ),
         gain_slope=slope,
         gain_bins=bin_means(predicted, seen, bin_codes(predicted, bins)),
     )
-
-
-def _draws(probs: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Grades drawn from the judge's own probabilities; shape (simulations, n)."""
-    n = len(probs)
-    times = max(10, min(_SIMULATIONS, _MOST_DRAWS // n))
-    steps = np.cumsum(probs, axis=1)[:, :-1]
-    drawn = np.zeros((times, n), dtype=np.int64)
-    uniform = rng.random((times, n))
-    for r in range(steps.shape[1]):
-        drawn += uniform >= steps[:, r]
-    return drawn
 
 
 # What an audit of a judge says in words.
@@ -440,45 +425,41 @@ def verdict_notes(
     useful_from: float,
     missing: int,
     level: float,
-) -> list[str]:
+) -> Iterator[str]:
     """Return the notes a reader needs before trusting the judge."""
-    notes = []
     if is_constant(f):
-        notes.append(
-            f"the judge is useless: it gives {f[0]:g} to every labelled item; use labels alone"
-        )
+        yield (f"the judge is useless: it gives {f[0]:g} to every labelled item; use labels alone")
     elif is_constant(y):
-        notes.append(
+        yield (
             f"every human label is {y[0]:g}: nothing can be said about how the judge orders items"
         )
     elif pearson is not None and abs(pearson.estimate) <= useful_from:
-        notes.append(
+        yield (
             f"the judge is useless: |r| = {abs(pearson.estimate):.3f} is no more than 1/√(n − 2) = "
             f"{useful_from:.3f}; use labels alone"
         )
     elif pearson is not None and not pearson.excludes(0.0):
-        notes.append(
+        yield (
             f"it is not certain that the judge orders items at all: the interval of r, "
             f"[{pearson.lower:.3f}, {pearson.upper:.3f}], holds 0"
         )
     elif pearson is not None and pearson.estimate < 0:
-        notes.append(
+        yield (
             f"the judge orders items the wrong way round (r = {pearson.estimate:.2f}); check the "
             "direction of its scale"
         )
     if differences and differences[0].p_adjusted < 1 - level:
         first = differences[0]
-        notes.append(
+        yield (
             f"the judge is not equally biased to every group: {first.group} against {first.other} "
             f"{first.difference.estimate:+.3g} (adjusted p = {first.p_adjusted:.2g}); estimate the "
             "correction per group"
         )
     if missing:
-        notes.append(
+        yield (
             f"{missing} of {len(y) + missing} labelled items have no judge value; they are left "
             "out here, and they are rarely missing at random"
         )
-    return notes
 
 
 # Audit of a judge: use, agreement, bias by group and calibration against human labels.
@@ -538,7 +519,6 @@ def audit_judge(
     (False, 0.657)
     """
     check_level(confidence_level)
-    generator = as_generator(rng)
     if not isinstance(items, JudgedItems):
         human_values = np.asarray(items, dtype=np.float64)
         items = JudgedItems(
@@ -557,9 +537,8 @@ def audit_judge(
         items = replace(items, clusters=tuple(map(str, clusters)))
     both = np.flatnonzero(items.labeled & items.judged)
     y, f = items.human[both], items.judge[both]
-    codes = np.arange(len(both), dtype=np.int64)
-    if items.clusters is not None:
-        _, codes = np.unique(np.asarray(items.clusters)[both], return_inverse=True)
+    units = both if items.clusters is None else np.asarray(items.clusters)[both]
+    codes = np.unique(units, return_inverse=True)[1]
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
         raise InsufficientDataError(
@@ -576,12 +555,13 @@ def audit_judge(
         n_judge_missing=int(np.count_nonzero(items.labeled & ~items.judged)),
         level=confidence_level,
         resamples=resamples,
-        rng=generator,
+        rng=as_generator(rng),
         notes=check_items(items),
     )
-    if bias is None:
-        return found
-    return replace(found, sways=judge_biases(items, bias, confidence_level=confidence_level))
+    return replace(
+        found,
+        sways=judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level),
+    )
 
 
 def _audit(
@@ -598,26 +578,17 @@ def _audit(
 ) -> JudgeAudit:
     span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
     n = len(y)
-    pearson = spearman = None
-    if not (is_constant(f) or is_constant(y)):
-        pearson, spearman = correlation_intervals(
+    pearson, spearman = (
+        (None, None)
+        if is_constant(f) or is_constant(y)
+        else correlation_intervals(
             y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
         )
+    )
     binary = bool(np.all((y == 0) | (y == 1)))
     useful_from = 1 / math.sqrt(n - 2)
-    biases: tuple[GroupBias, ...] = ()
-    differences: tuple[BiasDifference, ...] = ()
-    if groups is not None:
-        biases = group_biases(y, f, groups, clusters, span=span, confidence_level=level)
-        differences = bias_differences(f - y, groups, clusters, confidence_level=level)
-    verdicts = verdict_notes(
-        y,
-        f,
-        pearson,
-        differences,
-        useful_from=useful_from,
-        missing=n_judge_missing,
-        level=level,
+    differences = (
+        bias_differences(f - y, groups, clusters, confidence_level=level) if groups else ()
     )
     return JudgeAudit(
         n=n,
@@ -630,37 +601,48 @@ def _audit(
         human_mean=float(y.mean()),
         judge_mean=float(f.mean()),
         bias=mean_error(f - y, clusters, span=span, confidence_level=level),
-        groups=biases,
+        groups=(
+            group_biases(y, f, groups, clusters, span=span, confidence_level=level)
+            if groups
+            else ()
+        ),
         differences=differences,
         agreement=agreement_of(
             y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
         ),
-        auc=_auc(y, f, clusters, level) if binary else None,
+        auc=interval_or_none(auc_interval, f, y == 1, clusters, level=level) if binary else None,
         calibration=_calibration(y, f, clusters, level, rng) if binary else None,
-        notes=(*verdicts, *notes),
+        notes=(
+            *verdict_notes(
+                y,
+                f,
+                pearson,
+                differences,
+                useful_from=useful_from,
+                missing=n_judge_missing,
+                level=level,
+            ),
+            *notes,
+        ),
     )
-
-
-def _auc(y: FloatArray, f: FloatArray, clusters: IntArray, level: float) -> Interval | None:
-    try:
-        return auc_interval(f, y == 1, clusters, confidence_level=level)
-    except InsufficientDataError:
-        return None
 
 
 def _calibration(
     y: FloatArray, f: FloatArray, clusters: IntArray, level: float, rng: np.random.Generator
 ) -> LabelCalibration | None:
     """Calibration of a probability of a yes; verdicts (0 and 1 alone) are no probabilities."""
-    if np.any((f < 0) | (f > 1)) or len(np.unique(f)) <= 2:
-        return None
-    return calibration_of(
-        np.column_stack((1 - f, f)),
-        np.column_stack((1 - y, y)),
-        clusters=clusters,
-        gains=(0.0, 1.0),
-        confidence_level=level,
-        rng=rng,
+    graded = np.all((f >= 0) & (f <= 1)) and len(np.unique(f)) > 2
+    return (
+        calibration_of(
+            np.column_stack((1 - f, f)),
+            np.column_stack((1 - y, y)),
+            clusters=clusters,
+            gains=(0.0, 1.0),
+            confidence_level=level,
+            rng=rng,
+        )
+        if graded
+        else None
     )
 
 
@@ -718,8 +700,9 @@ def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None =
 
 def write_anchor_set(anchors: AnchorSet, path: PathLike) -> None:
     """Write an anchor set as JSON."""
-    text = json.dumps(anchors.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-    write_atomic(path, text + "\n")
+    write_atomic(
+        path, json.dumps(anchors.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    )
 
 
 def read_anchor_set(path: PathLike) -> AnchorSet:
@@ -802,19 +785,20 @@ def check_drift(
     span = float(max(old.max(), now.max()) - min(old.min(), now.min()))
     units = np.arange(len(known), dtype=np.int64)
     change = now - old
-    shift = _mean(change, units, span, confidence_level)
     moved = _mean(-anchors.slope * change, units, span * abs(anchors.slope), confidence_level)
-    residual = y - (anchors.intercept + anchors.slope * now)
     n_missing = len(new) - len(known)
-    lower, upper = moved.lower, moved.upper
-    within = (lower <= 0 <= upper) if margin is None else (-margin <= lower and upper <= margin)
+    within = (
+        not moved.excludes(0)
+        if margin is None
+        else -margin <= moved.lower and moved.upper <= margin
+    )
     return DriftCheck(
         n=len(known),
         n_missing=n_missing,
         share_changed=float(np.mean(np.abs(change) > 1e-9)),
-        shift=shift,
+        shift=_mean(change, units, span, confidence_level),
         error_shift=moved,
-        error_now=float(residual.mean()),
+        error_now=float((y - (anchors.intercept + anchors.slope * now)).mean()),
         correlation_then=_correlation(y, old),
         correlation_now=_correlation(y, now),
         tilt_p_value=_tilt(change, old),
@@ -870,12 +854,9 @@ def _aligned(anchors: AnchorSet, values: Mapping[str, float] | FloatArray) -> Fl
 
 
 def _mean(values: FloatArray, units: npt.NDArray[np.int64], span: float, level: float) -> Interval:
-    found = mean_error(values, units, span=span, confidence_level=level)
-    if found is not None:
-        return found
-    # every anchor moved by the same amount: there is no sampling error left in the mean change
     value = float(values[0])
-    return Interval(
+    # where every anchor moved by as much there is no sampling error left in the mean change
+    return mean_error(values, units, span=span, confidence_level=level) or Interval(
         estimate=value,
         lower=value,
         upper=value,
@@ -886,9 +867,7 @@ def _mean(values: FloatArray, units: npt.NDArray[np.int64], span: float, level: 
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
-    if is_constant(x) or is_constant(y):
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
+    return 0.0 if is_constant(x) or is_constant(y) else float(np.corrcoef(x, y)[0, 1])
 
 
 def _tilt(change: FloatArray, old: FloatArray) -> float | None:
@@ -903,6 +882,4 @@ def _tilt(change: FloatArray, old: FloatArray) -> float | None:
     rest = change - change.mean() - slope * centred
     n = len(old)
     error = float(np.sqrt(((centred * rest) ** 2).sum() * n / (n - 2))) / power
-    if error <= 0:
-        return 0.0
-    return float(2 * stdtr(n - 2, -abs(slope) / error))
+    return float(2 * stdtr(n - 2, -abs(slope) / error)) if error > 0 else 0.0

@@ -97,8 +97,7 @@ def _within(values: FloatArray, human: FloatArray) -> tuple[FloatArray, int]:
     """Return what of ``values`` the human value leaves, and the degrees of freedom it takes."""
     grades, code, count = np.unique(human, return_inverse=True, return_counts=True)
     if len(grades) <= _MOST_GRADES:
-        means = np.bincount(code, weights=values) / count
-        return values - means[code], len(grades)
+        return values - (np.bincount(code, weights=values) / count)[code], len(grades)
     away = human - human.mean()
     slope = float(away @ values) / float(away @ away)
     return values - values.mean() - slope * away, 2
@@ -139,10 +138,10 @@ def slope_of(
         return None
     slope = float(cross.sum()) / total
     moved = (cross.sum() - cross) / rest - slope
-    variance = float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free  # means were not left out
     carried = total**2 / float(power @ power)  # clusters, were they alike
     degrees = max(min(g - 2.0, free, 2 * carried - 2), 1.0)
-    error = math.sqrt(variance)
+    # means were not left out
+    error = math.sqrt(float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
     if error < 1e-12:
         return None
     width = t_quantile(0.5 + level / 2, degrees) * error
@@ -256,12 +255,11 @@ def judge_biases(
         column = getattr(columns, name)
         if column is not None and len(column) != len(items):
             raise DataError(f"{len(column)} values of {name} for {len(items)} items")
-    codes = np.arange(len(items), dtype=np.int64)
-    if items.clusters is not None:
-        _, codes = np.unique(np.asarray(items.clusters), return_inverse=True)
+    units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
+    codes = np.unique(units, return_inverse=True)[1]
     found = [
         bias
-        for measure in (_of_length, _of_family, _of_order, _of_injection)
+        for measure in (_of_length, _of_family, _of_changes)
         for bias in measure(items, columns, codes, confidence_level)
     ]
     adjusted = adjust_p_values([bias.p_value for bias in found])
@@ -303,36 +301,25 @@ def _of_family(
         )
 
 
-def _of_order(
+def _of_changes(
     items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
 ) -> Iterator[JudgeBias]:
-    if columns.swapped is None:
-        return
-    rows = np.flatnonzero(items.judged & ~np.isnan(columns.swapped))
-    first, second, codes = items.judge[rows], columns.swapped[rows], codes[rows]
-    span, verdicts = _scale(first, second)
-    found = paired_shift(first - second, codes, span=span, level=level)
-    if found is None:
-        return
-    yield JudgeBias(kind="first_place", n=len(rows), effect=found[0], p_value=found[1])
-    if verdicts:
-        changed = np.sign(first - 0.5) != np.sign(second - 0.5)
-        share = clustered_mean(
-            changed.astype(np.float64), codes, confidence_level=level, bounds=(0.0, 1.0)
-        )
-        yield JudgeBias(kind="flips", n=len(rows), effect=share)
-
-
-def _of_injection(
-    items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
-) -> Iterator[JudgeBias]:
-    if columns.injected is None:
-        return
-    rows = np.flatnonzero(items.judged & ~np.isnan(columns.injected))
-    before, after = items.judge[rows], columns.injected[rows]
-    found = paired_shift(after - before, codes[rows], span=_scale(before, after)[0], level=level)
-    if found is not None:
-        yield JudgeBias(kind="injection", n=len(rows), effect=found[0], p_value=found[1])
+    """The same item judged twice: in the other order, or with an instruction in the text."""
+    kinds: tuple[Literal["first_place", "injection"], ...] = ("first_place", "injection")
+    for kind, column in zip(kinds, (columns.swapped, columns.injected), strict=True):
+        if column is None:
+            continue
+        rows = np.flatnonzero(items.judged & ~np.isnan(column))
+        once, again = items.judge[rows], column[rows]
+        span, verdicts = _scale(once, again)
+        change = once - again if kind == "first_place" else again - once
+        found = paired_shift(change, codes[rows], span=span, level=level)
+        if found is not None:
+            yield JudgeBias(kind=kind, n=len(rows), effect=found[0], p_value=found[1])
+        if found is not None and verdicts and kind == "first_place":
+            changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
+            share = clustered_mean(changed, codes[rows], confidence_level=level, bounds=(0.0, 1.0))
+            yield JudgeBias(kind="flips", n=len(rows), effect=share)
 
 
 def _scale(first: FloatArray, second: FloatArray) -> tuple[float, bool]:

@@ -1,13 +1,15 @@
 """``judge``: grade pairs or answers with a model, and hold a judge against people."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.table import Column
 from rich.table import Table as ScreenTable
 
 from rag_sourcebias.cli import models as opt
@@ -33,7 +35,15 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as columns_opt
-from rag_sourcebias.judged.files import read_audited_items, read_judged_items
+from rag_sourcebias.judged.files import (
+    beside,
+    read_audited_items,
+    read_judged_items,
+    table_ending,
+    write_item_judgments,
+    write_judgment_status,
+    write_label_distributions,
+)
 from rag_sourcebias.judged.judge_audit import (
     audit_judge,
     build_anchor_set,
@@ -49,13 +59,6 @@ from rag_sourcebias.judged.judges import (
     RelevanceJudge,
     injected,
     judge_with,
-)
-from rag_sourcebias.judged.judgment_files import (
-    beside,
-    table_ending,
-    write_item_judgments,
-    write_judgment_status,
-    write_label_distributions,
 )
 from rag_sourcebias.retrieval.rerank import engine_factory
 
@@ -79,17 +82,7 @@ _NAMES = {
 _KEPT = ("human", "group", "cluster", "stratum")
 
 
-class Texts(NamedTuple):
-    """Texts by id, and judgments that came with them."""
-
-    queries: Mapping[str, str]
-    documents: Mapping[str, str]
-    qrels: Qrels | None = None
-
-
-def _sample_texts() -> Texts:
-    data = load_sample()
-    return Texts({q.query_id: q.text for q in data.queries}, dict(data.corpus), data.qrels)
+Texts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
 
 
 def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Texts:
@@ -103,49 +96,48 @@ def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> Te
         if twice is not None:
             raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
         texts.update(found)
-    return Texts(queries=read_texts(queries, "query"), documents=texts)
+    return read_texts(queries, "query"), texts
 
 
 def pair_items(
-    texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Path | None
+    texts: Texts, *, runs: Sequence[Path], depth: int, qrels: Qrels | Path | None
 ) -> list[JudgeItem]:
     """Return each pair of the runs' first documents and of the judgments, once."""
-    pairs: dict[tuple[str, str], None] = {}
-    for path in runs:
-        for ranked in read_run(path).top(depth):
-            pairs.update(((ranked.query_id, doc_id), None) for doc_id in ranked.doc_ids)
-    judged = texts.qrels if qrels is None else read_qrels(qrels)
+    queries, documents = texts
+    pairs = dict.fromkeys(
+        (ranked.query_id, doc_id)
+        for path in runs
+        for ranked in read_run(path).top(depth)
+        for doc_id in ranked.doc_ids
+    )
+    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
     if judged is not None:
-        codes = zip(judged.query_codes, judged.doc_codes, strict=True)
-        pairs.update(((judged.query_ids[q], judged.doc_ids[d]), None) for q, d in codes)
+        pairs.update(
+            ((judged.query_ids[q], judged.doc_ids[d]), None)
+            for q, d in zip(judged.query_codes, judged.doc_codes, strict=True)
+        )
     if not pairs:
         raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
-    _check(pairs, texts)
+    for kind, place, known, option in (
+        ("query", 0, queries, "--queries"),
+        ("document", 1, documents, "--documents"),
+    ):
+        ids = dict.fromkeys(pair[place] for pair in pairs)
+        missing = [name for name in ids if name not in known]
+        if missing:
+            raise DataError(
+                f"{len(missing)} of {len(ids)} {kind} ids have no text in {option}, first "
+                f"{missing[0]!r}; ids there look like {next(iter(known), None)!r}"
+            )
     return [
         JudgeItem.relevance(
             query_id=query_id,
             doc_id=doc_id,
-            query=texts.queries[query_id],
-            text=texts.documents[doc_id],
+            query=queries[query_id],
+            text=documents[doc_id],
         )
         for query_id, doc_id in pairs
     ]
-
-
-def _check(pairs: Iterable[tuple[str, str]], texts: Texts) -> None:
-    wanted = list(pairs)
-    for kind, place, known, option in (
-        ("query", 0, texts.queries, "--queries"),
-        ("document", 1, texts.documents, "--documents"),
-    ):
-        ids = dict.fromkeys(pair[place] for pair in wanted)
-        missing = [name for name in ids if name not in known]
-        if missing:
-            like = next(iter(known), None)
-            raise DataError(
-                f"{len(missing)} of {len(ids)} {kind} ids have no text in {option}, first "
-                f"{missing[0]!r}; ids there look like {like!r}"
-            )
 
 
 def read_answers(
@@ -173,10 +165,11 @@ def read_answers(
         free = [n for n in names if n not in taken]
         for role in (*_NAMES, *_KEPT):
             given = columns.get(role)
-            if given is not None or role in _KEPT:
-                column = find_column(names, role, given=given, path=name, taken=taken)
-            else:
-                column = next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
+            column = (
+                find_column(names, role, given=given, path=name, taken=taken)
+                if given is not None or role in _KEPT
+                else next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
+            )
             if column is not None:
                 found[role] = column
         lacking = [role for role in _NAMES if role not in found]
@@ -198,8 +191,10 @@ def read_answers(
             ids, texts["question"], texts["reference"], texts["answer"], strict=True
         )
     ]
-    kept = {role: table.columns[found[role]] for role in _KEPT if role in found}
-    return items, {"id": ids, **kept}
+    return items, {
+        "id": ids,
+        **{role: table.columns[found[role]] for role in _KEPT if role in found},
+    }
 
 
 def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[list[str]]:
@@ -229,7 +224,6 @@ _MEANING = {
 _LITTLE_MASS = 0.5
 _SAME = 1e-6
 _SAMPLE_SEED = 0  # so that the same command asks about the same items again
-_INCOMPLETE = 1
 
 
 Inject = Annotated[
@@ -253,9 +247,7 @@ def ask(
     with stages() as progress, ExitStack() as running:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
 
-        def advance(done: int) -> None:
-            progress.advance(done, len(items))
-
+        advance = partial(progress.advance, total=len(items))
         if engine is None:
             return judge.judge(items, on_progress=advance)
         if isinstance(engine, AbstractContextManager):
@@ -294,9 +286,8 @@ def ask_injected(
         judge=judgments.values(),
         clusters=None if clusters is None else tuple(map(str, clusters)),
     )
-    found = judge_biases(pairs, BiasColumns(injected=after))
-    told = [str(bias) for bias in found] or ["too few answers to tell what an instruction changes"]
-    out.print("\n".join(told), markup=False, highlight=False, soft_wrap=True)
+    told = "\n".join(map(str, judge_biases(pairs, BiasColumns(injected=after))))
+    say(told or "too few answers to tell what an instruction changes")
     return [None if np.isnan(value) else float(value) for value in after], again
 
 
@@ -315,24 +306,27 @@ def show_estimate(
         prompts_per_request=asking.prompts_per_request(judge.n_grades),
     )
     out.print(
-        f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already",
-        highlight=False,
-    )
-    out.print(
+        f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already\n"
         f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
-        "write (4 characters a token)",
+        "write (4 characters a token)\n"
+        + (
+            "give --price-in and --price-out for the cost"
+            if found.cost is None
+            else f"about {found.cost:,.4f} USD"
+        ),
         highlight=False,
     )
-    told = "give --price-in and --price-out for the cost"
-    out.print(told if found.cost is None else f"about {found.cost:,.4f} USD", highlight=False)
 
 
 def summarise(judgments: Judgments) -> None:
     """Print how many items ended how, and what to know before using the rest."""
-    table = ScreenTable(title=f"{len(judgments):,} items", title_justify="left")
-    table.add_column("status")
-    table.add_column("items", justify="right")
-    table.add_column("")
+    table = ScreenTable(
+        "status",
+        Column("items", justify="right"),
+        "",
+        title=f"{len(judgments):,} items",
+        title_justify="left",
+    )
     for status, n in judgments.counts().items():
         table.add_row(status, f"{n:,}", _MEANING[status])
     out.print(table)
@@ -355,8 +349,7 @@ def summarise(judgments: Judgments) -> None:
             "items without a judgment are rarely missing at random: interval counts them, and "
             "--worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
         )
-    mass = judgments.mass[ok]
-    mass = mass[~np.isnan(mass)]
+    mass = judgments.mass[ok & ~np.isnan(judgments.mass)]
     if len(mass) and float(np.median(mass)) < _LITTLE_MASS:
         _warn(
             f"the grades had a median probability of {float(np.median(mass)):.2g} together: the "
@@ -369,7 +362,7 @@ def summarise(judgments: Judgments) -> None:
 def require_complete(judgments: Judgments) -> None:
     """End with exit code 1 if the run stopped before all was asked."""
     if "not_asked" in judgments.status:
-        raise typer.Exit(_INCOMPLETE)
+        raise typer.Exit(1)
 
 
 def _warn(text: str) -> None:
@@ -428,120 +421,6 @@ class Where:
                 "spent; use --engine local, or --dry-run to see the cost"
             )
         return engine_factory(self.engine)(workers=self.workers, address=self.address)
-
-
-# ``judge audit`` and ``judge drift``: hold a judge against people, then and now.
-
-
-_DRIFTED = 1
-
-
-def audit(
-    file: Annotated[
-        Path, typer.Argument(help="Items with judge values and, for some, human labels.")
-    ],
-    *,
-    id_column: columns_opt.IdColumns = None,
-    human: columns_opt.HumanColumn = None,
-    judge: columns_opt.JudgeColumn = None,
-    group: columns_opt.GroupColumn = None,
-    cluster: columns_opt.ClusterColumn = None,
-    length: Annotated[
-        str | None,
-        typer.Option(
-            help="Length of what was judged, or the text, whose characters are counted.",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    swapped: Annotated[
-        str | None,
-        typer.Option(
-            help="Judge value of the same thing with the pair shown in the other order "
-            "(judge_swapped).",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    injected: Annotated[
-        str | None,
-        typer.Option(
-            help="Judge value once an instruction was appended to the text (judge_injected, as "
-            "judge answers --inject writes it).",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    judge_name: Annotated[
-        str | None,
-        typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
-    ] = None,
-    confidence_level: columns_opt.ConfidenceLevel = 0.95,
-    seed: columns_opt.Seed = 0,
-    anchors: Annotated[
-        Path | None,
-        typer.Option(help="Write the labelled items as anchors for rag-sourcebias judge drift."),
-    ] = None,
-    json: columns_opt.JsonFile = None,
-) -> None:
-    """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
-
-    And what sways it, where the file has a column for it: length, the order of a pair, an
-    instruction in the text, its own family of models. Other columns give no such finding.
-    """
-    require_writable_file("anchors", anchors)
-    require_writable_file("json", None if json in (None, "-") else Path(json))
-    items, bias = read_audited_items(
-        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
-        length=length, swapped=swapped, injected=injected, judge_name=judge_name,
-    )  # fmt: skip
-    if judge_name is not None and items.groups is None:
-        raise DataError("--judge-name is held against groups; name their column with --group")
-    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
-    if json not in (None, "-"):
-        write_atomic(json, json_text(found.to_dict()))
-    if anchors is not None:
-        write_anchor_set(build_anchor_set(items, settings={"file": file.name}), anchors)
-        err.print(f"anchors: {anchors}", highlight=False, soft_wrap=True)
-    if json == "-":
-        print_json(found.to_dict())
-    else:
-        out.print("\n".join(found.lines()), markup=False, highlight=False, soft_wrap=True)
-
-
-def drift(
-    anchors: Annotated[Path, typer.Argument(help="What judge audit --anchors wrote.")],
-    file: Annotated[Path, typer.Argument(help="The anchors judged again: id and judge value.")],
-    *,
-    id_column: columns_opt.IdColumns = None,
-    judge: columns_opt.JudgeColumn = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(help="Change of the mean error that would be acceptable (human scale)."),
-    ] = None,
-    confidence_level: columns_opt.ConfidenceLevel = 0.95,
-) -> None:
-    """Tell whether a judge still judges as it did; exit code 1 if it has drifted.
-
-    Intervals built on the old calibration are not valid for a judge that has moved.
-    """
-    kept = read_anchor_set(anchors)
-    items = read_judged_items(file, id=id_column, judge=judge, require_human=False)
-    wanted = set(kept.ids)
-    values = {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted}
-    check = check_drift(kept, values, margin=margin, confidence_level=confidence_level)
-    lines = [
-        f"{check.n} anchors judged again, {check.n_missing} without a value, "
-        f"{check.share_changed:.0%} changed",
-        f"change of the judge value {check.shift}",
-        f"change of the mean error after calibration {check.error_shift}",
-        f"correlation with people {check.correlation_then:.2f} then, "
-        f"{check.correlation_now:.2f} now",
-    ]
-    out.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-    try:
-        require_stable(check)
-    except CalibrationError as error:
-        tell(str(error))
-        raise typer.Exit(_DRIFTED) from None
-    out.print("stable: the calibration still holds", highlight=False)
 
 
 # ``judge``: grade pairs or answers with a model, and hold a judge against people.
@@ -609,8 +488,14 @@ def relevance(
     _check_output(output)
     if sample and (queries or documents):
         raise DataError("--sample brings its own queries and documents; leave the others out")
-    texts = _sample_texts() if sample else texts_of_files(queries, documents)
-    items = pair_items(texts, runs=run or (), depth=depth, qrels=qrels)[:limit]
+    judged: Qrels | Path | None = qrels
+    if sample:
+        data = load_sample()
+        texts: Texts = {q.query_id: q.text for q in data.queries}, dict(data.corpus)
+        judged = qrels or data.qrels
+    else:
+        texts = texts_of_files(queries, documents)
+    items = pair_items(texts, runs=run or (), depth=depth, qrels=judged)[:limit]
     judge = asking.judge(RelevanceJudge)
     engine = where.engine_of(asking)
     if dry_run:
@@ -627,10 +512,9 @@ def relevance(
     err.print(f"labels: {output} ({n} pairs)", highlight=False, soft_wrap=True)
     require_complete(judgments)
     if inject:
-        queries_of = [item.query_id for item in items]
         _, again = ask_injected(
             judge, items, judgments,
-            n=inject, engine=engine, make_judge=recipe, clusters=queries_of,
+            n=inject, engine=engine, make_judge=recipe, clusters=[item.query_id for item in items],
         )  # fmt: skip
         require_complete(again)
 
@@ -677,11 +561,14 @@ def answers(
         rag-sourcebias interval judged.csv
     """
     _check_output(output)
-    named = {
-        "question": question, "reference": reference, "answer": answer, "human": human,
-        "group": group, "cluster": cluster, "stratum": stratum,
-    }  # fmt: skip
-    items, kept = read_answers(file, id=id_column, columns=named)
+    items, kept = read_answers(
+        file,
+        id=id_column,
+        columns={
+            "question": question, "reference": reference, "answer": answer, "human": human,
+            "group": group, "cluster": cluster, "stratum": stratum,
+        },
+    )  # fmt: skip
     judge = asking.judge(CorrectnessJudge)
     engine = where.engine_of(asking)
     items = items[:limit]
@@ -708,8 +595,124 @@ def answers(
         require_complete(again)
 
 
-app.command("audit")(audit)
-app.command("drift")(drift)
+# ``judge audit`` and ``judge drift``: hold a judge against people, then and now.
+
+
+@app.command()
+def audit(
+    file: Annotated[
+        Path, typer.Argument(help="Items with judge values and, for some, human labels.")
+    ],
+    *,
+    id_column: columns_opt.IdColumns = None,
+    human: columns_opt.HumanColumn = None,
+    judge: columns_opt.JudgeColumn = None,
+    group: columns_opt.GroupColumn = None,
+    cluster: columns_opt.ClusterColumn = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of what was judged, or the text, whose characters are counted.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    swapped: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value of the same thing with the pair shown in the other order "
+            "(judge_swapped).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    injected: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value once an instruction was appended to the text (judge_injected, as "
+            "judge answers --inject writes it).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    judge_name: Annotated[
+        str | None,
+        typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
+    ] = None,
+    confidence_level: columns_opt.ConfidenceLevel = 0.95,
+    seed: columns_opt.Seed = 0,
+    anchors: Annotated[
+        Path | None,
+        typer.Option(help="Write the labelled items as anchors for rag-sourcebias judge drift."),
+    ] = None,
+    json: columns_opt.JsonFile = None,
+) -> None:
+    """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
+
+    And what sways it, where the file has a column for it: length, the order of a pair, an
+    instruction in the text, its own family of models. Other columns give no such finding.
+    """
+    require_writable_file("anchors", anchors)
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    items, bias = read_audited_items(
+        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
+        length=length, swapped=swapped, injected=injected, judge_name=judge_name,
+    )  # fmt: skip
+    if judge_name is not None and items.groups is None:
+        raise DataError("--judge-name is held against groups; name their column with --group")
+    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
+    if json not in (None, "-"):
+        write_atomic(json, json_text(found.to_dict()))
+    if anchors is not None:
+        write_anchor_set(build_anchor_set(items, settings={"file": file.name}), anchors)
+        err.print(f"anchors: {anchors}", highlight=False, soft_wrap=True)
+    if json == "-":
+        print_json(found.to_dict())
+    else:
+        say("\n".join(found.lines()))
+
+
+@app.command()
+def drift(
+    anchors: Annotated[Path, typer.Argument(help="What judge audit --anchors wrote.")],
+    file: Annotated[Path, typer.Argument(help="The anchors judged again: id and judge value.")],
+    *,
+    id_column: columns_opt.IdColumns = None,
+    judge: columns_opt.JudgeColumn = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="Change of the mean error that would be acceptable (human scale)."),
+    ] = None,
+    confidence_level: columns_opt.ConfidenceLevel = 0.95,
+) -> None:
+    """Tell whether a judge still judges as it did; exit code 1 if it has drifted.
+
+    Intervals built on the old calibration are not valid for a judge that has moved.
+    """
+    kept = read_anchor_set(anchors)
+    items = read_judged_items(file, id=id_column, judge=judge, require_human=False)
+    wanted = set(kept.ids)
+    check = check_drift(
+        kept,
+        {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted},
+        margin=margin,
+        confidence_level=confidence_level,
+    )
+    say(
+        "\n".join(
+            [
+                f"{check.n} anchors judged again, {check.n_missing} without a value, "
+                f"{check.share_changed:.0%} changed",
+                f"change of the judge value {check.shift}",
+                f"change of the mean error after calibration {check.error_shift}",
+                f"correlation with people {check.correlation_then:.2f} then, "
+                f"{check.correlation_now:.2f} now",
+            ]
+        )
+    )
+    try:
+        require_stable(check)
+    except CalibrationError as error:
+        tell(str(error))
+        raise typer.Exit(1) from None
+    out.print("stable: the calibration still holds", highlight=False)
 
 
 def _check_output(path: Path) -> None:

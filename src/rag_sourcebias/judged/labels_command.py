@@ -16,7 +16,6 @@ from rag_sourcebias.cli.console import (
     say,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import command as shared
@@ -45,11 +44,7 @@ from rag_sourcebias.stats.strata import draw_items
 # Options of the labels commands, named once.
 
 
-RunNeeded = Annotated[Path, typer.Option(help="TREC run.")]
 RunFile = Annotated[Path | None, typer.Option(help="TREC run.")]
-JudgeLabelsNeeded = Annotated[
-    Path, typer.Option(help="The judge's label distributions of its documents.")
-]
 JudgeLabels = Annotated[
     Path | None, typer.Option(help="The judge's label distributions of its documents.")
 ]
@@ -65,7 +60,6 @@ class Pool(NamedTuple):
     """Ranked label distributions, and the query and document of each row."""
 
     labels: RankedLabels
-    measure: str
     query_ids: tuple[str, ...]
     doc_ids: tuple[str, ...]
 
@@ -130,12 +124,10 @@ def read_pool(
             f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
             "them first (rag-sourcebias judge relevance --run …)"
         )
-    known = ranking.labels
     return Pool(
         labels=found,
-        measure=measure,
-        query_ids=tuple(known.query_ids[q] for q in known.query_codes[rows]),
-        doc_ids=tuple(known.doc_ids[d] for d in known.doc_codes[rows]),
+        query_ids=tuple(ranking.labels.query_ids[q] for q in ranking.labels.query_codes[rows]),
+        doc_ids=tuple(ranking.labels.doc_ids[d] for d in ranking.labels.doc_codes[rows]),
     )
 
 
@@ -209,8 +201,9 @@ def plan(
             target=aim,
             confidence_level=confidence_level,
         )
-        clustered = items.clusters is not None and len(set(items.clusters)) < len(items)
-        more = ("items of one cluster depend on each other: more are needed",) * clustered
+        more = ("items of one cluster depend on each other: more are needed",) * (
+            items.clusters is not None and len(set(items.clusters)) < len(items)
+        )
         _say(str(found), (*found.assumptions, *more))
         return
     if file is not None or run is None:
@@ -288,10 +281,13 @@ def draw(
     """
     require_writable_file("output", output)
     if file is not None and run is None:
-        columns = shared.Columns(
-            id=id_column, human=human, judge=judge, group=group, cluster=cluster
+        _item_sheet(
+            file,
+            output,
+            affordable,
+            shared.Columns(id=id_column, human=human, judge=judge, group=group, cluster=cluster),
+            seed,
         )
-        _item_sheet(file, output, affordable, columns, seed)
         return
     if file is not None or run is None:
         raise DataError(_ONE_INPUT)
@@ -309,7 +305,7 @@ def draw(
     texts = texts_of_files(queries, documents)
     manifest = write_label_sheet(
         output,
-        [_sheet_row(pool, row, texts.queries, texts.documents) for row in wanted],
+        [_sheet_row(pool, row, *texts) for row in wanted],
         n_grades=len(pool.labels.gains),
         design={
             "sample": sample.to_dict(),
@@ -351,8 +347,10 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
     )
     rows = drawn.rows
     new = int((~items.labeled[rows]).sum())
-    named = {"id": columns.id, "judge": columns.judge, "group": (columns.group,)}
-    named["cluster"] = (columns.cluster,)
+    named = {
+        "id": columns.id, "judge": columns.judge,
+        "group": (columns.group,), "cluster": (columns.cluster,),
+    }  # fmt: skip
     again = "".join(f" --{k} {v}" for k, given in named.items() for v in given or () if v)
     of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
     err.print(
@@ -368,8 +366,8 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
 def interval(
     file: Annotated[Path, typer.Argument(help="The filled sheet.")],
     *,
-    run: RunNeeded,
-    labels: JudgeLabelsNeeded,
+    run: Annotated[Path, typer.Option(help="TREC run.")],
+    labels: Annotated[Path, typer.Option(help="The judge's label distributions of its documents.")],
     manifest: Annotated[
         Path | None, typer.Option(help="Manifest of the sheet; beside it by default.")
     ] = None,
@@ -398,24 +396,22 @@ def interval(
         n_grades=grades or filled.n_grades,
     )
     sample = DocumentSample.from_dict(design["sample"])
+    known = {int(row): int(grade) for row, grade in design["known"]}
+    on_sheet = iter(filled.grades.tolist())
+    given = [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()]
     found = document_interval(
         pool.labels,
         sample,
-        pool.labels.gains[_all_grades(sample, design, filled.grades)],
+        pool.labels.gains[np.array(given, dtype=np.int64)],
         target=aim,
         confidence_level=confidence_level,
     )
-    _deliver(f"{pool.measure} {found}", found, json)
-
-
-def _all_grades(sample: DocumentSample, design: dict[str, Any], grades: Any) -> Any:  # noqa: ANN401
-    """Grades of all rows of the sample: those on the sheet, and those known before."""
-    known = {int(row): int(grade) for row, grade in design["known"]}
-    on_sheet = iter(grades.tolist())
-    return np.array(
-        [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()],
-        dtype=np.int64,
-    )
+    if json == "-":
+        print_json(found.to_dict())
+        return
+    if json is not None:
+        write_atomic(json, json_text(found.to_dict()))
+    _say(f"{design['measure']} {found}", found.assumptions)
 
 
 def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401
@@ -432,15 +428,4 @@ def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow: 
 
 
 def _say(line: str, assumptions: tuple[str, ...]) -> None:
-    say(line)
-    for assumption in assumptions:
-        say(f"• {assumption}")
-
-
-def _deliver(line: str, found: Interval, json: str | None) -> None:
-    if json == "-":
-        print_json(found.to_dict())
-        return
-    if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
-    _say(line, found.assumptions)
+    say("\n• ".join((line, *assumptions)))

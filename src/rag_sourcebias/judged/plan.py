@@ -86,9 +86,8 @@ def saving(share: float) -> str:
     percent = round(100 * share)
     if percent == 0:
         return "no labels saved"
-    if percent < 0:
-        return f"{-percent}% more labels than without a judge"
-    return f"{percent}% of the labels saved"
+    more = f"{-percent}% more labels than without a judge"
+    return f"{percent}% of the labels saved" if percent > 0 else more
 
 
 def residual_share(
@@ -237,8 +236,8 @@ def _curve(
     found = mean_interval(
         human, judge, others, method=method, target=target, confidence_level=confidence_level
     )
-    own = replace(curve, pool=n + len(others), shared=curve.shared * pool / (n + len(others)))
-    formula = own.half(n)
+    m = n + len(others)
+    formula = replace(curve, pool=m, shared=curve.shared * pool / m).half(n)
     return replace(curve, scale=(found.half_width / formula) ** 2 - 1 if formula > 0 else 0.0)
 
 
@@ -455,6 +454,13 @@ class LabelPlan:
 # How many human labels: for a ranking metric, and for judged answers or items.
 
 
+_GUESSED = (
+    "no human label yet: human gains are taken to spread like the judge's and to correlate "
+    f"with them at {GUESSED_CORRELATION:g}",
+    f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
+)
+
+
 def plan_labels(
     labels: RankedLabels,
     *,
@@ -507,14 +513,7 @@ def plan_labels(
         )
     view = outlook(labels, pilot=pilot, target=target, confidence_level=confidence_level)
     n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
-    if half_width is not None:
-        n_labels = _labels_for(view, positive(half_width), n_pilot)
-    elif n_labels is not None:
-        _check_labels(view, n_labels, n_pilot)
-    return _plan(view, int(n_labels or 0), n_pilot)
-
-
-def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
+    n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)
     half = view.by_documents(n_labels)
     whole = int(n_labels / view.per_query + 1e-9)
     in_queries = smallest(view.by_queries, half, 2, view.n_queries)
@@ -530,14 +529,30 @@ def _plan(view: Outlook, n_labels: int, n_pilot: int) -> LabelPlan:
         target=view.target,
         confidence_level=view.confidence_level,
         n_pilot=n_pilot,
-        assumptions=_assumptions(n_pilot),
+        assumptions=("the documents of the pilot are typical of the pool",)
+        if n_pilot
+        else _GUESSED,
     )
 
 
-def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
+def _labels_for(view: Outlook, half_width: float | None, n_labels: int, n_pilot: int) -> int:
+    """Return as many labels as the half-width takes; without one those asked for, if they do."""
     available = int((view.size > 0).sum())
     fewest = labels_needed(n_pilot, available)
-    found = smallest(view.by_documents, half_width, fewest, available)
+    if half_width is None:
+        if n_labels > available:
+            raise DataError(
+                f"{n_labels} labels, but only {available} documents have a rank with weight"
+            )
+        if n_labels < fewest:
+            raise InsufficientDataError(
+                f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "
+                f"interval; {fewest} are needed",
+                n=n_labels,
+                n_needed=fewest,
+            )
+        return n_labels
+    found = smallest(view.by_documents, positive(half_width), fewest, available)
     if found is None:
         least = view.by_documents(available)
         needed = math.ceil(view.n_queries * (least / half_width) ** 2)
@@ -548,29 +563,3 @@ def _labels_for(view: Outlook, half_width: float, n_pilot: int) -> int:
             n_needed=needed,
         )
     return found
-
-
-def _check_labels(view: Outlook, n_labels: int, n_pilot: int) -> None:
-    available = int((view.size > 0).sum())
-    if n_labels > available:
-        raise DataError(
-            f"{n_labels} labels, but only {available} documents have a rank with weight"
-        )
-    needed = labels_needed(n_pilot, available)
-    if n_labels < needed:
-        raise InsufficientDataError(
-            f"{n_labels} labelled documents (with {n_pilot} of a pilot) are too few for an "
-            f"interval; {needed} are needed",
-            n=n_labels,
-            n_needed=needed,
-        )
-
-
-def _assumptions(n_pilot: int) -> tuple[str, ...]:
-    if n_pilot:
-        return ("the documents of the pilot are typical of the pool",)
-    return (
-        "no human label yet: human gains are taken to spread like the judge's and to correlate "
-        f"with them at {GUESSED_CORRELATION:g}",
-        f"residuals of documents of one query are taken to correlate at {SHARED_IN_QUERY:g}",
-    )

@@ -68,19 +68,18 @@ def document(report: JudgedReport) -> b.Document:
     simulated = [replace(p, method=method_name(p.method))
                  for p in report.curves if p.mean_width > 0 or p.coverage > 0]  # fmt: skip
     missing = report.n_judge_missing
-    facts = (
-        (f"{count(report.n_labeled)} {units_of(report)} labelled by people",),
-        (f"{count(report.n_unlabeled)} only judged",),
-        *([(f"{count(missing)} without an answer of the judge",)] if missing else ()),
-        *([(_in_clusters(report.clusters),)] if report.clusters else ()),
-    )
     return b.Document(
         kind="Judged evaluation",
         title=f"Judged evaluation: {report.name}",
         name=report.name,
         headline=headline(report),
         headline_to=b.FILES,
-        facts=facts,
+        facts=(
+            (f"{count(report.n_labeled)} {units_of(report)} labelled by people",),
+            (f"{count(report.n_unlabeled)} only judged",),
+            *([(f"{count(missing)} without an answer of the judge",)] if missing else ()),
+            *([(_in_clusters(report.clusters),)] if report.clusters else ()),
+        ),
         created=report.created,
         cautions="Before you trust a number",
         warnings=_warnings(report),
@@ -126,17 +125,13 @@ def _warnings(report: JudgedReport) -> tuple[str, ...]:
 def _ranking(report: JudgedReport) -> b.Section:
     """Return what a reader of several systems wants first: who is best, and who is tied."""
     columns = (
-        "system",
-        "place",
-        "possible places",
-        "estimate",
-        "judge alone",
-        "place by the judge",
-    )
+        "system", "place", "possible places", "estimate", "judge alone", "place by the judge",
+    )  # fmt: skip
     blocks: list[b.Block] = []
     for ranks in report.ranks:
         digits = digits_of(report, ranks.measure)
-        by_judge = _places(ranks.judge)
+        # 1 is the largest; equal values share a place
+        by_judge = [1 + sum(other > value for other in ranks.judge) for value in ranks.judge]
         rows = tuple(
             (
                 name,
@@ -154,11 +149,13 @@ def _ranking(report: JudgedReport) -> b.Section:
                 start=1,
             )
         )  # fmt: skip
-        caption = f"Systems in order of {ranks.measure}"
         blocks += [
             b.Items(rows=(("", ranking(report, ranks)),), to=(*b.FILES, *b.TERMINAL)),
             b.Figures(items=((f"Places, {ranks.measure}", _places_picture(ranks, by_judge)),)),
-            b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption),
+            b.Grid(
+                table=b.Table(columns=columns, rows=rows),
+                caption=f"Systems in order of {ranks.measure}",
+            ),
         ]
     return b.Section(
         id="ranking",
@@ -171,28 +168,22 @@ def _ranking(report: JudgedReport) -> b.Section:
     )
 
 
-def _places(values: Sequence[float]) -> list[int]:
-    """Place of each value, 1 being the largest; equal values share one."""
-    return [1 + sum(other > value for other in values) for value in values]
-
-
 def _places_picture(ranks: JudgedRanks, by_judge: Sequence[int]) -> pic.Intervals:
     total = len(ranks.systems)
-    rows = tuple(
-        pic.Row(
-            group=shorten(name, 40),
-            marks=(
-                pic.Mark(at=place, ends=(best, worst), colour="baseline"),
-                pic.Mark(at=other, colour="other"),
-            ),
-        )
-        for place, (name, best, worst, other) in enumerate(
-            zip(ranks.systems, ranks.best, ranks.worst, by_judge, strict=True), start=1
-        )
-    )
     return pic.Intervals(
         title=f"Possible places of each system by {ranks.measure}",
-        rows=rows,
+        rows=tuple(
+            pic.Row(
+                group=shorten(name, 40),
+                marks=(
+                    pic.Mark(at=place, ends=(best, worst), colour="baseline"),
+                    pic.Mark(at=other, colour="other"),
+                ),
+            )
+            for place, (name, best, worst, other) in enumerate(
+                zip(ranks.systems, ranks.best, ranks.worst, by_judge, strict=True), start=1
+            )
+        ),
         x=pic.Axis(
             label="place (1: best)",
             span=(0.5, total + 0.5),
@@ -248,9 +239,11 @@ def _line(report: JudgedReport, mean: JudgedMean) -> tuple[tuple[str, str], ...]
 
 def _card(report: JudgedReport, mean: JudgedMean) -> b.Card:
     alike = [other for other in report.means if other.measure == mean.measure]
-    ends = [other.judge_alone for other in alike if not other_scale(report, other)]
     known = (i for other in alike for i in (other.interval, other.labels_alone) if i is not None)
-    ends += [end for i in known for end in (i.lower, i.upper)]
+    ends = [
+        *(other.judge_alone for other in alike if not other_scale(report, other)),
+        *(end for i in known for end in (i.lower, i.upper)),
+    ]
     margin = 0.04 * (max(ends) - min(ends)) or 0.5
     scale = (min(ends) - margin, max(ends) + margin)
     judged, alone, judge = *_intervals(report, mean), mean.judge_alone
@@ -269,13 +262,11 @@ def _card(report: JudgedReport, mean: JudgedMean) -> b.Card:
         if found is not None
     ]  # fmt: skip
     bar = b.Bar.over((judge, judge, judge), scale, side="other", solid=True)
-    rows.append(
-        b.CardRow(
-            name="judge alone",
-            value=value_of(report, mean, judge),
-            ends="no interval",
-            bar=None if other_scale(report, mean) else bar,
-        )
+    alone_row = b.CardRow(
+        name="judge alone",
+        value=value_of(report, mean, judge),
+        ends="no interval",
+        bar=None if other_scale(report, mean) else bar,
     )
     return b.Card(
         name=mean.system or mean.measure,
@@ -283,15 +274,14 @@ def _card(report: JudgedReport, mean: JudgedMean) -> b.Card:
         standing=role(report, mean),
         short=worth_in_short(report, mean),
         text=worth_of(report, mean),
-        rows=tuple(rows),
+        rows=(*rows, alone_row),
     )
 
 
 def _intervals(report: JudgedReport, mean: JudgedMean) -> tuple[Interval | None, Interval | None]:
     """Return the interval with the judge, and that of labels alone."""
-    if role(report, mean) in {"absent", "unused"}:
-        return None, mean.interval
-    return mean.interval, mean.labels_alone
+    unused = role(report, mean) in {"absent", "unused"}
+    return (None, mean.interval) if unused else (mean.interval, mean.labels_alone)
 
 
 def _means(report: JudgedReport) -> b.Section:
@@ -317,9 +307,7 @@ def _means(report: JudgedReport) -> b.Section:
         )
         for m in report.means
     )
-    table = b.Table(
-        columns=(*("measure", "system")[: 1 + named], *columns), rows=rows, n_heads=1 + named
-    )
+    heads = ("measure", "system")[: 1 + named]
     measures = dict.fromkeys(mean.measure for mean in report.means)
     return b.Section(
         id="means",
@@ -327,7 +315,7 @@ def _means(report: JudgedReport) -> b.Section:
         blocks=(
             b.Figures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
             b.Grid(
-                table=table,
+                table=b.Table(columns=(*heads, *columns), rows=rows, n_heads=len(heads)),
                 caption="Means with the judge, from labels alone, and from the judge alone",
             ),
         ),
@@ -393,7 +381,6 @@ def _ledger(report: JudgedReport) -> b.Section:
                 *(f"±{value_of(report, mean, half[s])}" if s in half else MISSING for s in steps),
             )
         )
-    columns = ("mean", *(f"from {parts[part]}" for part in shown), "half-width", *steps.values())
     return b.Section(
         id="ledger",
         title="What would narrow it",
@@ -402,7 +389,15 @@ def _ledger(report: JudgedReport) -> b.Section:
         f"labels are many. More judged {units} shrink the part from few {units} only.",
         blocks=(
             b.Grid(
-                table=b.Table(columns=columns, rows=tuple(rows)),
+                table=b.Table(
+                    columns=(
+                        "mean",
+                        *(f"from {parts[part]}" for part in shown),
+                        "half-width",
+                        *steps.values(),
+                    ),
+                    rows=tuple(rows),
+                ),
                 caption="Where the width comes from, and what more would make of it",
             ),
         ),
@@ -428,7 +423,6 @@ def _comparisons(report: JudgedReport) -> b.Section:
     left = f"{len(found) - len(clear)} of {len(found)} cannot be told apart from no difference."
     many = len(found) > _LISTED
     short = (*b.PAGE, *(b.TERMINAL if many else ()))
-    whole = (*b.MARKDOWN, *(() if many else b.TERMINAL))
     order = list(dict.fromkeys(c.measure for c in found))
     columns = (
         "measure", "first", "second", "what", "estimate",
@@ -457,7 +451,7 @@ def _comparisons(report: JudgedReport) -> b.Section:
             b.Lines(rows=((),)),
             *([b.Items(rows=clear, to=short)] if clear else ()),
             *([b.Paragraph(text=left, to=short)] if len(clear) < len(found) else ()),
-            b.Items(rows=tuple(told), to=whole),
+            b.Items(rows=tuple(told), to=(*b.MARKDOWN, *(() if many else b.TERMINAL))),
             b.Grid(
                 table=b.Table(columns=columns, rows=rows, n_heads=4), caption="Every comparison"
             ),
@@ -482,13 +476,13 @@ def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
         f"{number(p.mean_width, digits=digits[p.measure])}, {number(100 * p.coverage)}%"
         for p in points
     }  # fmt: skip
-    rows = tuple(
-        (*head, *(cells.get((*head, method), MISSING) for method in methods))
-        for head in dict.fromkeys((name_of(p), count(p.n)) for p in points)
-    )
-    grid = b.Grid(
-        table=b.Table(columns=("mean", "labels", *methods), rows=rows, n_heads=2),
-        caption="Mean width and coverage of each method",
+    table = b.Table(
+        columns=("mean", "labels", *methods),
+        rows=tuple(
+            (*head, *(cells.get((*head, method), MISSING) for method in methods))
+            for head in dict.fromkeys((name_of(p), count(p.n)) for p in points)
+        ),
+        n_heads=2,
     )
     return b.Section(
         id="curves",
@@ -506,7 +500,10 @@ def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
             *shown,
             *([b.Fold(summary=f"{len(rest)} more", blocks=tuple(rest), to=b.PAGE)] if rest else ()),
             b.Paragraph(text="Each cell: mean width, coverage.", to=b.MARKDOWN),
-            b.Fold(summary="The numbers: mean width and coverage", blocks=(grid,)),
+            b.Fold(
+                summary="The numbers: mean width and coverage",
+                blocks=(b.Grid(table=table, caption="Mean width and coverage of each method"),),
+            ),
         ),
     )
 
@@ -515,27 +512,23 @@ def _curve_pictures(
     report: JudgedReport, mean: JudgedMean, points: Sequence[CoveragePoint]
 ) -> list[tuple[str, pic.Lines]]:
     """Show mean width and coverage of each method against the number of labels."""
-    own = [p for p in points if (p.measure, p.system) == (mean.measure, mean.system)]
-    own.sort(key=lambda p: p.n)
-    methods = dict.fromkeys(p.method for p in own)
-    by_method = {method: [p for p in own if p.method == method] for method in methods}
+    by_method: dict[str, list[CoveragePoint]] = {}
+    for p in sorted(points, key=lambda p: p.n):
+        if (p.measure, p.system) == (mean.measure, mean.system):
+            by_method.setdefault(p.method, []).append(p)
     colours: tuple[pic.Colour, ...] = ("baseline", "even", "other", "ink", "muted")
     name, now, aim = name_of(mean), mean.interval.n_labeled, report.config.confidence_level
     error = 1.96 * math.sqrt(aim * (1 - aim) / max(report.config.coverage_runs, 1))
     labels = "labels" if report.kind == "items" else "labelled queries"
-    here = pic.Guide(at=now, look="dotted", colour="ink")
     band = pic.Guide(
         at=100 * (aim - error), to=100 * min(aim + error, 1), level=True, colour="grid"
     )
     lowest = 100 * min(_LOWEST, *(p.coverage for p in points))
-    widths = {m: tuple(p.mean_width for p in found) for m, found in by_method.items()}
-    shares = {m: tuple(100 * p.coverage for p in found) for m, found in by_method.items()}
     shown = (
-        ("width", pic.Axis(label="mean width", span=(0, None), digits=3), widths, ()),
+        ("width", pic.Axis(label="mean width", span=(0, None), digits=3), ()),
         (
             "coverage",
             pic.Axis(label="coverage, %", span=(lowest - 1, 101)),
-            shares,
             (band, pic.Guide(at=100 * aim, level=True)),
         ),
     )
@@ -546,17 +539,20 @@ def _curve_pictures(
                 title=f"{what.capitalize()} against labels, {name}",
                 curves=tuple(
                     pic.Curve(
-                        x=tuple(float(p.n) for p in found), y=values[method], line="colour",
-                        colour=colours[place % len(colours)], name=shorten(method, 26),
+                        x=tuple(float(p.n) for p in found),
+                        y=tuple(p.mean_width if what == "width" else 100 * p.coverage
+                                for p in found),
+                        line="colour", colour=colours[place % len(colours)],
+                        name=shorten(method, 26),
                     )
                     for place, (method, found) in enumerate(by_method.items())
                 ),
                 x=pic.Axis(label=f"{labels} (dotted: the {now:,} there are)", log=True, digits=0),
                 y=y,
-                guides=(here, *guides),
+                guides=(pic.Guide(at=now, look="dotted", colour="ink"), *guides),
             ),
         )
-        for what, y, values, guides in shown
+        for what, y, guides in shown
     ]  # fmt: skip
 
 
@@ -572,16 +568,6 @@ def _queries(report: JudgedReport) -> b.Section:
         "One bar per query, sorted by value. Dots are the corrected predictions of the judge, "
         f"dashes the values from human labels.{test * any(map(np.any, known))} On average a bar "
         f"spans {f'{low}%' if low == high else f'{low}–{high}%'} of the range of the measure."
-    )
-    figures = (
-        b.Figures(
-            items=tuple(
-                (f"{name_of(query)}: {what}", _query_picture(query, labelled=which))
-                for what, which in (("labelled", True), ("others", False))
-                if (labelled == which).any()
-            )
-        )
-        for query, labelled in zip(report.per_query, known, strict=True)
     )
     rows = tuple(
         (
@@ -602,7 +588,16 @@ def _queries(report: JudgedReport) -> b.Section:
             b.Paragraph(text=key, to=b.PAGE),
             b.Lines(rows=((),)),
             b.Items(rows=tuple(("", _query(report, q)) for q in report.per_query), to=b.EVERYWHERE),
-            *figures,
+            *(
+                b.Figures(
+                    items=tuple(
+                        (f"{name_of(query)}: {what}", _query_picture(query, labelled=which))
+                        for what, which in (("labelled", True), ("others", False))
+                        if (labelled == which).any()
+                    )
+                )
+                for query, labelled in zip(report.per_query, known, strict=True)
+            ),
             b.Grid(
                 table=b.Table(columns=columns, rows=rows),
                 caption="Intervals of single queries; every one of them is in report.json",
@@ -619,8 +614,7 @@ def _width(query: QueryIntervals) -> tuple[float, float]:
 
 def _holds(query: QueryIntervals) -> npt.NDArray[np.bool_]:
     """Return which intervals hold the human value; False where there is none."""
-    above, below = query.lower - 1e-9 <= query.human, query.human <= query.upper + 1e-9
-    return np.asarray(above & below)
+    return (query.lower - 1e-9 <= query.human) & (query.human <= query.upper + 1e-9)
 
 
 def _query(report: JudgedReport, query: QueryIntervals) -> str:
@@ -640,8 +634,9 @@ def _query_picture(query: QueryIntervals, *, labelled: bool) -> pic.Lines:
     Bars in the baseline's colour hold the human value; the others carry a cross where it is.
     """
     rows = np.flatnonzero(~np.isnan(query.human) == labelled)
-    by = query.human if labelled else query.estimate
-    order = rows[np.lexsort((query.estimate[rows], by[rows]))]
+    order = rows[
+        np.lexsort((query.estimate[rows], (query.human if labelled else query.estimate)[rows]))
+    ]
     n, held, every = len(order), _holds(query)[order], np.full(len(order), fill_value=True)
 
     def curve(
@@ -680,8 +675,11 @@ def _query_picture(query: QueryIntervals, *, labelled: bool) -> pic.Lines:
             curve(query.human, ~held, "ink", "", "cross"),
         )
     top = max(query.highest, float(query.upper.max()))
-    kind = "labelled queries" if labelled else "queries without labels"
-    sort = "human value" if labelled else "prediction"
+    kind, sort = (
+        ("labelled queries", "human value")
+        if labelled
+        else ("queries without labels", "prediction")
+    )
     return pic.Lines(
         title=f"Intervals of {count(n)} {kind}, {name_of(query)}",
         description=spread,
@@ -763,42 +761,39 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
         *((g.group, g) for g in audit.groups),
         ("all", audit),
     ]
-    bias = tuple(
-        (group, count(g.n), number(g.human_mean, digits=3), number(g.judge_mean, digits=3),
-         _signed(g.bias))
-        for group, g in every
-    )  # fmt: skip
-    differences = tuple(
-        (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value), p_value(d.p_adjusted))
-        for d in audit.differences
-    )
-    grades = tuple(
-        (
-            str(g.grade),
-            number(100 * g.observed_share),
-            number(100 * g.predicted_share),
-            estimate(g.difference, scale=100, signed=True),
-            number(g.ece, digits=3),
-            number(g.ece_if_calibrated, digits=3),
-        )
-        for g in (audit.calibration.grades if audit.calibration else ())
-    )
     tables = (
-        (bias, "Bias of the judge", ("group", "n", "people", "judge", "judge − people")),
         (
-            differences,
+            "Bias of the judge",
+            ("group", "n", "people", "judge", "judge − people"),
+            tuple(
+                (group, count(g.n), number(g.human_mean, digits=3),
+                 number(g.judge_mean, digits=3), _signed(g.bias))
+                for group, g in every
+            ),
+        ),
+        (
             "Differences of bias between groups; p-values adjusted by Holm's method",
             ("groups", "difference of bias", "p", "adjusted p"),
+            tuple(
+                (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value),
+                 p_value(d.p_adjusted))
+                for d in audit.differences
+            ),
         ),
         (
-            grades,
             "Grades given by people and by the judge; ECE is the expected calibration error",
             ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated"),
+            tuple(
+                (str(g.grade), number(100 * g.observed_share), number(100 * g.predicted_share),
+                 estimate(g.difference, scale=100, signed=True), number(g.ece, digits=3),
+                 number(g.ece_if_calibrated, digits=3))
+                for g in (audit.calibration.grades if audit.calibration else ())
+            ),
         ),
-    )
+    )  # fmt: skip
     yield from (
         b.Grid(table=b.Table(columns=columns, rows=rows), caption=caption)
-        for rows, caption, columns in tables
+        for caption, columns, rows in tables
         if rows
     )
     yield b.Facts(tables=(("", _audit_table(audit)),))
@@ -839,8 +834,9 @@ def _audit_pictures(name: str, audit: JudgeAudit) -> Iterator[tuple[str, pic.Pic
 
 
 def _calibration_pictures(name: str, fit: LabelCalibration) -> Iterator[tuple[str, pic.Picture]]:
-    people = tuple(100 * g.observed_share for g in fit.grades)
-    judge = tuple(100 * g.predicted_share for g in fit.grades)
+    people, judge = zip(
+        *((100 * g.observed_share, 100 * g.predicted_share) for g in fit.grades), strict=True
+    )
     yield (
         "How often each grade is given",
         pic.Histogram(
@@ -914,8 +910,12 @@ def _audit_table(audit: JudgeAudit) -> b.Table:
             ("expected calibration error, mean of the grades", fit.ece, 3),
         ] if fit else ()),
     ]  # fmt: skip
-    known = tuple((name, _told(value, digits)) for name, value, digits in rows if value is not None)
-    return b.Table(columns=("audit", ""), rows=known)
+    return b.Table(
+        columns=("audit", ""),
+        rows=tuple(
+            (name, _told(value, digits)) for name, value, digits in rows if value is not None
+        ),
+    )
 
 
 def _told(value: str | float | Interval, digits: int) -> str:
@@ -953,15 +953,13 @@ def _doubts(report: JudgedReport) -> b.Section:
     )
     share = report.n_labeled / max(report.n_labeled + report.n_unlabeled, 1)
     if report.config.target == "population" and _FINITE <= share < 1:
-        units = units_of(report)
         known = (
             f"people labelled {number(100 * share, digits=0)}%; they are taken for a sample of "
             "more like them. If they are all there are, target 'pool' gives the mean of exactly "
             "these, with an interval no wider"
         )
-        noted = (*noted, (f"these {units}", known))
-    warned = bool(_warnings(report))
-    return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=warned)
+        noted = (*noted, (f"these {units_of(report)}", known))
+    return b.caveats(b.assumed(where), dict.fromkeys(noted), warned=bool(_warnings(report)))
 
 
 def _data(report: JudgedReport) -> b.Section:
@@ -974,19 +972,18 @@ def _data(report: JudgedReport) -> b.Section:
         (f"{what} that only the judge saw", count(report.n_unlabeled)),
         (f"{judged} the judge gave no value", count(report.n_judge_missing)),
     )
-    ranked = (
-        ("gain of a grade", "2^r − 1" if c.gain == "exponential" else "r"),
-        ("lowest relevant grade", str(c.min_grade)),
-        ("intervals of single queries", "yes" if c.per_query else "no"),
-    )
     settings = (
         ("method", f"{method_name(c.method)} ({c.method})"),
         ("target", c.target),
         ("confidence level", level(c.confidence_level)),
-        *(() if items else ranked),
+        *(() if items else (
+            ("gain of a grade", "2^r − 1" if c.gain == "exponential" else "r"),
+            ("lowest relevant grade", str(c.min_grade)),
+            ("intervals of single queries", "yes" if c.per_query else "no"),
+        )),
         ("simulated evaluations per size", count(c.coverage_runs)),
         ("seed", str(c.seed)),
-    )
+    )  # fmt: skip
     return b.data(
         (
             ("Data", b.Table(columns=("data", ""), rows=data)),

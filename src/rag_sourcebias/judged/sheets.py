@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.values import IntArray
+from rag_sourcebias.core.values import IntArray, as_generator
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.tables import (
     Table,
@@ -73,8 +73,7 @@ class FilledSheet:
 
 def manifest_path(sheet: PathLike) -> Path:
     """Where the manifest of a sheet lies: ``labels.csv`` -> ``labels.csv.manifest.json``."""
-    path = Path(sheet)
-    return path.with_name(path.name + ".manifest.json")
+    return Path(os.fspath(sheet) + ".manifest.json")
 
 
 def write_label_sheet(
@@ -127,8 +126,7 @@ def write_label_sheet(
     pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
     if most > 1:
         raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
-    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-    order = generator.permutation(len(rows)).tolist()
+    order = as_generator(rng).permutation(len(rows)).tolist()
     shown = [c for c in _CONTENT if show_doc_ids or c != "doc_id"]
     digits = len(str(len(rows)))
     ids = [f"r{place:0{digits}d}" for place in range(1, len(rows) + 1)]
@@ -189,8 +187,7 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     grades = np.full(len(known), -1, dtype=np.int64)
     line_of: dict[str, int] = {}
     empty: list[str] = []
-    records = read_sheet_csv(path) if ending == ".csv" else read_jsonl(path)
-    for line, record in records:
+    for line, record in read_sheet_csv(path) if ending == ".csv" else read_jsonl(path):
         where = f"{path}:{line}"
         row_id = str(record.get("row_id") or "").strip()
         if row_id not in known:
@@ -304,20 +301,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if lacking and lacking != ["design"]:
         raise DataError(f"{path} lacks {', '.join(lacking)}; it was cut or edited")
     with sound(path, "a complete manifest", remedy="it was cut or edited: take another copy"):
-        _check_rows(path, data)
+        rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
+        whole = all(isinstance(row[name], str) for row in rows for name in names)
+        positions = [row["position"] for row in rows]
+        if not whole or sorted(positions) != list(range(len(rows))):
+            raise DataError(
+                f"{path}: a row holds no text or has no place of its own; it was edited"
+            )
+        kinds = (("n_grades", int), ("columns", list), ("design", dict))
+        wrong = next((k for k, kind in kinds if not isinstance(data.get(k), kind)), None)
+        if wrong is not None:
+            raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
     return data
-
-
-def _check_rows(path: Path, data: Mapping[str, Any]) -> None:
-    rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
-    bad = next((row for row in rows if not all(isinstance(row[name], str) for name in names)), None)
-    positions = [row["position"] for row in rows]
-    if bad is not None or sorted(positions) != list(range(len(rows))):
-        raise DataError(f"{path}: a row holds no text or has no place of its own; it was edited")
-    kinds = {"n_grades": int, "columns": list, "design": dict}
-    wrong = next((k for k, kind in kinds.items() if not isinstance(data.get(k), kind)), None)
-    if wrong is not None:
-        raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
 
 
 # Sheets on which people label items, with the design of the draw in columns of its own.
@@ -351,8 +346,10 @@ def read_shown_texts(
         )
     judges = [judge] if isinstance(judge, str) else list(judge or ())
     roles = {"human": human, "group": group} | ({} if judges else {"judge": None})
-    found = (find_column(table.names, role, given=roles[role], path=name) for role in roles)
-    left_out = {*judges, *found}
+    left_out = {
+        *judges,
+        *(find_column(table.names, role, given=roles[role], path=name) for role in roles),
+    }
     shown = {
         column: table.columns[column]
         for column in table.names
@@ -396,7 +393,7 @@ def write_item_sheet(
     taken = [name for name in texts.columns if name in ("human", *DRAW_COLUMNS)]
     if taken:
         raise DataError(f"{texts.path} has a column {taken[0]!r}, as sheets have; rename it")
-    generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    generator = as_generator(rng)
     units, strata = draw.strata.unit[draw.rows], draw.strata
     order = np.lexsort((
         generator.random(len(units)),
@@ -488,5 +485,4 @@ def with_drawn_strata(
         raise DataError(
             f"{sheet.path} lacks rows of its draw from {judge_path}{first}; use all of them"
         )
-    of_item = strata.stratum[strata.unit].tolist()
-    return replace(items, strata=tuple(name_of[k] for k in of_item))
+    return replace(items, strata=tuple(name_of[k] for k in strata.stratum[strata.unit].tolist()))

@@ -66,13 +66,12 @@ def headline(report: JudgedReport) -> str:
     total = len(report.means)
     if total <= _ALL_SAID:
         return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
-    first = (who_is_best(ranks) for ranks in report.ranks)
     each = [mean.interval.n_labeled for mean in report.means]
     spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
     wrong = sum(_excludes_judge(report, mean) for mean in report.means)
     which = f"all {total}" if wrong == total else f"{wrong} of {total}"
     return " ".join((
-        *first,
+        *(who_is_best(ranks) for ranks in report.ranks),
         f"{level(report.config.confidence_level)} intervals for {total} means, each from "
         f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
         f"The judge alone would have been outside the interval for {which}." if wrong else
@@ -126,42 +125,41 @@ def who_is_best(ranks: JudgedRanks) -> str:
     """Say which system is best, or which may be."""
     names = [shorten(name, 40) for name in ranks.systems]
     may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
-    total, sure = len(names), level(ranks.confidence_level)
+    total, held = len(names), f"({level(ranks.confidence_level)}, all compared at once)"
     if len(may) == 1:
-        held = f"{sure}, all compared at once"
-        return f"{may[0]} is best of {total} systems in {ranks.measure} ({held})."
+        return f"{may[0]} is best of {total} systems in {ranks.measure} {held}."
     if len(may) == total:
         return (
             f"Which of the {total} systems is best in {ranks.measure} cannot be told: each may be "
-            f"({sure}, all compared at once)."
+            f"{held}."
         )
     left = [name for name in names if name not in may]
     named = join(may, "or") if len(may) <= 2 * _NAMED else f"one of {len(may)}, {may[0]} among them"
     but = join(left, "nor") if len(left) <= _NAMED else f"one of the other {len(left)}"
     return (
         f"Which system is best in {ranks.measure} cannot be told: it may be {named}, not {but} "
-        f"({sure}, all compared at once)."
+        f"{held}."
     )
 
 
 def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
     """Say who is best, how far the judge's own order agrees, and what would tell more."""
     first, second = (shorten(name, 40) for name in ranks.systems[:2])
-    unit = "items" if report.kind == "items" else "queries"
-    tau = (number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper))
+    known = (ranks.tau, ranks.tau_lower, ranks.tau_upper)
+    tau, low, high = (number(value, digits=2) for value in known)
     agrees = (
         "The judge alone orders the systems like their corrected means by "
-        "Kendall's τ = {} [{}, {}]."
+        f"Kendall's τ = {tau} [{low}, {high}]."
     )
     more = (
-        f"About {count(ranks.to_tell)} labelled {unit} would tell {first} from {second}, if they "
-        f"differ as much as estimated; there are {count(ranks.n_labeled)}."
+        f"About {count(ranks.to_tell)} labelled {units_of(report)} would tell {first} from "
+        f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
     ) if ranks.to_tell is not None else (
         f"{first} and {second}, the first two, are too close for a number of labels that would "
         "tell them apart."
         if ranks.worst[0] > 1 and ranks.best[1] == 1 else ""
     )  # fmt: skip
-    return " ".join(filter(None, (who_is_best(ranks), agrees.format(*tau), more)))
+    return " ".join(filter(None, (who_is_best(ranks), agrees, more)))
 
 
 # One mean: what was found, and whether the judge was any use
@@ -226,10 +224,9 @@ def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
     audit = report.audits.get(mean.measure)
     if report.kind == "ranking" or audit is None or audit.agreement is not None:
         return False
-    gap = abs(mean.judge_alone - mean.interval.estimate)
     alone = mean.labels_alone or mean.interval
     deviation = alone.half_width * math.sqrt(alone.n_labeled) / 2  # about that of the human values
-    return gap > _FAR * max(deviation, 1e-12)
+    return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
 
 
 def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
@@ -241,12 +238,12 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
     says, gap = value_of(report, mean, mean.judge_alone), mean.judge_alone - mean.interval.estimate
     by = f"too {'high' if gap > 0 else 'low'} by about {value_of(report, mean, abs(gap))}"
     told = by if _excludes_judge(report, mean) else "which the interval does not contradict"
-    judge = f"The judge alone would have said {says}, {told}."
-    if other_scale(report, mean):
-        judge = (
-            f"The mean of the judge is {says}, far from people's: it seems to answer on another "
-            "scale, so this is not comparable."
-        )
+    judge = (
+        f"The mean of the judge is {says}, far from people's: it seems to answer on another "
+        "scale, so this is not comparable."
+        if other_scale(report, mean)
+        else f"The judge alone would have said {says}, {told}."
+    )
     found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
     r, labels = number(found.correlation, digits=2), _labels(report, abs(saved))
     who = "The judge" if found.correlation is None else f"The judge (r = {r} with people)"
@@ -284,8 +281,11 @@ def worth_in_short(report: JudgedReport, mean: JudgedMean) -> str:
     kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
     helps, costs = f"The judge saves at least {labels}", f"The judge costs about {labels}"
     few = kind == "unused" and mean.interval.judge == "few"
-    told: dict[Role, str] = {**_SHORT, "helps": helps, "costs": costs}
-    return "Too few labels to use the judge" if few else told[kind]
+    return (
+        "Too few labels to use the judge"
+        if few
+        else {**_SHORT, "helps": helps, "costs": costs}[kind]
+    )
 
 
 # Comparisons, and how to read the numbers
@@ -323,18 +323,6 @@ def decimals(report: JudgedReport, c: JudgedComparison) -> int:
 def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
     """Return questions a reader may have, with their answers."""
     units, target = units_of(report), report.config.target
-    relative = (
-        "What is Relative Δ?",
-        "The difference of two mean scores in percent of their average, from −200 to "
-        "+200. Positive: the first, the baseline, is higher. Each source is corrected by "
-        "its own human labels, since judges treat sources differently.",
-    )
-    single = (
-        "What does the interval of one query promise?",
-        "That of all queries, the stated share has its human value inside. It is no "
-        "promise for a particular kind of query, and it is wide, because a judge that is "
-        "right on average is often wrong about one query.",
-    )
     return (
         (
             "What does an interval promise?",
@@ -364,8 +352,30 @@ def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
             f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
             "more precise and no more right.",
         ),
-        *([relative] if any(c.kind == "relative_delta" for c in report.comparisons) else ()),
-        *([single] if report.per_query else ()),
+        *(
+            [
+                (
+                    "What is Relative Δ?",
+                    "The difference of two mean scores in percent of their average, from −200 to "
+                    "+200. Positive: the first, the baseline, is higher. Each source is corrected "
+                    "by its own human labels, since judges treat sources differently.",
+                )
+            ]
+            if any(c.kind == "relative_delta" for c in report.comparisons)
+            else ()
+        ),
+        *(
+            [
+                (
+                    "What does the interval of one query promise?",
+                    "That of all queries, the stated share has its human value inside. It is no "
+                    "promise for a particular kind of query, and it is wide, because a judge that "
+                    "is right on average is often wrong about one query.",
+                )
+            ]
+            if report.per_query
+            else ()
+        ),
     )
 
 
@@ -389,9 +399,11 @@ def units_of(report: JudgedReport) -> str:
 
 def _labels(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
-    unit = f"{'human ' * human}label{'s' * (n != 1)}"
-    if report.kind == "ranking":
-        unit = f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
+    unit = (
+        f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
+        if report.kind == "ranking"
+        else f"{'human ' * human}label{'s' * (n != 1)}"
+    )
     return f"{count(n)} {'more ' * more}{unit}"
 
 
@@ -404,9 +416,8 @@ def digits_of(report: JudgedReport, measure: str) -> int:
         for i in (mean.interval, mean.labels_alone)
         if i is not None and i.half_width > 0
     ]
-    if not half or not math.isfinite(min(half)):
-        return 3
-    return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
+    known = half and math.isfinite(min(half))
+    return min(4, max(1, 1 - math.floor(math.log10(min(half))))) if known else 3
 
 
 def value_of(report: JudgedReport, mean: JudgedMean, value: float) -> str:

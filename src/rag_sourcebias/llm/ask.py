@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import TypeAlias, TypeVar
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import DataError
@@ -62,9 +62,11 @@ class RetryPolicy:
         if not error.passing or attempt >= self.attempts:
             return None
         if error.retry_after is not None:
-            if error.retry_after > self.patience:
-                return None
-            return error.retry_after * random.uniform(1.0, 1.1)
+            return (
+                error.retry_after * random.uniform(1.0, 1.1)
+                if error.retry_after <= self.patience
+                else None
+            )
         # beyond 2^30 the cap holds anyway, and a float would overflow
         longest = min(self.base * 2.0 ** min(attempt - 1, 30), self.longest)
         return longest * random.uniform(0.5, 1.0)
@@ -197,10 +199,8 @@ class CompletionCache:
             for start in range(0, len(keys), MOST_KEYS):
                 part = keys[start : start + MOST_KEYS]
                 marks = ",".join("?" * len(part))
-                for key, text in database.execute(
-                    f"SELECT request, answer FROM answers WHERE request IN ({marks})", part
-                ):
-                    found[key] = self._decoded(text)
+                query = f"SELECT request, answer FROM answers WHERE request IN ({marks})"
+                found |= {key: self._decoded(text) for key, text in database.execute(query, part)}
         return found
 
     def put(self, answers: Mapping[bytes, Answer]) -> None:
@@ -263,12 +263,8 @@ class Outcome:
     cached: bool = False
 
 
-class _End(NamedTuple):
-    """How a request ended, as its thread reports it; ``error`` may be of one's own code."""
-
-    key: bytes
-    answer: Answer | None
-    error: BaseException | None
+# How a request ended, as its thread reports it: its key, an answer or an error (of any code).
+_End: TypeAlias = tuple[bytes, Answer | None, BaseException | None]
 
 
 def ask_all(
@@ -378,13 +374,9 @@ class Asker:
                     with state.lock:
                         state.known |= state.unsaved
                 for (index, request), key in zip(block, keys, strict=True):
-                    for outcome in self._one(state, index, key, request):
-                        self._count(outcome)
-                        yield outcome
+                    yield from map(self._counted, self._one(state, index, key, request))
             while state.waiting:
-                for outcome in self._landed(state):
-                    self._count(outcome)
-                    yield outcome
+                yield from map(self._counted, self._landed(state))
         finally:
             self._close(state)
 
@@ -411,7 +403,14 @@ class Asker:
         with state.lock:
             state.sending += 1
         try:
-            answer = self._attempts(state, request)
+            if state.stop.is_set():
+                raise _not_asked(state)
+            answer = with_retries(
+                lambda: self._attempt(request),
+                self.retry,
+                stop=state.stop,
+                retried=self._count_retry,
+            )
         except BaseException as caught:  # noqa: BLE001 - raised again where the caller reads
             error = caught
         with state.lock:
@@ -422,26 +421,18 @@ class Asker:
                 self._watch(state, error)
             else:
                 state.stop.set()
-        state.ended.put(_End(key, answer, error))
-
-    def _attempts(self, state: _State, request: Request) -> Answer:
-        if state.stop.is_set():
-            raise _not_asked(state)
-        return with_retries(
-            lambda: self._attempt(request),
-            self.retry,
-            stop=state.stop,
-            retried=self._count_retry,
-        )
+        state.ended.put((key, answer, error))
 
     def _attempt(self, request: Request) -> Answer:
-        if request.labels:
-            return self.completer.label_logprobs(request.prompt, request.labels)
-        return self.completer.complete(
-            request.prompt,
-            max_tokens=request.max_tokens,
-            temperature=request.temperature,
-            seed=request.sample,
+        return (
+            self.completer.label_logprobs(request.prompt, request.labels)
+            if request.labels
+            else self.completer.complete(
+                request.prompt,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                seed=request.sample,
+            )
         )
 
     def _landed(self, state: _State) -> list[Outcome]:
@@ -453,8 +444,14 @@ class Asker:
             if answer is not None:
                 state.known[key] = answer
             for position, index in enumerate(state.waiting.pop(key)):
-                again = position > 0 and answer is not None
-                outcomes.append(Outcome(index=index, answer=answer, error=error, cached=again))
+                outcomes.append(
+                    Outcome(
+                        index=index,
+                        answer=answer,
+                        error=error,
+                        cached=position > 0 and answer is not None,
+                    )
+                )
         if state.fatal is not None and not state.answered:
             raise state.fatal
         return outcomes
@@ -467,9 +464,10 @@ class Asker:
         now = time.monotonic()
         if state.unsaved and (now >= state.save_at or len(state.unsaved) >= _BLOCK):
             self._save(state)
-        timeout = max(state.save_at - now, 0.0) if state.unsaved else None
         try:
-            ends = [state.ended.get(timeout=timeout)]
+            ends = [
+                state.ended.get(timeout=max(state.save_at - now, 0.0) if state.unsaved else None)
+            ]
         except Empty:
             self._save(state)
             ends = [state.ended.get()]
@@ -502,10 +500,10 @@ class Asker:
             state.answered += 1
             state.in_a_row = 0
             return
-        down = error.fatal or error.reason in _SERVER_DOWN
-        state.in_a_row = state.in_a_row + 1 if down else 0
-        first = error.fatal and not state.answered
-        if first or state.in_a_row >= max(_UNREACHABLE * self.concurrency, 10):
+        state.in_a_row = state.in_a_row + 1 if (error.fatal or error.reason in _SERVER_DOWN) else 0
+        if (error.fatal and not state.answered) or state.in_a_row >= max(
+            _UNREACHABLE * self.concurrency, 10
+        ):
             state.fatal = state.fatal or error
             state.stop.set()
 
@@ -518,7 +516,7 @@ class Asker:
         with state.cache_open:
             self._save(state)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _counted(self, outcome: Outcome) -> Outcome:
         self._counts["requests"] += 1
         if outcome.answer is None:
             self._counts["failed"] += 1
@@ -527,6 +525,7 @@ class Asker:
         else:
             self._counts["prompt_tokens"] += outcome.answer.prompt_tokens
             self._counts["completion_tokens"] += outcome.answer.completion_tokens
+        return outcome
 
     def _count_retry(self) -> None:
         with self._lock:  # called from the threads
@@ -534,5 +533,4 @@ class Asker:
 
 
 def _not_asked(state: _State) -> CompletionError:
-    why = f"not asked: {state.fatal or 'the run was stopped'}"
-    return CompletionError(why, reason="not_asked")
+    return CompletionError(f"not asked: {state.fatal or 'the run was stopped'}", reason="not_asked")

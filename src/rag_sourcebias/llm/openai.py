@@ -9,6 +9,7 @@ import select
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -68,8 +69,9 @@ class PlainHttp:
     def suits(base_url: str) -> bool:
         """Whether an address is of plain HTTP and no proxy is set."""
         parts = urlsplit(base_url)
-        direct = not {"http", "all"} & set(getproxies()) or proxy_bypass(parts.hostname or "")
-        return parts.scheme == "http" and bool(direct)
+        return parts.scheme == "http" and bool(
+            not {"http", "all"} & set(getproxies()) or proxy_bypass(parts.hostname or "")
+        )
 
     def post(self, path: str, content: bytes) -> PlainAnswer:
         """Send a body and return the whole answer.
@@ -149,11 +151,15 @@ class OpenAIHttp:
         self, openai: ModuleType, *, key: str, address: Address, timeout: float, connections: int
     ) -> None:
         self._openai = openai
-        self._httpx = _httpx_of(openai)
-        limits = self._httpx.Limits(
-            max_connections=connections, max_keepalive_connections=connections
+        # what openai stands on: httpx, from version 3 on httpx2
+        kinds = (kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__)
+        self._httpx = next(sys.modules[name] for name in kinds if name.startswith("httpx"))
+        self._http = openai.DefaultHttpxClient(
+            timeout=timeout,
+            limits=self._httpx.Limits(
+                max_connections=connections, max_keepalive_connections=connections
+            ),
         )
-        self._http = openai.DefaultHttpxClient(timeout=timeout, limits=limits)
         weakref.finalize(self, self._http.close)
         # Retries are the caller's, who counts them.
         client = openai.OpenAI(
@@ -169,9 +175,11 @@ class OpenAIHttp:
         self._headers = {name: v for name, v in headers.items() if isinstance(v, str)}
         self._base = str(client.base_url).rstrip("/")
         self._extensions = {"timeout": self._httpx.Timeout(timeout).as_dict()}
-        self._plain: PlainHttp | None = None
-        if PlainHttp.suits(self._base):
-            self._plain = PlainHttp(self._base, headers=self._headers, timeout=timeout)
+        self._plain = (
+            PlainHttp(self._base, headers=self._headers, timeout=timeout)
+            if PlainHttp.suits(self._base)
+            else None
+        )
 
     def post(self, path: str, body: Mapping[str, Any]) -> str:
         """Send a body and return the answer's text.
@@ -208,10 +216,12 @@ class OpenAIHttp:
             if answer.status < 400:  # to another place, which httpx goes to
                 plain = self._plain = None
         request = self._request(path, content)
-        if plain is None:
-            return self._http.send(request)
-        return self._httpx.Response(
-            answer.status, headers=answer.headers, content=answer.content, request=request
+        return (
+            self._http.send(request)
+            if plain is None
+            else self._httpx.Response(
+                answer.status, headers=answer.headers, content=answer.content, request=request
+            )
         )
 
     def _request(self, path: str, content: bytes) -> Any:  # noqa: ANN401
@@ -225,21 +235,12 @@ class OpenAIHttp:
 
     def _status_error(self, response: Any, text: str) -> Exception:  # noqa: ANN401
         message, body = text.strip() or f"Error code: {response.status_code}", None
-        try:
+        with suppress(ValueError):
             body = json.loads(text)
-        except ValueError:
-            pass
-        else:
             message = f"Error code: {response.status_code} - {body}"
             body = body.get("error", body) if isinstance(body, dict) else body
         error: Exception = self._openai.APIStatusError(message, response=response, body=body)
         return error
-
-
-def _httpx_of(openai: ModuleType) -> ModuleType:
-    """Return the HTTP library that openai stands on: httpx, from version 3 on httpx2."""
-    names = (kind.__module__.partition(".")[0] for kind in openai.DefaultHttpxClient.__mro__)
-    return next(sys.modules[name] for name in names if name.startswith("httpx"))
 
 
 # What the status of an HTTP answer means for one request.
@@ -313,8 +314,8 @@ def retry_after_seconds(header: str | None) -> float | None:
 # From the token alternatives that a server reports to log-probabilities of labels.
 
 
+#: Tokens the model could have written at one position, with their log-probabilities.
 Alternatives = Sequence[tuple[str, float]]
-"""Tokens the model could have written at one position, with their log-probabilities."""
 
 
 def label_scores_from_tokens(
@@ -361,8 +362,9 @@ def label_scores_from_tokens(
         before += chosen[0]
     if not any(found.values()):
         return None
-    scores = tuple(_log_sum(values) if values else floor for values in found.values())
-    return scores, sum(not values for values in found.values())
+    return tuple(_log_sum(values) if values else floor for values in found.values()), sum(
+        not values for values in found.values()
+    )
 
 
 def _core(text: str) -> str:
@@ -372,7 +374,12 @@ def _core(text: str) -> str:
 def _owners(names: Sequence[str], text: str) -> list[int]:
     """Return the labels that ``text`` completes, else those that it is the beginning of."""
     text = text.lstrip().casefold()
-    complete = [i for i, name in enumerate(names) if _completes(name, text)]
+    # perhaps with something behind a label that is not part of it
+    complete = [
+        i
+        for i, name in enumerate(names)
+        if text.startswith(name) and not (text[len(name) :][:1].isalnum() and name[-1].isalnum())
+    ]
     if complete:
         return [max(complete, key=lambda i: len(names[i]))]
     stripped = text.strip()
@@ -382,21 +389,15 @@ def _owners(names: Sequence[str], text: str) -> list[int]:
     )
 
 
-def _completes(name: str, text: str) -> bool:
-    """Whether ``text`` is the label, perhaps with something behind it that is not part of it."""
-    if not text.startswith(name):
-        return False
-    rest = text[len(name) :]
-    return not rest or not (rest[0].isalnum() and name[-1].isalnum())
-
-
 def _log_sum(values: Sequence[float]) -> float:
     if any(math.isnan(value) for value in values):
         return math.nan
     top = max(values)
-    if math.isinf(top):
-        return top
-    return top + math.log(math.fsum(math.exp(value - top) for value in values))
+    return (
+        top
+        if math.isinf(top)
+        else top + math.log(math.fsum(math.exp(value - top) for value in values))
+    )
 
 
 # Reading the bodies that OpenAI-compatible servers answer with, distrustfully.
@@ -436,9 +437,11 @@ def chat_text(body: Json) -> Completion:
         text, finish = refusal, "refusal"
     if text is not None and not isinstance(text, str):
         raise _malformed(f"content {text!r:.60}")
-    values = tuple(value for _, value, _ in _chat_tokens(choice))
     return Completion(
-        text=text or "", finish_reason=finish, logprobs=values or None, **_usage(body)
+        text=text or "",
+        finish_reason=finish,
+        logprobs=tuple(value for _, value, _ in _chat_tokens(choice)) or None,
+        **_usage(body),
     )
 
 
@@ -447,8 +450,11 @@ def plain_text(body: Json) -> Completion:
     choice = body["choices"][0]
     if not isinstance(choice.get("text"), str):
         raise _malformed("a choice without text")
-    finish = str(choice.get("finish_reason") or "stop")
-    return Completion(text=choice["text"], finish_reason=finish, **_usage(body))
+    return Completion(
+        text=choice["text"],
+        finish_reason=str(choice.get("finish_reason") or "stop"),
+        **_usage(body),
+    )
 
 
 def chat_labels(body: Json, labels: Sequence[str]) -> LabelScores:
@@ -467,11 +473,13 @@ def plain_labels(body: Json, labels: Sequence[str]) -> LabelScores:
     found = body["choices"][0].get("logprobs")
     if not isinstance(found, dict) or not found.get("tokens") or not found.get("top_logprobs"):
         raise _no_logprobs()
-    alternatives: list[Alternatives] = []
-    for options in found["top_logprobs"]:
-        if not isinstance(options, dict):
-            raise _malformed(f"top_logprobs {options!r:.60}")
-        alternatives.append([(str(token), _number(value)) for token, value in options.items()])
+    wrong: Json = next((one for one in found["top_logprobs"] if not isinstance(one, dict)), {})
+    if not isinstance(wrong, dict):
+        raise _malformed(f"top_logprobs {wrong!r:.60}")
+    alternatives: list[Alternatives] = [
+        [(str(token), _number(value)) for token, value in options.items()]
+        for options in found["top_logprobs"]
+    ]
     return _from_tokens(body, labels, [str(t) for t in found["tokens"]], alternatives)
 
 
@@ -539,14 +547,12 @@ def joined(parts: Sequence[LabelScores]) -> LabelScores:
 def _from_tokens(
     body: Json, labels: Sequence[str], written: list[str], alternatives: list[Alternatives]
 ) -> LabelScores:
-    found = label_scores_from_tokens(labels, written, alternatives)
-    if found is None:
-        # Every label is at most as likely as the least likely alternative: nothing is known of
-        # how they compare. -inf for all says so, and the judge reads it as no answer.
-        return LabelScores(
-            logprobs=(-math.inf,) * len(labels), n_bounded=len(labels), **_usage(body)
-        )
-    return LabelScores(logprobs=found[0], n_bounded=found[1], **_usage(body))
+    # Where no alternative is of a label, each is at most as likely as the least likely of them:
+    # nothing is known of how they compare. -inf for all says so; the judge reads it as no answer.
+    logprobs, n_bounded = label_scores_from_tokens(labels, written, alternatives) or (
+        (-math.inf,) * len(labels), len(labels),
+    )  # fmt: skip
+    return LabelScores(logprobs=logprobs, n_bounded=n_bounded, **_usage(body))
 
 
 def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
@@ -565,9 +571,8 @@ def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
 
 def _number(value: Json) -> float:
     """Return a log-probability; NaN for what is not one (null, text, a positive number)."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return math.nan
-    return min(float(value), 0.0) if value < 1e-3 else math.nan
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return min(float(value), 0.0) if number and value < 1e-3 else math.nan
 
 
 def _usage(body: Json) -> dict[str, Any]:
@@ -720,7 +725,13 @@ class OpenAICompleter:
             )
         self.model = model
         self.name = name or model
-        self._address = _address(base_url or _OFFICIAL)
+        address = address_of(base_url or _OFFICIAL, "base_url")
+        if address.query:
+            raise DataError(
+                f"base_url {address.url} has a query (?…), which this interface cannot send; give "
+                "the key as OPENAI_API_KEY or api_key"
+            )
+        self._address = address._replace(url=address.url.rstrip("/"))
         self.base_url = self._address.url
         self.max_concurrency = max_concurrency
         self._official = base_url is None
@@ -735,7 +746,14 @@ class OpenAICompleter:
         self._top = top_logprobs
         self._timeout = timeout
         self._extra = dict(extra or {})
-        self._openai = _import_openai(f"model {model!r} behind an OpenAI-compatible server")
+        try:
+            import openai
+        except ModuleNotFoundError as error:
+            if error.name != "openai":
+                raise
+            feature = f"model {model!r} behind an OpenAI-compatible server"
+            raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
+        self._openai: Any = openai
 
     def __repr__(self) -> str:
         return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r}, api={self._api!r})"
@@ -743,9 +761,9 @@ class OpenAICompleter:
     @property
     def fingerprint(self) -> str:
         """Identity of server, model and of every setting that changes the answers."""
-        extra = json.dumps(self._extra, sort_keys=True, default=str)
         return (
-            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:{extra}"
+            f"openai-1:{self.base_url}:{self.model}:{self._api}:{self._scoring}:{self._top}:"
+            f"{json.dumps(self._extra, sort_keys=True, default=str)}"
         )
 
     @property
@@ -774,9 +792,11 @@ class OpenAICompleter:
             If the server fails, refuses the request or answers with something else.
         """
         fields = {"temperature": temperature, "seed": seed}
-        if self._api == "chat":
-            return chat_text(self._chat(prompt, max_tokens, fields))
-        return plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
+        return (
+            chat_text(self._chat(prompt, max_tokens, fields))
+            if self._api == "chat"
+            else plain_text(self._plain(prompt, {**fields, "max_tokens": max_tokens}))
+        )
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Return the log-probability of each label as the continuation of one prompt.
@@ -787,7 +807,11 @@ class OpenAICompleter:
             If the server fails, reports no log-probabilities, or none of a label.
         """
         if self._scoring == "echo":
-            return joined([self._echo(prompt, label) for label in labels])
+            # One token is written behind each label: it shows whether numbers are in their places.
+            asked = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
+            return joined(
+                [echoed(self._plain(prompt + label, asked), prompt, label) for label in labels]
+            )
         length = max(len(label.strip()) for label in labels)
         fields: dict[str, Any] = {"temperature": 0.0}
         if self._api == "chat":
@@ -796,17 +820,13 @@ class OpenAICompleter:
         fields |= {"logprobs": self._top, "max_tokens": length}
         return plain_labels(self._plain(prompt, fields), labels)
 
-    def _echo(self, prompt: str, label: str) -> LabelScores:
-        # One token is written behind the label: it shows whether the numbers are in their places.
-        fields = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-        return echoed(self._plain(prompt + label, fields), prompt, label)
-
     def _chat(self, prompt: str, max_tokens: int, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         # OpenAI's newer models know only the new name of the limit, other servers only the old.
         limit = "max_completion_tokens" if self._official else "max_tokens"
-        message = {"role": "user", "content": prompt}
-        body = {**fields, limit: max_tokens}
-        return self._send("/chat/completions", {"messages": [message], **body})
+        return self._send(
+            "/chat/completions",
+            {"messages": [{"role": "user", "content": prompt}], **fields, limit: max_tokens},
+        )
 
     def _plain(self, prompt: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401
         return self._send("/completions", {"prompt": prompt, **fields})
@@ -837,23 +857,3 @@ class OpenAICompleter:
             timeout=self._timeout,
             connections=self.max_concurrency,
         )
-
-
-def _address(base_url: str) -> Address:
-    address = address_of(base_url, "base_url")
-    if address.query:
-        raise DataError(
-            f"base_url {address.url} has a query (?…), which this interface cannot send; give the "
-            "key as OPENAI_API_KEY or api_key"
-        )
-    return address._replace(url=address.url.rstrip("/"))
-
-
-def _import_openai(feature: str) -> Any:  # noqa: ANN401 - an untyped module
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        if error.name != "openai":
-            raise
-        raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
-    return openai

@@ -35,9 +35,7 @@ def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str
     text = f"{abs(value):.{digits}f}"
     if not any(c in "123456789" for c in text):
         return text
-    if value < 0:
-        return _MINUS + text
-    return "+" + text if signed else text
+    return (_MINUS if value < 0 else "+" * signed) + text
 
 
 def score(value: float) -> str:
@@ -65,8 +63,9 @@ def interval(value: Interval | None, *, scale: float = 1.0, digits: int = 1) -> 
     """Return the two ends of an interval, such as ``[−96.1, −2.0]``; turned by a scale below 0."""
     if value is None:
         return MISSING
-    ends = sorted((scale * value.lower, scale * value.upper))
-    low, high = (number(end, digits=digits) for end in ends)
+    low, high = (
+        number(end, digits=digits) for end in sorted((scale * value.lower, scale * value.upper))
+    )
     return f"[{low}, {high}]"
 
 
@@ -76,18 +75,15 @@ def estimate(
     """Return an estimate with its interval, such as ``−49.6 [−96.6, −2.6]``."""
     if value is None:
         return MISSING
-    middle = number(scale * value.estimate, digits=digits, signed=signed)
-    return f"{middle} {interval(value, scale=scale, digits=digits)}"
+    ends = interval(value, scale=scale, digits=digits)
+    return f"{number(scale * value.estimate, digits=digits, signed=signed)} {ends}"
 
 
 def ends_about_zero(value: Interval, *, digits: int) -> str:
     """Return the ends with as many decimals as it takes to see on which side of 0 they lie."""
-    finest = digits + 3
-    while digits < finest and any(
-        end != 0 and round(abs(end), digits) == 0 for end in (value.lower, value.upper)
-    ):
-        digits += 1
-    return interval(value, digits=digits)
+    ends = [end for end in (value.lower, value.upper) if end != 0]
+    enough = (d for d in range(digits, digits + 3) if all(round(abs(end), d) != 0 for end in ends))
+    return interval(value, digits=next(enough, digits + 3))
 
 
 def p_value(value: float | None) -> str:
@@ -170,30 +166,20 @@ def level(confidence_level: float) -> str:
 
 def source_name(source: str) -> str:
     """Return a source as prose: ``human-written``, ``LLM-written (llama-2)``, ``untagged``."""
-    if source == "":
-        return "untagged"
-    if source == "human":
-        return "human-written"
-    if source == "llm":
-        return "LLM-written"
-    if source.startswith("llm:"):
-        return f"LLM-written ({source[4:]})"
-    return source
+    known = {"": "untagged", "human": "human-written", "llm": "LLM-written"}
+    model = f"LLM-written ({source[4:]})" if source.startswith("llm:") else source
+    return known.get(source, model)
 
 
 def short_names(sources: Iterable[str]) -> dict[str, str]:
     """Return the shortest unambiguous name of each source: ``human``, ``LLM``, ``LLM gpt-4``."""
     known = list(dict.fromkeys(sources))
-    several = sum(s == "llm" or s.startswith("llm:") for s in known) > 1
-    names = {}
-    for source in known:
-        if source == "":
-            names[source] = "untagged"
-        elif source.startswith("llm:"):
-            names[source] = f"LLM {source[4:]}" if several else "LLM"
-        else:
-            names[source] = "LLM" if source == "llm" else source
-    return names
+    plain = {"": "untagged", "llm": "LLM"}
+    model = "LLM {}" if sum(s == "llm" or s.startswith("llm:") for s in known) > 1 else "LLM"
+    return {
+        source: model.format(source[4:]) if source.startswith("llm:") else plain.get(source, source)
+        for source in known
+    }
 
 
 def shorten(text: str, width: int) -> str:
@@ -207,9 +193,8 @@ def shorten(text: str, width: int) -> str:
 def distinct(names: Sequence[str], width: int) -> list[str]:
     """Shorten names to a width, but never so that two of them look the same."""
     short = [shorten(name, width) for name in names]
-    if len(set(short)) == len(set(names)):
-        return short
-    return [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
+    numbered = [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
+    return short if len(set(short)) == len(set(names)) else numbered
 
 
 def split_measure(measure: str) -> tuple[str, int | None]:
@@ -581,9 +566,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
     Numbers of pictures keep the five digits that can be seen.
     """
     if is_dataclass(value):
-        stated = (f for f in fields(value) if getattr(value, f.name) != f.default)
-        found = {field.name: plain(getattr(value, field.name)) for field in stated}
-        return {"is": type(value).__name__, **found}
+        return {"is": type(value).__name__} | {
+            f.name: plain(getattr(value, f.name))
+            for f in fields(value)
+            if getattr(value, f.name) != f.default
+        }
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
@@ -594,8 +581,9 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
 
 def reading(questions: Iterable[tuple[str, str]]) -> Section:
     """Answer what readers ask; rows of (question, answer)."""
-    rows = tuple(questions)
-    return Section(id="reading", title="How to read this", blocks=(Questions(rows=rows),))
+    return Section(
+        id="reading", title="How to read this", blocks=(Questions(rows=tuple(questions)),)
+    )
 
 
 def assumed(rows: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, None]]:
@@ -624,22 +612,23 @@ def caveats(
     warned : bool
         Whether warnings stand at the top of the report.
     """
-    blocks: list[Block] = []
-    if assumptions:
-        blocks += [
-            Heading(text="What the intervals assume", to=PAGE),
-            Items(
-                rows=tuple(("", text) for text in assumptions),
-                asides=tuple("; ".join(where) for where in assumptions.values()),
-            ),
-        ]
-    blocks.append(Heading(text="Caveats"))
-    if noted := tuple(caveats):
-        blocks.append(Items(rows=noted))
-    else:
-        besides = " besides the warnings at the top" if warned else ""
-        blocks.append(Paragraph(text=f"There are none{besides}."))
-    return Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
+    made = (
+        Heading(text="What the intervals assume", to=PAGE),
+        Items(
+            rows=tuple(("", text) for text in assumptions),
+            asides=tuple("; ".join(where) for where in assumptions.values()),
+        ),
+    )
+    noted, besides = tuple(caveats), " besides the warnings at the top" * warned
+    return Section(
+        id="caveats",
+        title="Assumptions and caveats",
+        blocks=(
+            *(made if assumptions else ()),
+            Heading(text="Caveats"),
+            Items(rows=noted) if noted else Paragraph(text=f"There are none{besides}."),
+        ),
+    )
 
 
 def data(tables: Iterable[tuple[str, Table]], *before: Block) -> Section:
@@ -659,25 +648,26 @@ def summary_table(data: DataSummary) -> Table:
         "independent": "independent (documents answer the same queries, content differs)",
         "unknown": "unknown",
     }
-    rows = [
+    lengths = {source: f", {number(n)} words on average" for source, n in data.mean_words.items()}
+    rows = (
         ("name", data.name),
         ("design", words.get(data.design, data.design)),
         ("queries", count(data.n_queries)),
         ("judgments", count(data.n_judgments)),
         ("pairs of versions", count(data.n_pairs)),
-    ]
-    for source, n in data.documents.items():
-        length = data.mean_words.get(source)
-        tail = "" if length is None else f", {number(length)} words on average"
-        rows.append((f"documents, {source_name(source)}", f"{count(n)}{tail}"))
-    rows += [
+        *(
+            (f"documents, {source_name(source)}", count(n) + lengths.get(source, ""))
+            for source, n in data.documents.items()
+        ),
         ("licence", data.license or "not stated"),
         ("attribution", data.attribution or "not stated"),
-    ]
-    return Table(columns=("data", ""), rows=tuple(rows))
+    )
+    return Table(columns=("data", ""), rows=rows)
 
 
 def environment_table(environment: Mapping[str, str], created: str) -> Table:
     """Return versions, machine and time."""
-    rows = (*environment.items(), ("created", created))
-    return Table(columns=("environment", ""), rows=tuple((str(k), str(v)) for k, v in rows))
+    return Table(
+        columns=("environment", ""),
+        rows=tuple((str(k), str(v)) for k, v in (*environment.items(), ("created", created))),
+    )

@@ -298,10 +298,11 @@ def mark(
 def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
     """Put pictures on one scale, so that they can be compared; a span that is given stays."""
     rows = [row for picture in pictures for row in picture.rows]
-    guides = [guide for picture in pictures for guide in picture.guides]
-    values = [v for g in guides for v in (g.at, g.to) if v is not None]
-    values += [v for row in rows for v in (*row.ticks, *row.box)]
-    values += [v for row in rows for m in row.marks for v in (m.at, *(m.ends or ()))] or [0.0]
+    values = [
+        *(v for p in pictures for g in p.guides for v in (g.at, g.to) if v is not None),
+        *(v for row in rows for v in (*row.ticks, *row.box)),
+        *([v for row in rows for m in row.marks for v in (m.at, *(m.ends or ()))] or [0.0]),
+    ]
     margin = 0.04 * (max(values) - min(values)) or 0.5
     ends = (min(values) - margin, max(values) + margin)
 
@@ -326,8 +327,8 @@ _XLINK = "{http://www.w3.org/1999/xlink}href"
 _SHORT = re.compile(r"(-?\d+\.\d\d)\d+")
 _FONT = "var(--plot-font, system-ui, sans-serif)"
 
+#: Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column.
 WIDTH = 5.0
-"""Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column."""
 
 # Matplotlib knows no CSS variables: it draws in these colours, which nothing else uses, and
 # `render` puts the variable in their place. The fallback serves readers without our style sheet.
@@ -450,14 +451,21 @@ def draw(picture: Picture, *, uid: str) -> str:
         mpl.rcParams.update({**_STYLE, "svg.hashsalt": uid})
         # Only the layout is drawn in matplotlib's font; the reader's browser has its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        no_data = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure = _DRAWN[type(picture)](picture)
         FigureCanvasSVG(figure)
         _fit(figure)
-        figure.savefig(buffer, format="svg", transparent=True, metadata=no_data)
+        figure.savefig(
+            buffer,
+            format="svg",
+            transparent=True,
+            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+        )
     # Elements that would act on the whole page, or say nothing to a reader.
-    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL)
-    return _for_a_page(text, uid, {"title": picture.title, "desc": said})
+    return _for_a_page(
+        re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL),
+        uid,
+        {"title": picture.title, "desc": said},
+    )
 
 
 def _fit(figure: Figure) -> None:
@@ -489,8 +497,10 @@ def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
             element.set(name, _value(name, value, uid))
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.attrib |= {"role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round"}
-    root.set("aria-labelledby", f"{uid}-title {uid}-desc")
+    root.attrib |= {
+        "role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round",
+        "aria-labelledby": f"{uid}-title {uid}-desc",
+    }  # fmt: skip
     for place, (name, words_) in enumerate(words.items()):
         child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
         child.text = words_
@@ -529,9 +539,8 @@ def _value(name: str, value: str, uid: str) -> str:
 
 def width(picture: Picture) -> float:
     """Return the inches that a picture takes at its full size."""
-    if isinstance(picture, HeatMap):
-        return max(WIDTH, _LABELS + _COLUMN * len(picture.columns))
-    return WIDTH
+    columns = len(picture.columns) if isinstance(picture, HeatMap) else 0
+    return max(WIDTH, _LABELS + _COLUMN * columns)
 
 
 def describe(picture: Picture) -> str:
@@ -571,8 +580,11 @@ def _said_rows(picture: Intervals) -> Iterator[str]:
         if row.group != group:
             group = row.group
             yield f"{group}:"
-        shown = row.ticks if picture.ticked else ()
-        ticks = (f"{picture.ticked} {number(at, digits=picture.x.digits)}" for at in shown)
+        ticks = (
+            f"{picture.ticked} {number(at, digits=picture.x.digits)}"
+            for at in row.ticks
+            if picture.ticked
+        )
         said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
 
@@ -591,8 +603,14 @@ def _said_curve(picture: Points | Lines, curve: Curve) -> str:
         return f"{name}{len(curve.x):,} values."
     ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
     places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
-    cells = zip_longest(places, curve.y, curve.ends)
-    return name + "; ".join(f"{at}: {_valued(y, ends, picture.y)}" for at, y, ends in cells) + "."
+    return (
+        name
+        + "; ".join(
+            f"{at}: {_valued(y, ends, picture.y)}"
+            for at, y, ends in zip_longest(places, curve.y, curve.ends)
+        )
+        + "."
+    )
 
 
 def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
@@ -621,15 +639,18 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     axes.set(**{f"{which}lim": (low, high)})
     set_ticks = getattr(axes, f"set_{which}ticks")
     if axis.log:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        every = (step * 10**power for power in powers for step in _STEPS)
+        every = (
+            step * 10**power
+            for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            for step in _STEPS
+        )
         ticks = ticks or tuple((t, f"{t:,}") for t in every if low <= t <= high)
         set_ticks([], minor=True)
     if ticks:
         places, texts = zip(*ticks, strict=True)
+        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"}
         crowded = which == "x" and sum(len(text) + 1 for text in texts) > 2 * _LABEL
-        turned = {"rotation": 55, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-        set_ticks(places, texts, **turned)
+        set_ticks(places, texts, **(turned if crowded else {}))
     else:
         axes.locator_params(axis=which, nbins=8 if which == "x" else 6)
 
@@ -638,12 +659,16 @@ def _guides(axes: Axes, guides: Iterable[Guide]) -> None:
     for g in guides:
         if g.to is None:
             line = axes.axhline if g.level else axes.axvline
-            looks = {"linestyle": _DASHES[g.look], "linewidth": 1.4 if g.look == "dotted" else 1.2}
-            line(g.at, color=COLOURS[g.colour], zorder=1, **looks)
+            line(
+                g.at, color=COLOURS[g.colour], linestyle=_DASHES[g.look],
+                linewidth=1.4 if g.look == "dotted" else 1.2, zorder=1,
+            )  # fmt: skip
         else:
             band = axes.axhspan if g.level else axes.axvspan
-            alpha = 0.55 if g.colour == "grid" else 0.13
-            band(g.at, g.to, color=COLOURS[g.colour], alpha=alpha, linewidth=0, zorder=0)
+            band(
+                g.at, g.to, color=COLOURS[g.colour],
+                alpha=0.55 if g.colour == "grid" else 0.13, linewidth=0, zorder=0,
+            )  # fmt: skip
 
 
 def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: int = 4) -> None:
@@ -652,9 +677,11 @@ def _keys(axes: Axes, entries: Iterable[tuple[str, dict[str, Any]]], *, beside: 
     for text, look in known.items():
         (axes.fill if "hatch" in look else axes.plot)([0], [math.nan], label=text, **look)
     if known:
-        columns = 2 if 2 * max(map(len, known)) + beside <= _KEYS else 1
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
-        axes.legend(**place, borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1),
+            ncols=2 if 2 * max(map(len, known)) + beside <= _KEYS else 1,
+            borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2,
+        )  # fmt: skip
 
 
 def _guide_keys(guides: Iterable[Guide]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -675,28 +702,26 @@ def _intervals(picture: Intervals) -> Figure:
             group = row.group
             headings.append((y + 0.75, group))
             y += 0.75 + _UNDER_HEADING
-        more = step * max(0, len(row.marks) - 1)
         places.append([y + step * i for i in range(len(row.marks))] or [y])
-        y += 1.0 + more
+        y += 1.0 + (step * max(0, len(row.marks) - 1))
     names = distinct([row.label for row in picture.rows], _LABEL)
     figure, axes = _canvas(0.75 + _UNIT * y + 0.3 * bool(picture.keys))
     axes.set_ylim(y - 0.4, 0.3 if headings else -0.6)
     axes.set_yticks([(ys[0] + ys[-1]) / 2 for ys in places], names)
     for at, text in headings:
         # From the left edge of the picture.
-        heading = axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS)
-        heading.set_in_layout(False)
+        axes.annotate(shorten(text, _HEADING), (0, at), **_OVER_ROWS).set_in_layout(False)
     for row, ys in zip(picture.rows, places, strict=True):
         _row(axes, picture, row, ys)
     _guides(axes, picture.guides)
     _axis(axes, "x", picture.x)
     line = {"linestyle": "-", "linewidth": 2.2} if step else {}
     spanned = {mark.colour for row in picture.rows for mark in row.marks if mark.ends}
-    entries = [
+    entries = (
         (text, {**_look(colour, solid=s), **(line if colour in spanned else {})})
         for text, colour, s in picture.keys
-    ]
-    _keys(axes, [*entries, *_guide_keys(picture.guides)], beside=max(map(len, names), default=0))
+    )
+    _keys(axes, (*entries, *_guide_keys(picture.guides)), beside=max(map(len, names), default=0))
     _plain_axes(axes, grid="x")
     return figure
 
@@ -707,12 +732,14 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
         low, first, median, third, high = row.box
         colour = row.marks[0].colour
         _level(axes, (low, high), middle, colour, 1.1)
-        box: dict[str, Any] = {"left": first, "color": COLOURS[colour], "alpha": 0.3}
-        axes.barh(middle, third - first, 0.7, **box, zorder=1.6)
+        axes.barh(
+            middle, third - first, 0.7, left=first, color=COLOURS[colour], alpha=0.3, zorder=1.6
+        )
         uprights.append((median, colour))
     for at, side in uprights:
-        upright = [middle - 0.36, middle + 0.36]
-        axes.plot([at, at], upright, color=COLOURS[side], linewidth=1.6, zorder=4)
+        axes.plot(
+            [at, at], [middle - 0.36, middle + 0.36], color=COLOURS[side], linewidth=1.6, zorder=4
+        )
     for i, (one, other) in enumerate(pairwise(row.marks)):
         if picture.joined == "line":
             _level(axes, (one.at, other.at), middle, "grid", 3)
@@ -724,28 +751,37 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
             axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
         _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
         axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
-    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), **_MIDDLE, "ha": "right"}
-    axes.text(0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, **beside)
+    axes.text(
+        0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, ha="right", va="center",
+        transform=axes.get_yaxis_transform(),
+    )  # fmt: skip
 
 
 def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> None:
-    look: dict[str, Any] = {"color": COLOURS[colour], "linewidth": wide, "zorder": 2}
-    axes.plot(ends, [y] * len(ends), solid_capstyle="butt", **look)
+    axes.plot(
+        ends,
+        [y] * len(ends),
+        color=COLOURS[colour],
+        linewidth=wide,
+        solid_capstyle="butt",
+        zorder=2,
+    )
 
 
 # Points and lines
 
 
 def _curves(picture: Points | Lines) -> Figure:
-    points = isinstance(picture, Points)
     square = isinstance(picture, Points) and picture.square
     figure, axes = _canvas(5.2 if square else 3.9)
     curves = picture.curves
     _guides(axes, picture.guides)
     if isinstance(picture, Points) and picture.joined:
         first, second = curves[:2]
-        thin: dict[str, Any] = {"color": COLOURS["muted"], "linewidth": 0.7, "alpha": 0.6}
-        axes.plot([first.x, second.x], [first.y, second.y], **thin)
+        axes.plot(
+            [first.x, second.x], [first.y, second.y],
+            color=COLOURS["muted"], linewidth=0.7, alpha=0.6,
+        )  # fmt: skip
     largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
         _curve(axes, curve, largest)
@@ -757,7 +793,7 @@ def _curves(picture: Points | Lines) -> Figure:
     if isinstance(picture, Points):
         _names(axes, picture)
     _keys(axes, [*((c.name, _curve_look(c)) for c in curves), *_guide_keys(picture.guides)])
-    _plain_axes(axes, grid="both" if points else "y")
+    _plain_axes(axes, grid="both" if isinstance(picture, Points) else "y")
     return figure
 
 
@@ -765,8 +801,9 @@ def _curve_look(curve: Curve) -> dict[str, Any]:
     line = curve.colour if curve.line == "colour" else curve.line
     n = 1 if curve.sizes else len(curve.x)
     size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
-    solid = not curve.hollow or len(curve.hollow) < n
-    look = _look(curve.colour, solid=solid, shape=curve.mark, size=size)
+    look = _look(
+        curve.colour, solid=not curve.hollow or len(curve.hollow) < n, shape=curve.mark, size=size
+    )
     line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
     return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
 
@@ -778,17 +815,29 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
     elif curve.ends:
         # All as one path: a page with a thousand of them stays small.
-        x = [v for at in curve.x for v in (at, at, math.nan)]
-        y = [v for ends in curve.ends for v in (*ends, math.nan)]
-        thick = min(2.2, max(0.5, 170 / len(curve.x)))
-        axes.plot(x, y, color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
+        axes.plot(
+            [v for at in curve.x for v in (at, at, math.nan)],
+            [v for ends in curve.ends for v in (*ends, math.nan)],
+            color=colour,
+            linewidth=min(2.2, max(0.5, 170 / len(curve.x))),
+            solid_capstyle="butt",
+            zorder=2,
+        )
     if curve.line:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
     marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
-        areas = [22 + 300 * size / largest for size in curve.sizes]
-        drawn = {"marker": look["marker"], "color": colour, "edgecolor": COLOURS["paper"]}
-        axes.scatter(curve.x, curve.y, areas, **drawn, linewidth=0.8, alpha=0.75, zorder=3)
+        axes.scatter(
+            curve.x,
+            curve.y,
+            [22 + 300 * size / largest for size in curve.sizes],
+            marker=look["marker"],
+            color=colour,
+            edgecolor=COLOURS["paper"],
+            linewidth=0.8,
+            alpha=0.75,
+            zorder=3,
+        )
     elif curve.mark != "none":
         axes.plot(curve.x, curve.y, **marks)
         for i in curve.hollow:
@@ -798,14 +847,11 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
 def _names(axes: Axes, picture: Points) -> None:
     """Write a name beside each mark, where it covers no mark and no other name."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    points = [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
-    marks = [tuple(to_axes.transform(at)) for at in points]
+    marks = [
+        tuple(to_axes.transform(at))
+        for at in [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
+    ]
     taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
-    across: dict[str, Any] = {
-        "transform": axes.transAxes,
-        "color": COLOURS["muted"],
-        "linewidth": 0.7,
-    }
     for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
         half = _LETTER * len(name) / 2
 
@@ -824,7 +870,10 @@ def _names(axes: Axes, picture: Points) -> None:
         at = next(filter(free, places), places[0])
         taken.append((*at, half))
         if math.dist(at, (x, y)) > half + 0.05 and abs(at[1] - y) > 1.05 * _LINE:
-            axes.plot([x, at[0]], [y, at[1]], **across)
+            axes.plot(
+                [x, at[0]], [y, at[1]],
+                transform=axes.transAxes, color=COLOURS["muted"], linewidth=0.7,
+            )  # fmt: skip
         axes.text(*at, name, transform=axes.transAxes, fontsize=11, zorder=5, **_MIDDLE)
 
 
@@ -836,20 +885,30 @@ def _histogram(picture: Histogram) -> Figure:
     figure, axes = _canvas(2.6 if n == 1 else 3.2)
     for i, bars in enumerate(picture.bars):
         colour, dashes = COLOURS[bars.colour], _DASHES[bars.colour]
-        fill: dict[str, Any] = {"color": colour}
-        if ticks and i:
-            fill = {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+        fill: dict[str, Any] = (
+            {"hatch": "////", "facecolor": COLOURS["paper"], "edgecolor": colour}
+            if ticks and i
+            else {"color": colour}
+        )
         keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
         if ticks:
-            x = [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks]
-            axes.bar(x, bars.heights, 0.72 / n, linewidth=1.2, **fill)
+            axes.bar(
+                [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks],
+                bars.heights,
+                0.72 / n,
+                linewidth=1.2,
+                **fill,
+            )
             continue
         axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
             axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
     _guides(axes, picture.guides)
-    x_axis = replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x
-    _axis(axes, "x", x_axis)
+    _axis(
+        axes,
+        "x",
+        replace(picture.x, ticks=ticks, span=(-0.6, len(ticks) - 0.4)) if ticks else picture.x,
+    )
     _axis(axes, "y", replace(picture.y, span=(0, None)))
     # Without 0, which would stand beside that of the other axis.
     axes.locator_params(axis="y", nbins=4, prune="lower")
@@ -861,18 +920,31 @@ def _histogram(picture: Histogram) -> Figure:
 def _heat_map(picture: HeatMap) -> Figure:
     columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
     longest = max(map(len, columns))
-    upright = longest > _HORIZONTAL
-    figure, axes = _canvas(0.8 + 0.1 * longest * upright + _CELL * len(rows), width(picture))
-    cells = [(x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)]
-    for x, y, value in cells:
+    figure, axes = _canvas(
+        0.8 + 0.1 * longest * (longest > _HORIZONTAL) + _CELL * len(rows), width(picture)
+    )
+    for x, y, value in [
+        (x, y, v) for y, values in enumerate(picture.values) for x, v in enumerate(values)
+    ]:
         strength = min(1.0, abs(value - picture.middle) / picture.reach)
-        colour = COLOURS["baseline" if value < picture.middle else "other"]
         # In steps: equal cells share one style, and the file stays small.
         alpha = math.ceil(20 * strength * _STRONGEST) / 20
-        axes.bar(x, 0.94, 0.94, y - 0.47, color=colour, alpha=alpha)
-        weight = "bold" if (y, x) in picture.strong else "normal"
-        text = number(value, digits=picture.x.digits)
-        axes.text(x, y, text, fontsize=10.5, fontweight=weight, **_MIDDLE)
+        axes.bar(
+            x,
+            0.94,
+            0.94,
+            y - 0.47,
+            color=COLOURS["baseline" if value < picture.middle else "other"],
+            alpha=alpha,
+        )
+        axes.text(
+            x,
+            y,
+            number(value, digits=picture.x.digits),
+            fontsize=10.5,
+            fontweight="bold" if (y, x) in picture.strong else "normal",
+            **_MIDDLE,
+        )
     for y, x in picture.framed:
         axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
     axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
@@ -881,8 +953,10 @@ def _heat_map(picture: HeatMap) -> Figure:
     for label in axes.get_xticklabels():
         label.set_rotation(90 * (len(label.get_text()) > _HORIZONTAL))
     axes.set_yticks(range(len(rows)), rows)
-    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlabel=picture.x.label, ylabel=picture.y.label)
+    axes.set(
+        xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5),
+        xlabel=picture.x.label, ylabel=picture.y.label,
+    )  # fmt: skip
     _plain_axes(axes)
     return figure
 
@@ -893,13 +967,17 @@ def _slopes(picture: Slopes) -> Figure:
     for name, places in picture.lines:
         sides = ["baseline" if place == places[0] else "other" for place in places]
         for x, colour in enumerate(sides[1:]):
-            line = {"color": COLOURS[colour], "ls": _DASHES[colour], "linewidth": 1.8}
-            axes.plot([x, x + 1], places[x : x + 2], **line)
+            axes.plot(
+                [x, x + 1], places[x : x + 2],
+                color=COLOURS[colour], ls=_DASHES[colour], linewidth=1.8,
+            )  # fmt: skip
         for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
             axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
         for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
-            beside = {"xytext": (shift, 0), "textcoords": "offset points", **_MIDDLE, "ha": side}
-            axes.annotate(shorten(name, 13), (x, places[x]), fontsize=11, **beside)
+            axes.annotate(
+                shorten(name, 13), (x, places[x]), xytext=(shift, 0), textcoords="offset points",
+                fontsize=11, ha=side, va="center",
+            )  # fmt: skip
     axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
     axes.set_xticks(range(last + 1), picture.orders)
     axes.xaxis.tick_top()

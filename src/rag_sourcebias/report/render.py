@@ -76,8 +76,10 @@ def html(found: b.Document) -> str:
             raise
         except Exception as error:  # noqa: BLE001 - matplotlib's code; a picture costs no page
             failures.append(failure_text(error))
-            told = "This picture could not be drawn ({}); its numbers are in the tables"
-            return Markup(f'<p class="undrawn">{told} and in report.json.</p>').format(failures[-1])
+            return Markup(
+                '<p class="undrawn">This picture could not be drawn ({}); its numbers are in the '
+                "tables and in report.json.</p>"
+            ).format(failures[-1])
 
     # Only our own style sheet and our own pictures, whose texts are escaped when they are
     # drawn, may pass without escaping.
@@ -152,7 +154,6 @@ def escape(text: str) -> str:
 
 
 def _bullets(items: Iterable[str]) -> str:
-    """Return a list, or nothing for no items."""
     return "\n".join(f"- {escape(item)}" for item in items)
 
 
@@ -310,6 +311,8 @@ def _print_table(block: b.Grid, console: Console) -> None:
                 under = row[0]
                 grid.add_section()
                 grid.add_row(Text(shorten(under, 2 * label), style="bold"))
-            name = " " * _INDENT * bool(under) + row[heads - 1]
-            grid.add_row(Text(name), *(Text(row[i], style=_SIDES[sides[i]]) for i in shown))
+            grid.add_row(
+                Text(" " * _INDENT * bool(under) + row[heads - 1]),
+                *(Text(row[i], style=_SIDES[sides[i]]) for i in shown),
+            )
         console.print(grid)

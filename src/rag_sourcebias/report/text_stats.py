@@ -22,9 +22,11 @@ def _axes(
     statistics: Sequence[TextStatistic], original: str | None
 ) -> tuple[list[str], list[str], dict[tuple[str, str], TextStatistic]]:
     """Return groups, the original first, and names, words first, both in their order; and all."""
-    groups = sorted(dict.fromkeys(s.group for s in statistics), key=lambda g: g != original)
-    names = sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words")
-    return groups, names, {(s.group, s.name): s for s in statistics}
+    return (
+        sorted(dict.fromkeys(s.group for s in statistics), key=lambda g: g != original),
+        sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words"),
+        {(s.group, s.name): s for s in statistics},
+    )
 
 
 def text_figures(
@@ -47,13 +49,19 @@ def text_figures(
         shown = [g for g in groups if words or g != original] or groups
         first = every.get((original or "", name))
         caption = f"{of}{': ' if of else ''}{'words per text' if words else name}"
-        picture = pic.Intervals(
-            title=caption,
-            rows=tuple(_row(group, every.get((group, name)), original) for group in shown),
-            x=pic.Axis(span=(0, None) if words else (-0.03, 1.03), digits=1 if words else 2),
-            guides=(pic.Guide(at=first.average, look="dashed"),) if words and first else (),
+        figures.append(
+            (
+                caption,
+                pic.Intervals(
+                    title=caption,
+                    rows=tuple(_row(group, every.get((group, name)), original) for group in shown),
+                    x=pic.Axis(
+                        span=(0, None) if words else (-0.03, 1.03), digits=1 if words else 2
+                    ),
+                    guides=(pic.Guide(at=first.average, look="dashed"),) if words and first else (),
+                ),
+            )
         )
-        figures.append((caption, picture))
     return tuple(figures)
 
 
@@ -74,20 +82,25 @@ def text_table(statistics: Sequence[TextStatistic], *, original: str | None = No
     Empty, without rows, for no statistics.
     """
     groups, names, every = _axes(statistics, original)
-    rows = []
-    for group in groups:
-        texts = max(s.n for s in statistics if s.group == group)
-        rows.append((group, count(texts), *(_cell(every.get((group, name))) for name in names)))
-    return b.Table(columns=("group", "texts", *names), rows=tuple(rows))
+    return b.Table(
+        columns=("group", "texts", *names),
+        rows=tuple(
+            (
+                group,
+                count(max(s.n for s in statistics if s.group == group)),
+                *(_cell(every.get((group, name))) for name in names),
+            )
+            for group in groups
+        ),
+    )
 
 
 def _cell(found: TextStatistic | None) -> str:
     if found is None:
         return MISSING
     digits = 1 if found.name == "words" else 2
-    if found.mean is None:
-        return f"{number(found.average, digits=digits)} (no interval)"
-    return estimate(found.mean, digits=digits)
+    alone = f"{number(found.average, digits=digits)} (no interval)"
+    return alone if found.mean is None else estimate(found.mean, digits=digits)
 
 
 def text_means(
@@ -96,34 +109,34 @@ def text_means(
     """Return what a terminal shows: the mean of every statistic, and the notes."""
     if not statistics:
         return ()
-    plain = [replace(s, mean=None) for s in statistics]
-    table = text_table(plain, original=original)
-    rows = tuple((row[0], *(c.partition(" ")[0] for c in row[2:])) for row in table.rows)
-    table = b.Table(columns=("mean per text", *table.columns[2:]), rows=rows)
-    notes = tuple(((f"{note}.", ""),) for note in text_notes(statistics))
-    return (b.Grid(table=table, caption="", width=8, to=b.TERMINAL), b.Lines(rows=notes))
+    table = text_table([replace(s, mean=None) for s in statistics], original=original)
+    means = b.Table(
+        columns=("mean per text", *table.columns[2:]),
+        rows=tuple((row[0], *(c.partition(" ")[0] for c in row[2:])) for row in table.rows),
+    )
+    return (
+        b.Grid(table=means, caption="", width=8, to=b.TERMINAL),
+        b.Lines(rows=tuple(((f"{note}.", ""),) for note in text_notes(statistics))),
+    )
 
 
 def text_key(statistics: Sequence[TextStatistic]) -> str:
     """Explain how the pictures of these statistics are read."""
     levels = sorted({s.mean.confidence_level for s in statistics if s.mean is not None})
     about = f" with its {' or '.join(map(level, levels))} interval" if levels else ""
-    text = (
+    others = (
+        " The other measures compare a text with its reference, from 0, nothing in common, to "
+        "1, the same wording. Overlap is the share of the reference's words that occur in the "
+        "text, however long it is."
+    ) * (len({s.name for s in statistics}) > 1)
+    short = (
+        " Some texts are very short: for them read overlap, because METEOR gives one equal "
+        "word no more than 0.5 and the others fall with every further word."
+    ) * any(s.name == "words" and s.quantiles[2] <= _FEW_WORDS for s in statistics)
+    return (
         "Thin lines reach from the 5th to the 95th percentile of the texts, boxes over the middle "
-        f"half, the bar in them is the median; the mark is the mean{about}."
+        f"half, the bar in them is the median; the mark is the mean{about}.{others}{short}"
     )
-    if len({s.name for s in statistics}) > 1:
-        text += (
-            " The other measures compare a text with its reference, from 0, nothing in common, to "
-            "1, the same wording. Overlap is the share of the reference's words that occur in the "
-            "text, however long it is."
-        )
-    if any(s.name == "words" and s.quantiles[2] <= _FEW_WORDS for s in statistics):
-        text += (
-            " Some texts are very short: for them read overlap, because METEOR gives one equal "
-            "word no more than 0.5 and the others fall with every further word."
-        )
-    return text
 
 
 def text_notes(statistics: Sequence[TextStatistic]) -> tuple[str, ...]:

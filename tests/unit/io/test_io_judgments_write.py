@@ -4,9 +4,10 @@ from command_line import read_csv
 
 from rag_sourcebias.core.completions import Judgments
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
-from rag_sourcebias.judged.judgment_files import (
+from rag_sourcebias.judged.files import (
     beside,
+    read_judged_items,
+    read_label_distributions,
     write_item_judgments,
     write_judgment_status,
     write_label_distributions,

@@ -151,10 +151,11 @@ def test_a_curve_that_cannot_be_drawn_is_left_out_with_a_warning():
     values = JudgedValues(items.human, items.judge)
     warnings: list[str] = []
     config = JudgedConfig(coverage_runs=5)
-    assert resampled_curves("score", "a", values, config, bounds=(0, 1), warnings=warnings) == ()
+    told = {"warnings": warnings, "on_stage": lambda _: None}
+    assert resampled_curves("score", "a", values, config, bounds=(0, 1), **told) == ()
     assert len(warnings) == 1
     assert warnings[0].startswith("no width against labels for score a: ")
-    assert resampled_curves("score", "a", values, config, bounds=(-9, 9), warnings=warnings)
+    assert resampled_curves("score", "a", values, config, bounds=(-9, 9), **told)
     assert len(warnings) == 1
 
 

@@ -5,9 +5,8 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.audit import judge_items_with_intervals
-from rag_sourcebias.judged.comparisons import JudgedValues
+from rag_sourcebias.judged.comparisons import JudgedValues, ledger_of
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.judged.ledger import ledger_of
 from rag_sourcebias.stats.means import mean_interval
 
 N, POOL, NOISE = 60, 300, 0.6
