@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument import recorder as runs
 from rag_sourcebias.instrument.events import DroppedEvents
 from rag_sourcebias.instrument.recorder import RunTable, outermost, suppress
@@ -115,9 +114,10 @@ def test_a_suppressed_run_is_not_kept(table) -> None:
     assert not table.end("run")
 
 
-def test_memory_is_bounded_and_what_is_lost_is_counted() -> None:
+def test_memory_is_bounded_and_what_is_lost_is_counted(monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_MOST_OPEN", 100)
     dropped = DroppedEvents()
-    table = RunTable(object(), dropped, capacity=100)
+    table = RunTable(object(), dropped)
 
     def interrupted(run: object, *parent: object, is_retrieval: bool = True) -> None:
         contextvars.copy_context().run(table.begin, run, *parent, is_retrieval=is_retrieval)
@@ -187,9 +187,10 @@ def test_one_run_begun_and_ended_by_several_threads_counts_once(table) -> None:
     assert (sum(seen), len(seen)) == (200, 800)
 
 
-def test_many_threads_over_capacity_raise_nothing() -> None:
+def test_many_threads_over_capacity_raise_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_MOST_OPEN", 10)
     dropped = DroppedEvents()
-    table = RunTable(object(), dropped, capacity=10)
+    table = RunTable(object(), dropped)
     ended = [0] * 4
 
     def work(k: int) -> None:
@@ -206,8 +207,3 @@ def test_many_threads_over_capacity_raise_nothing() -> None:
     table.begin("last")
     assert len(table) == 10
     assert sum(ended) + dropped.total + len(table) == 12_001
-
-
-def test_capacity_is_checked() -> None:
-    with pytest.raises(DataError, match="capacity must be at least 1, got 0"):
-        RunTable(object(), DroppedEvents(), capacity=0)
