@@ -70,7 +70,7 @@ def routes_of(
             if field not in fields or (key and not isinstance(getattr(model, field), dict | None)):
                 raise DataError(
                     f"parameters {setting!r}: {type(model).__name__} has no field {field!r}"
-                    f"{' that holds a dict' if key else ''}; it has {_names(fields)}"
+                    f"{' that holds a dict' if key else ''}; it has {', '.join(sorted(fields))}"
                 )
         routes[setting] = route
     for setting, names in ROUTES.items():
@@ -83,8 +83,8 @@ def routes_of(
         if not there and setting != "seed":
             raise DataError(
                 f"{type(model).__name__} takes no {setting}: none of its fields "
-                f"({_names(fields)}) is called {' or '.join(names)}; say where it goes with "
-                f"parameters={{{setting!r}: 'field'}}, 'field.key' or 'call.argument', or "
+                f"({', '.join(sorted(fields))}) is called {' or '.join(names)}; say where it goes "
+                f"with parameters={{{setting!r}: 'field'}}, 'field.key' or 'call.argument', or "
                 "None to leave it to the model"
             )
     return routes
@@ -159,10 +159,6 @@ def _copied(model: Any, update: Mapping[str, Any]) -> Any:  # noqa: ANN401
     return copy
 
 
-def _names(fields: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(fields))
-
-
 # Which model it is, without what must stay secret.
 
 
@@ -209,19 +205,11 @@ def identity_of(
     """
     servers = sorted({_url(str(client.base_url)) for client in clients_of(model)})
     kind = type(model)
-    found: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-    if servers:
-        found["server"] = ", ".join(servers)
-    found.update(_fields(model, leave_out, _DEEPEST))
-    found.update(_plain(dict(more or {}), _DEEPEST))
-    return found
-
-
-def settings_text(identity: Mapping[str, Any]) -> dict[str, str]:
-    """Return an identity as texts, for a report."""
     return {
-        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        for key, value in identity.items()
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        **({"server": ", ".join(servers)} if servers else {}),
+        **_fields(model, leave_out, _DEEPEST),
+        **_plain(dict(more or {}), _DEEPEST),
     }
 
 
@@ -445,7 +433,10 @@ class ModelCompleter(ABC):
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         left = [setting for setting, route in self._routes.items() if route is None]
-        told = {"model": self.name, **settings_text(self._identity)}
+        told = {"model": self.name} | {
+            key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            for key, value in self._identity.items()
+        }
         told["retries of the framework"] = "off" if self._once else "its own, if it has any"
         return told | ({"not told to the model": ", ".join(left)} if left else {})
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -217,8 +217,8 @@ def held_tags(metadata: Mapping[str, object]) -> dict[str, object]:
     """Tags among the metadata as they are stored, without the fingerprint."""
     if _KEYS.isdisjoint(metadata):
         return {}
-    found = {key: metadata.get(key) for key in METADATA_KEYS}
-    return {key: value for key, value in found.items() if value is not None and value != ""}
+    found = ((key, metadata.get(key)) for key in METADATA_KEYS)
+    return {key: value for key, value in found if value is not None and value != ""}
 
 
 def read_tags(doc_id: str, metadata: Mapping[str, object]) -> DocTags:
@@ -340,12 +340,25 @@ def collection_name(prefix: str, corpus: Corpus, identity: Sequence[str]) -> str
     return f"{prefix}-{digest.hexdigest()}"
 
 
-def stored_ids(collection: Any) -> set[str]:  # noqa: ANN401 - a chromadb collection
+def pages(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    size: int,
+    *,
+    include: list[str],
+) -> Iterator[Mapping[str, Any]]:
+    """Read a collection page by page; documents may be missed while others are deleted."""
+    offset = 0
+    while True:
+        page = collection.get(limit=size, offset=offset, include=include)
+        if not page["ids"]:
+            return
+        offset += len(page["ids"])
+        yield page
+
+
+def stored_ids(collection: Any, size: int = _PAGE) -> list[str]:  # noqa: ANN401 - a chromadb collection
     """All ids of a collection, read page by page."""
-    found: set[str] = set()
-    for offset in range(0, collection.count(), _PAGE):
-        found.update(collection.get(limit=_PAGE, offset=offset, include=[])["ids"])
-    return found
+    return [i for page in pages(collection, size, include=[]) for i in page["ids"]]
 
 
 def fill_collection(
@@ -375,7 +388,7 @@ def fill_collection(
         raise DataError(
             f"Chroma refused collection {name!r} with index settings {dict(hnsw)}: {error}"
         ) from error
-    there = stored_ids(collection)
+    there = set(stored_ids(collection))
     missing = [row for row, doc_id in enumerate(doc_ids) if doc_id not in there]
     size = client.get_max_batch_size()
     for start in range(0, len(missing), size):

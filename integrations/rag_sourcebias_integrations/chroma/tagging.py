@@ -28,6 +28,7 @@ from rag_sourcebias_integrations.chroma.collections import (
     held_tags,
     is_node,
     open_client,
+    pages,
     read_tags,
     request_size,
     rewrite_node,
@@ -472,13 +473,15 @@ class ChromaStore:
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text (``""`` where none is stored) and metadata, in the order of the collection."""
-        for page in self._pages("documents", "metadatas"):
+        size = request_size(self.collection, None)
+        for page in pages(self.collection, size, include=["documents", "metadatas"]):
             rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
             yield from ((doc_id, text or "", metadata or {}) for doc_id, text, metadata in rows)
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and stored tags of every document."""
-        for page in self._pages("metadatas"):
+        size = request_size(self.collection, None)
+        for page in pages(self.collection, size, include=["metadatas"]):
             for doc_id, metadata in zip(page["ids"], page["metadatas"], strict=True):
                 yield doc_id, read_tags(doc_id, metadata or {})
 
@@ -500,15 +503,6 @@ class ChromaStore:
             backup=backup,
             on_progress=on_progress,
         )
-
-    def _pages(self, *include: str) -> Iterator[Mapping[str, Any]]:
-        size, offset = request_size(self.collection, None), 0
-        while True:
-            page = self.collection.get(limit=size, offset=offset, include=list(include))
-            if not page["ids"]:
-                return
-            offset += len(page["ids"])
-            yield page
 
 
 def open_store(place: str, collection: str | None = None) -> ChromaStore:

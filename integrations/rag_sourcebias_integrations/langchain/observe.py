@@ -104,7 +104,7 @@ _MOST_KNOWN = 1_000  # run names can be set for each call
 
 
 def run_labels(recorder: Recorder) -> Callable[[object, object], CheckedLabels]:
-    """Return what makes labels "retriever" and "store", beside those of the user, and keeps them."""
+    """Return what makes labels "retriever" and "store" beside those of the user, and keeps them."""
     return functools.lru_cache(_MOST_KNOWN)(
         lambda retriever, store: recorder.labels_beside({"retriever": retriever, "store": store})
     )
@@ -427,6 +427,10 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         """Chains matter only inside a retrieval."""
         return not self._runs
 
+    def stop(self) -> None:
+        """Record nothing any more; runs in flight are closed as they end."""
+        self._stopped = True
+
     def on_retriever_start(
         self,
         serialized: object,  # noqa: ARG002
@@ -528,7 +532,7 @@ def observe_everything(handler: RecordingHandler) -> Callable[[], None]:
         slot.handler = handler
 
     def detach() -> None:
-        handler._stopped = True  # runs in flight are closed as they end
+        handler.stop()
         with _everything_lock:
             if slot.handler is handler:  # called twice, another may have taken the place
                 slot.handler = None
@@ -722,7 +726,9 @@ def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
 
     def members(layer: Layer) -> Mapping[str, Any]:
         # a store that closes its client when it is collected must not do so with its view
-        return store_members(layer) | ({"__del__": lambda _: None} if hasattr(kind, "__del__") else {})
+        return store_members(layer) | (
+            {"__del__": lambda _: None} if hasattr(kind, "__del__") else {}
+        )
 
     view: Any = object.__new__(observed_class(Layer(kind, *recorders), members))
     view.__dict__ = store.__dict__

@@ -296,7 +296,13 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
         started = time.perf_counter()
         found: list[Any] = active.invoke(query, config, **kwargs)
-        self._answered(side, found, query, time.perf_counter() - started, other, kwargs)
+        self._runner.answered(
+            side,
+            found,
+            query=query,
+            seconds=time.perf_counter() - started,
+            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
+        )
         return found
 
     async def _aget_relevant_documents(
@@ -310,9 +316,13 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
         started = time.perf_counter()
         found: list[Any] = await active.ainvoke(query, config, **kwargs)
-        seconds = time.perf_counter() - started
-        ask = partial(other.invoke, query, _shadow_config(), **kwargs)
-        self._runner.answered(side, found, query=query, seconds=seconds, ask=ask)
+        self._runner.answered(
+            side,
+            found,
+            query=query,
+            seconds=time.perf_counter() - started,
+            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
+        )
         return found
 
 
