@@ -100,14 +100,12 @@ def with_values(
     arguments: dict[str, Any] = {}
     for setting, value in values.items():
         route = routes[setting]
-        if route is None:
-            continue
-        if route.startswith(_CALL):
+        if route is not None and route.startswith(_CALL):
             arguments[route.removeprefix(_CALL)] = value
-            continue
-        field, _, key = route.partition(".")
-        before = update.get(field, getattr(model, field)) if key else None
-        update[field] = {**(before or {}), key: value} if key else value
+        elif route is not None:
+            field, _, key = route.partition(".")
+            before = update.get(field, getattr(model, field)) if key else None
+            update[field] = {**(before or {}), key: value} if key else value
     return (_copied(model, update) if update else model), arguments
 
 
@@ -367,14 +365,19 @@ def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | 
 
 _MOST_COPIES = 64
 _TOP = 20  # the most alternatives that OpenAI reports
-_STOPPED = ("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "finish")
-_CUT = ("max_tokens", "max_length", "max_output_tokens", "model_length")
-_FILTERED = ("safety", "blocklist", "prohibited_content", "spii", "recitation", "content_filtered")
-_FINISH = (
-    dict.fromkeys(_STOPPED, "stop")
-    | dict.fromkeys(_CUT, "length")
-    | dict.fromkeys((*_FILTERED, "guardrail_intervened"), "content_filter")
-)
+_FINISH = {
+    reason: meaning
+    for meaning, reasons in (
+        ("stop", "end_turn stop_sequence complete completed eos eos_token finish"),
+        ("length", "max_tokens max_length max_output_tokens model_length"),
+        (
+            "content_filter",
+            "safety blocklist prohibited_content spii recitation content_filtered "
+            "guardrail_intervened",
+        ),
+    )
+    for reason in reasons.split()
+}
 _COUNTS = {
     "prompt_tokens": ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_token_count"),
     "completion_tokens": (
@@ -464,8 +467,7 @@ class ModelCompleter(ABC):
         CompletionError
             If the model fails or gives no log-probabilities.
         """
-        fields = type(self._model).model_fields
-        if not {"logprobs", "top_logprobs"} <= set(fields):
+        if not {"logprobs", "top_logprobs"} <= set(type(self._model).model_fields):
             raise no_logprobs(self._model)
         values = {"max_tokens": max(len(label.strip()) for label in labels), "temperature": 0.0}
         answer = self._asked(prompt, values, {"logprobs": True, "top_logprobs": _TOP})

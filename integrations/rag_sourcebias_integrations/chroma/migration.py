@@ -245,7 +245,9 @@ class Migration:
         found = []
         for metadata, text in rows:
             kept = {
-                k: v for k, v in metadata.items() if not k.startswith(("rsb_conflict_", "rsb_at"))
+                key: value
+                for key, value in metadata.items()
+                if key != "rsb_at" and not key.startswith("rsb_conflict_")
             }
             row = (text, kept or None, metadata.get("rsb_conflict_uri"))
             deleted = metadata["rsb_conflict_deleted"]
@@ -742,7 +744,19 @@ def migrate_projection(
         documents have no vector.
     """
     source = ProjectedVectors(as_function(encoder), projection)
-    _check_projection(source.function, projection)
+    function, held = source.function, None
+    folder = function.get_config().get("model")
+    if folder is not None:
+        neural = import_module("rag_sourcebias.neural.loading")
+        file = Path(folder).expanduser() / neural.PROJECTION_FILE
+        held = read_projection(file) if file.is_file() else None
+    elif isinstance(function.encoder, ProjectedEncoder):
+        held = function.encoder.projection
+    if held is not None and held.fingerprint != projection.fingerprint:  # queries would not fit
+        raise DataError(
+            f"encoder {function.encoder.name!r} holds the projection {held.fingerprint!r}, given "
+            f"is {projection.fingerprint!r}; give the one it was made with"
+        )
     stored = (collection.configuration_json or {}).get("embedding_function") or {}
     ours = stored.get("name") == EncoderEmbeddingFunction.name()
     recorded = str(stored.get("config", {}).get("fingerprint") or "") if ours else ""
@@ -762,23 +776,6 @@ def migrate_projection(
         page_size=min(_PAGE, most),
         on_progress=on_progress,
     )
-
-
-def _check_projection(function: EncoderEmbeddingFunction, projection: SourceProjection) -> None:
-    """Refuse an encoder that is known to hold another projection: query vectors would not fit."""
-    found = None
-    folder = function.get_config().get("model")
-    if folder is not None:
-        neural = import_module("rag_sourcebias.neural.loading")
-        file = Path(folder).expanduser() / neural.PROJECTION_FILE
-        found = read_projection(file) if file.is_file() else None
-    elif isinstance(function.encoder, ProjectedEncoder):
-        found = function.encoder.projection
-    if found is not None and found.fingerprint != projection.fingerprint:
-        raise DataError(
-            f"encoder {function.encoder.name!r} holds the projection {found.fingerprint!r}, given "
-            f"is {projection.fingerprint!r}; give the one it was made with"
-        )
 
 
 def _model(fingerprint: str) -> tuple[str, ...]:

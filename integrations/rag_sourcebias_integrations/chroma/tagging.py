@@ -248,28 +248,23 @@ class TagPass:
 
     def _tag(self, page: Mapping[str, Any]) -> Generator[Call, Any, None]:
         plan = self._planner.plan(page)
-        gone: set[str] = set()
-        if plan.ids and not self._dry_run:
+        gone: set[str] = set() if self._dry_run else set(plan.ids)
+        if gone:
             if self._log is not None:
                 self._log.append(plan.backup)
             yield Call("update", {"ids": plan.ids, "metadatas": plan.metadatas})
             # an update passes over ids that are not there without a word
-            there = yield Call("get", {"ids": plan.ids, "include": []})
-            gone = set(plan.ids).difference(there["ids"])
-        self._count(plan, gone)
-
-    def _count(self, plan: PagePlan, gone: set[str]) -> None:
+            gone -= set((yield Call("get", {"ids": plan.ids, "include": []}))["ids"])
         for tags in plan.unchanged:
             self._counts.add(tags, written=False)
         for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
             if doc_id not in gone:
                 self._counts.add(tags, written=True)
         self._n_missing += len(gone)
-        lost = (doc_id for doc_id in plan.ids if doc_id in gone)
-        self._missing += list(lost)[: _MOST_IDS - len(self._missing)]
+        self._missing += [i for i in plan.ids if i in gone][: _MOST_IDS - len(self._missing)]
         if self._on_progress is not None:
-            counted = self._counts.n_written + self._counts.n_unchanged
-            self._on_progress(counted + self._n_missing)
+            counts = self._counts
+            self._on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
 
     def _leftovers(self) -> Generator[Call, Any, None]:
         """Verify that every document is done, and do those that moved between pages or are new.
@@ -482,8 +477,8 @@ class ChromaStore:
         """Id and stored tags of every document."""
         size = request_size(self.collection, None)
         for page in pages(self.collection, size, include=["metadatas"]):
-            for doc_id, metadata in zip(page["ids"], page["metadatas"], strict=True):
-                yield doc_id, read_tags(doc_id, metadata or {})
+            rows = zip(page["ids"], page["metadatas"], strict=True)
+            yield from ((doc_id, read_tags(doc_id, metadata or {})) for doc_id, metadata in rows)
 
     def tag(
         self,

@@ -59,8 +59,7 @@ def ids_of(
 ) -> Sequence[str]:
     """Return the id of each document, by the user's accessor where there is one."""
     if doc_id is not None:
-        given = [doc_id(document) for document in documents]
-        return [found if isinstance(found, str) else str(found) for found in given]
+        return [str(doc_id(document)) for document in documents]
     ids = tuple(map(_ID, documents))
     if ids.count(None) == len(ids):  # many stores give none
         return [text_id(document.page_content) for document in documents]
@@ -135,6 +134,7 @@ class Layer:
 
 _layers: WeakKeyDictionary[type, Layer] = WeakKeyDictionary()
 _lock = threading.RLock()
+_COPIES = ("__copy__", "__deepcopy__")
 Members = Callable[[Layer], Mapping[str, Any]]
 
 
@@ -160,11 +160,9 @@ def observed_class(layer: Layer, members: Members) -> type:
         "__doc__": original.__doc__,
         "__class__": property(lambda _: original),
         "__reduce_ex__": reduce_ex,
+        **{name: _as_original(name, original) for name in _COPIES if hasattr(original, name)},
+        **members(layer),
     }
-    for name in ("__copy__", "__deepcopy__"):
-        if hasattr(original, name):
-            namespace[name] = _as_original(name, original)
-    namespace.update(members(layer))
     made: type = ABCMeta.__new__(type(original), original.__name__, (original,), namespace)
     return made
 
@@ -236,9 +234,8 @@ class Watch:
             query = args[0] if args else kwargs["input"]
             config = args[1] if len(args) > 1 else kwargs.get("config")
             name = (config.get("run_name") if config else None) or retriever.name
-            store = None
-            if isinstance(retriever, VectorStoreRetriever):
-                store = retriever.vectorstore.__class__.__name__
+            of_store = isinstance(retriever, VectorStoreRetriever)
+            store = retriever.vectorstore.__class__.__name__ if of_store else None
             labels = self._labels(name or type(retriever).__name__, store)
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.recorder.dropped.add("result could not be read", error=error)
@@ -306,8 +303,6 @@ OpenRun: TypeAlias = tuple[str | None, object, object, "weakref.ref[Any] | None"
 CHAIN: OpenRun = (None, None, None, None, 0, 0)
 """A chain run inside a retrieval."""
 
-_running_loop = asyncio._get_running_loop  # asyncio.current_task raises where there is no loop
-
 
 class OpenRuns(dict[int, OpenRun]):
     """Open runs by the number of their UUID; a UUID held here would live as long.
@@ -348,7 +343,7 @@ class OpenRuns(dict[int, OpenRun]):
         key: int = run_id.int
         if key in self:  # the handler was added twice
             return key
-        loop = _running_loop()
+        loop = asyncio._get_running_loop()  # current_task raises where there is none
         task = None if loop is None else asyncio.current_task(loop)
         place = threading.get_ident() if task is None else id(task)
         under = self._newest.get(place, 0)

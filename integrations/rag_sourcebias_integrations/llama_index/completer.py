@@ -101,12 +101,9 @@ class LlamaIndexCompleter(ModelCompleter):
 
 def _raw(answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
     """Return the body that the provider answered with, as far as the framework kept it."""
-    raw = answer.raw
-    dump = getattr(raw, "model_dump", None)
-    found = dump() if callable(dump) else raw
-    if not isinstance(found, Mapping):
-        return {}
-    return {key: _as_dict(value) for key, value in found.items()}
+    found = _as_dict(answer.raw)
+    known = found.items() if isinstance(found, Mapping) else ()
+    return {key: _as_dict(value) for key, value in known}
 
 
 def _as_dict(value: Any) -> Any:  # noqa: ANN401

@@ -27,7 +27,6 @@ from rag_sourcebias_integrations.llama_index.observe import query_text
 
 
 _SENT = ("model_name", "embed_batch_size", "num_workers")
-_BATCH_SIZE = 64  # LlamaIndex's own default, 10, starves an encoder that batches by itself
 
 
 class EncoderEmbedding(BaseEmbedding):
@@ -59,7 +58,8 @@ class EncoderEmbedding(BaseEmbedding):
                 f"an object of type {type(encoder).__qualname__} is no encoder; expected one with "
                 "name, fingerprint, settings, encode_queries and encode_documents"
             )
-        options.setdefault("embed_batch_size", _BATCH_SIZE)
+        # LlamaIndex's own default, 10, starves an encoder that batches by itself
+        options.setdefault("embed_batch_size", 64)
         options.setdefault("model_name", encoder.name)
         super().__init__(fingerprint=encoder.fingerprint, **options)
         self._encoder = encoder

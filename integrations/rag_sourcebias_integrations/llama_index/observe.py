@@ -341,14 +341,13 @@ class SourceBiasEventHandler(BaseEventHandler):
         label_tags: tuple[str, ...] = LABEL_TAGS,
     ) -> None:
         super().__init__()
-        listener = RetrievalListener(
+        # In front of the method: a call and a private attribute of pydantic less for every event.
+        self.__dict__["handle"] = RetrievalListener(
             recorder,
             inside=None if spans is None else spans.inside,
             reranks=reranks,
             label_tags=tuple(label_tags),
-        )
-        # In front of the method: a call and a private attribute of pydantic less for every event.
-        self.__dict__["handle"] = listener.take
+        ).take
 
     @classmethod
     def class_name(cls) -> str:

@@ -1,9 +1,9 @@
 """What a monitor knows as instruments, and what a retrieval was as attributes of its span."""
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Literal
 
@@ -19,14 +19,13 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
+from rag_sourcebias.instrument.events import DroppedEvents, Locked, RetrievalEvent
 from rag_sourcebias.monitor.data import OTHER, Alarm, CanaryPoint, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
     METRICS,
     UNTAGGED,
     LostEvents,
-    Metric,
     MonitorReader,
     Readings,
 )
@@ -92,7 +91,7 @@ class SkewInstruments:
             )
             create(
                 f"{prefix}.{metric.name}",
-                callbacks=[self._callback(metric)],
+                callbacks=[partial(self._observe, metric.name)],
                 unit=metric.unit,
                 description=metric.about,
             )
@@ -108,17 +107,12 @@ class SkewInstruments:
         """Read the monitor no more; OpenTelemetry has no way to take an instrument back."""
         self._closed = True
 
-    def _callback(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(options: CallbackOptions) -> Iterable[Observation]:  # noqa: ARG001 - the API's
-            if self._closed:
-                return []
-            values = self._pass.reading_for(metric.name)[metric.name]
-            return [Observation(value, dict(labels)) for labels, value in values.items()]
-
-        return observe
+    def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:  # noqa: ARG002
+        values = {} if self._closed else self._pass.reading_for(name)[name]
+        return [Observation(value, dict(labels)) for labels, value in values.items()]
 
 
-class _Pass:
+class _Pass(Locked):
     """One reading for all instruments of one collection.
 
     The SDK asks each instrument on its own and does not say where a collection begins: it is where
@@ -129,8 +123,7 @@ class _Pass:
         self._read = read
         self._served = {metric.name for metric in METRICS}
         self._reading: Readings = {}
-        self._lock = threading.Lock()
-        renews_after_fork(self)
+        super().__init__()
 
     def reading_for(self, name: str) -> Readings:
         with self._lock:
@@ -138,9 +131,6 @@ class _Pass:
                 self._reading, self._served = self._read(), set()
             self._served.add(name)
             return self._reading
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
 
 
 # Attributes of a span that tell who got the ranks of one retrieval.
@@ -162,11 +152,8 @@ def facts_of(groups: Sequence[str | None], *, by: str, most: int) -> Attributes:
     most : int
         Groups told apart; those of the largest exposure are.
     """
-    facts: dict[str, int | str | Sequence[str] | Sequence[float]] = {
-        "rag_sourcebias.documents": len(groups)
-    }
     if not groups:
-        return facts
+        return {"rag_sourcebias.documents": 0}
     weights: dict[str | None, float] = {}
     for group, weight in zip(groups, _WEIGHTS, strict=False):
         weights[group] = weights.get(group, 0.0) + weight
@@ -177,11 +164,13 @@ def facts_of(groups: Sequence[str | None], *, by: str, most: int) -> Attributes:
     if len(ranking) > most:
         names.append(OTHER)
         shares.append(max(1.0 - sum(shares), 0.0))
-    facts[f"rag_sourcebias.{by}.names"] = names
-    facts[f"rag_sourcebias.{by}.exposure"] = shares
-    facts[f"rag_sourcebias.{by}.top1"] = _name(groups[0])
-    facts[f"rag_sourcebias.{by}.untagged"] = sum(group is None for group in groups)
-    return facts
+    return {
+        "rag_sourcebias.documents": len(groups),
+        f"rag_sourcebias.{by}.names": names,
+        f"rag_sourcebias.{by}.exposure": shares,
+        f"rag_sourcebias.{by}.top1": _name(groups[0]),
+        f"rag_sourcebias.{by}.untagged": sum(group is None for group in groups),
+    }
 
 
 def _name(group: str | None) -> str:
@@ -313,5 +302,5 @@ class SkewSpanObserver:
         span.end(end_time=ended)
 
     def _facts(self, event: RetrievalEvent) -> Attributes:
-        groups = [self._group_of(tags) for tags in event.tags]
+        groups = list(map(self._group_of, event.tags))
         return facts_of(groups, by=self._by, most=self._max_groups)

@@ -105,9 +105,8 @@ class SkewCollector(Collector):
             ) from error
 
     def describe(self) -> Iterator[Metric]:
-        """Yield every metric without values, so that registering does not read the monitor."""
-        for metric in metrics.METRICS:
-            yield self._family(metric, {})
+        """Return every metric without values, so that registering does not read the monitor."""
+        return (self._family(metric, {}) for metric in metrics.METRICS)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, from one reading of the monitor."""
@@ -155,7 +154,7 @@ def _histogram(family: Metric, values: Values) -> Metric:
 # Metrics as the text that Prometheus reads, for a server that is not the application's own.
 
 
-class SkewExposition:
+class SkewExposition(SkewCollector):
     """A :class:`SkewCollector` in a registry of its own.
 
     Parameters
@@ -172,17 +171,8 @@ class SkewExposition:
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._collector = SkewCollector(
-            snapshots, canary=canary, lost=lost, log=log, registry=self._registry
-        )
-
-    def alarm(self, alarm: Alarm) -> None:
-        """Count one alarm."""
-        self._collector.alarm(alarm)
-
-    def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
-        """Do nothing: states are read when they are scraped."""
+        registry = CollectorRegistry(auto_describe=False)
+        super().__init__(snapshots, canary=canary, lost=lost, log=log, registry=registry)
 
     def close(self) -> None:
         """Nothing waits."""

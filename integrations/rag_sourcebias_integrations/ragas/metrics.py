@@ -205,10 +205,8 @@ class AdjustedCosine:
         if not place:
             return AdjustedScores(*np.zeros((3, 0)))
         vectors = np.array(await self.embeddings.aembed_texts(list(place)), dtype=np.float64)
-        found = cosine_similarities(
-            vectors[[place[text] for text in given]], vectors[[place[text] for text in wanted]]
-        )
-        return self._adjust(given, found)
+        sides = (vectors[[place[text] for text in texts]] for texts in (given, wanted))
+        return self._adjust(given, cosine_similarities(*sides))
 
 
 # ragas' semantic similarity without what the style of a response adds.
@@ -285,8 +283,7 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
         sample: SingleTurnSample,
         callbacks: Any,  # noqa: ANN401, ARG002
     ) -> float:
-        result = await self.ascore(reference=sample.reference, response=sample.response)
-        return float(result.value)
+        return float((await self.ascore(sample.reference, sample.response)).value)
 
     async def _results(
         self, references: Sequence[str], responses: Sequence[str]
