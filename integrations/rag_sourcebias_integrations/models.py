@@ -128,17 +128,6 @@ def once_copy(model: Any) -> tuple[Any, bool]:  # noqa: ANN401
     return copy, found
 
 
-def clients_of(model: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Yield the clients that a model has as fields, as far as they can be recognised.
-
-    Not those that it makes when it is first asked: they would be there one time and not another.
-    """
-    for name in type(model).model_fields:
-        owner = _owner(getattr(model, name, None))
-        if owner is not None:
-            yield owner
-
-
 def _owner(value: Any) -> Any:  # noqa: ANN401
     """Return the client that a value is, or is a part of; None where it is neither."""
     for one in (value, getattr(value, "_client", None)):
@@ -201,8 +190,11 @@ def identity_of(
     more : mapping, optional
         Further settings.
     """
-    servers = sorted({_url(str(client.base_url)) for client in clients_of(model)})
     kind = type(model)
+    # Of the clients that are fields, not of those that the model makes when it is first asked:
+    # they would be there one time and not another.
+    clients = (_owner(getattr(model, name, None)) for name in kind.model_fields)
+    servers = sorted({_url(str(client.base_url)) for client in clients if client is not None})
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         **({"server": ", ".join(servers)} if servers else {}),

@@ -151,11 +151,8 @@ class Ledger:
         if not found:
             return None
         state = json.loads(found[0]["state"])
-        state["phase"] = Phase(state["phase"])
-        state["usurpers"] = [
-            Usurper(id=one["id"], during=Phase(one["during"])) for one in state["usurpers"]
-        ]
-        return Progress(**state)
+        usurpers = [Usurper(one["id"], Phase(one["during"])) for one in state["usurpers"]]
+        return Progress(**{**state, "phase": Phase(state["phase"]), "usurpers": usurpers})
 
     def write(self, progress: Progress) -> None:
         """Keep how far the migration is."""
@@ -171,14 +168,10 @@ class Ledger:
         page = self._rows.get(where={"of": of}, include=["metadatas"])
         for row_id, row in zip(page["ids"], page["metadatas"], strict=True):
             raw = base64.b64decode(row["entries"])
-            entries = {
-                raw[start : start + _KEY]: raw[start + _KEY : start + _ENTRY]
-                for start in range(0, len(raw), _ENTRY)
-            }
-            if _PENDING in row_id:
-                found._pending.setdefault(row_id.split("/")[2], {}).update(entries)
-            else:
-                found._entries.update(entries)
+            to = row_id.split("/")[2]
+            held = found._pending.setdefault(to, {}) if _PENDING in row_id else found._entries
+            for start in range(0, len(raw), _ENTRY):
+                held[raw[start : start + _KEY]] = raw[start + _KEY : start + _ENTRY]
         return found
 
     def keep(self, of: str, agreed: Agreed, *, everything: bool = False) -> None:
@@ -191,8 +184,7 @@ class Ledger:
                 self._opened().delete(ids=there)
             pending, kept, agreed._changed = [], [], set(agreed._entries)
         n_buckets = int(kept[0].split("/")[1]) if kept else max(1, len(agreed._entries) // _BUCKET)
-        touched = {_bucket(key, n_buckets) for key in agreed._changed}
-        buckets: dict[int, list[bytes]] = {bucket: [] for bucket in touched}
+        buckets: dict[int, list[bytes]] = {_bucket(key, n_buckets): [] for key in agreed._changed}
         for key, content in agreed._entries.items():
             if (bucket := _bucket(key, n_buckets)) in buckets:
                 buckets[bucket].append(key + content)
@@ -538,7 +530,6 @@ def carry(
         for doc_id in _write(target, page, todo, there, vectors, guard=True):
             agreed.put(doc_id, contents[doc_id])
             found.ids.append(doc_id)
-    found.n_documents = len(seen)
     left = stored_ids(target, size)
     known = [
         doc_id

@@ -84,16 +84,13 @@ def is_node(doc_id: str, metadata: Mapping[str, object], layout: Layout) -> bool
     DataError
         If ``layout="llama-index"`` was asked for and the document has none.
     """
-    if layout == "flat":
-        return False
-    if isinstance(metadata.get(NODE_KEY), str):
-        return True
-    if layout == "llama-index":
+    there = isinstance(metadata.get(NODE_KEY), str)
+    if layout == "llama-index" and not there:
         raise DataError(
             f"document {doc_id!r} has no {NODE_KEY!r} as LlamaIndex writes it; expected "
             'layout="auto" or layout="flat" for this collection'
         )
-    return False
+    return there and layout != "flat"
 
 
 def rewrite_node(doc_id: str, content: str, update: Mapping[str, object]) -> str:
@@ -201,11 +198,11 @@ def scalars(doc_id: str, values: Mapping[str, object]) -> dict[str, Scalar]:
 
 def _scalar(doc_id: str, key: str, value: object) -> Scalar:
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, str | bool):
-        return plain
-    if isinstance(plain, float) and math.isfinite(plain):
-        return plain
-    if isinstance(plain, int) and -_MOST <= plain < _MOST:
+    if (
+        isinstance(plain, str | bool)
+        or (isinstance(plain, float) and math.isfinite(plain))
+        or (isinstance(plain, int) and -_MOST <= plain < _MOST)
+    ):
         return plain
     raise DataError(
         f"document {doc_id!r}: metadata {key!r} is {value!r} ({type(value).__name__}), which "
@@ -294,13 +291,12 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
     address = address_of(str(place), "the address of a Chroma server")
     url = urlsplit(address.url)
     port = url.port or (443 if url.scheme == "https" else 8000)
-    headers = {"Authorization": address.authorization} if address.authorization else None
     try:
         client = chromadb.HttpClient(
             host=url.hostname or "localhost",
             port=port,
             ssl=url.scheme == "https",
-            headers=headers,
+            headers={"Authorization": address.authorization} if address.authorization else None,
         )
         client.heartbeat()
     except (ValueError, ConnectionError, chromadb.errors.ChromaError) as error:

@@ -263,7 +263,6 @@ class Migration:
         self._ledger.write(self.progress)
 
     def _equal(self) -> Agreed:
-        """Make the copy equal to the original."""
         agreed = Agreed()
         for _ in range(_ROUNDS):
             found = make_equal(self.old, self.new, self.source, agreed, size=self.size)
@@ -690,9 +689,8 @@ def _both(
             f"collection {collection.name!r} is in a migration of which a collection was deleted "
             f"(id {missing[0]}); delete {ledger_name(collection.name)!r} to start again"
         )
-    old = collection
-    if str(collection.id) != progress.old:
-        old = client.get_collection(names[progress.old])
+    still = str(collection.id) == progress.old
+    old = collection if still else client.get_collection(names[progress.old])
     return old, client.get_collection(names[progress.new], embedding_function=function)
 
 

@@ -437,7 +437,6 @@ class _Watch:
         self._watched: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     def take(self, obj: object, make: Callable[[type], type] = _collection_class) -> None:
-        """Put the recorder on an object."""
         swap_in(obj, make, self)
         self._watched[id(obj)] = obj
 

@@ -43,9 +43,8 @@ class EncoderEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that are to be indexed; one vector for each, in order."""
-        if not texts:
-            return []
-        return cast("list[list[float]]", self.encoder.encode_documents(list(texts)).tolist())
+        rows = self.encoder.encode_documents(list(texts)).tolist() if texts else []
+        return cast("list[list[float]]", rows)
 
     def embed_query(self, text: str) -> list[float]:
         """Embed one query."""

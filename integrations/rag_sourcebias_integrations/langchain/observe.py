@@ -249,8 +249,6 @@ class Watch:
 
 
 class _Call:
-    """Stands around one call."""
-
     __slots__ = ("_entered",)
 
     def __init__(self, watches: Sequence[Watch]) -> None:

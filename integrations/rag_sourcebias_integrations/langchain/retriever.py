@@ -137,7 +137,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         run, parent = run_manager.run_id, run_manager.parent_run_id
         if not self._stopped:
             recorder.begin(run.int, parent and parent.int)
-        first = False
         try:
             with searching() as gathered:
                 yield found

@@ -222,7 +222,7 @@ class DebiasPostprocessor(BaseNodePostprocessor):
     _rescorer: Rescorer = PrivateAttr()
     _tag_store: TagStore | None = PrivateAttr()
     _score_of: Callable[[float], float] | None = PrivateAttr()
-    _dropped: DroppedEvents = PrivateAttr()
+    _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
 
     def __init__(
         self,
@@ -237,7 +237,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         check_rescorer(rescorer, encoder=encoder, top_n=top_n)
         super().__init__(top_n=top_n, name=name)
         self._rescorer, self._tag_store, self._score_of = rescorer, tag_store, score_of
-        self._dropped = DroppedEvents()
 
     @classmethod
     def class_name(cls) -> str:

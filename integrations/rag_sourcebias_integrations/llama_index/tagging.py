@@ -58,7 +58,7 @@ class SourceTagger(TransformComponent):
     _taggers: tuple[Tagger, ...] = PrivateAttr()
     _store: TagStore | None = PrivateAttr()
     _identity: str = PrivateAttr()
-    _dropped: DroppedEvents = PrivateAttr()
+    _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
 
     def __init__(
         self,
@@ -75,7 +75,6 @@ class SourceTagger(TransformComponent):
         # its results are kept for this object only.
         super().__init__(fingerprint=identity if store is None else f"{identity}:{uuid4().hex}")
         self._taggers, self._store, self._identity = several, store, identity
-        self._dropped = DroppedEvents()
 
     @classmethod
     def class_name(cls) -> str:

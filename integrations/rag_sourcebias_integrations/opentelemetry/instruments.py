@@ -34,7 +34,7 @@ from rag_sourcebias.stats.exposure import attention_weights
 # Offer a monitor's state to OpenTelemetry, by its API alone.
 
 
-class SkewInstruments:
+class SkewInstruments(Locked):
     """Observable counters and gauges of one monitor, read when the SDK collects.
 
     Names and attributes are those of
@@ -80,8 +80,10 @@ class SkewInstruments:
             )
         self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
         self.dropped = self._reader.dropped
-        self._pass = _Pass(self._reader.read)
+        self._served = {metric.name for metric in METRICS}
+        self._reading: Readings = {}
         self._closed = False
+        super().__init__()
         used = get_meter("rag_sourcebias", __version__) if meter is None else meter
         for metric in METRICS:
             create = (
@@ -108,29 +110,19 @@ class SkewInstruments:
         self._closed = True
 
     def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:  # noqa: ARG002
-        values = {} if self._closed else self._pass.reading_for(name)[name]
-        return [Observation(value, dict(labels)) for labels, value in values.items()]
+        """Give one instrument its values; one reading serves all of one collection.
 
-
-class _Pass(Locked):
-    """One reading for all instruments of one collection.
-
-    The SDK asks each instrument on its own and does not say where a collection begins: it is where
-    an instrument asks for the second time.
-    """
-
-    def __init__(self, read: Callable[[], Readings]) -> None:
-        self._read = read
-        self._served = {metric.name for metric in METRICS}
-        self._reading: Readings = {}
-        super().__init__()
-
-    def reading_for(self, name: str) -> Readings:
+        The SDK asks each instrument on its own and does not say where a collection begins: it is
+        where an instrument asks for the second time.
+        """
+        if self._closed:
+            return []
         with self._lock:
             if name in self._served:
-                self._reading, self._served = self._read(), set()
+                self._reading, self._served = self._reader.read(), set()
             self._served.add(name)
-            return self._reading
+            values = self._reading[name]
+        return [Observation(value, dict(labels)) for labels, value in values.items()]
 
 
 # Attributes of a span that tell who got the ranks of one retrieval.

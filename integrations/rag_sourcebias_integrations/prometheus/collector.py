@@ -130,13 +130,11 @@ class SkewCollector(Collector):
         name = f"{self._prefix}_{metric.name.replace('.', '_')}"
         if metric.kind == "buckets":
             return _histogram(Metric(name, metric.about, "histogram"), values)
+        kind, ending = CounterMetricFamily, ""
+        if metric.kind != "counter":
+            kind, ending = GaugeMetricFamily, _ENDINGS.get(metric.unit, "")
         labels = [key for key, _ in next(iter(values), ())]
-        family: CounterMetricFamily | GaugeMetricFamily
-        if metric.kind == "counter":
-            family = CounterMetricFamily(name, metric.about, labels=labels)
-        else:
-            name += _ENDINGS.get(metric.unit, "")
-            family = GaugeMetricFamily(name, metric.about, labels=labels)
+        family = kind(name + ending, metric.about, labels=labels)
         for at, value in sorted(values.items()):
             family.add_metric([text for _, text in at], value)
         return family

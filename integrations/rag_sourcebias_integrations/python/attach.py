@@ -207,8 +207,6 @@ class _Steps:
 
 
 class _AsyncSteps(_Steps):
-    """The same of an async generator."""
-
     async def asend(self, value: Any) -> Any:  # noqa: ANN401
         return await self._async_step(self._inner.asend, value)
 

@@ -132,9 +132,7 @@ class EncoderEmbedding(BaseRagasEmbedding):
     def embed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
         """Embed texts in one call of the encoder; one vector for each, in order."""
         given = _texts(texts)
-        if not given:
-            return []
-        return cast("list[Vector]", self.encoder.encode_documents(given).tolist())
+        return cast("list[Vector]", self.encoder.encode_documents(given).tolist() if given else [])
 
     async def aembed_text(self, text: str, **kwargs: Any) -> Vector:  # noqa: ANN401
         """Embed one text without blocking the event loop."""
@@ -143,9 +141,7 @@ class EncoderEmbedding(BaseRagasEmbedding):
     async def aembed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
         """Embed texts without blocking the event loop; one vector for each, in order."""
         given = _texts(texts)
-        if not given:
-            return []
-        return cast("list[Vector]", (await self._joined(given)).tolist())
+        return cast("list[Vector]", (await self._joined(given)).tolist() if given else [])
 
     embed_documents = embed_texts
     aembed_documents = aembed_texts

@@ -45,24 +45,6 @@ _SILENT = {
 }
 
 
-def load_ray() -> None:
-    """Import Ray and Ray Data.
-
-    Raises
-    ------
-    MissingExtraError
-        If either is not installed.
-    """
-    with quiet():
-        require("ray", package="ray", extra="ray", feature=_FEATURE)
-        try:
-            import ray.data  # noqa: F401
-        except ImportError as error:
-            if error.name not in ("pyarrow", "pandas", "fsspec"):
-                raise
-            raise MissingExtraError(package="ray[data]", extra="ray", feature=_FEATURE) from error
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep Ray's warnings about itself from the caller, who cannot act on them."""
@@ -242,7 +224,6 @@ class Job:
         engine: RayEngine,
         ledger: Any,  # noqa: ANN401
     ) -> Generator[Mapping[str, Any], None, None]:
-        """Yield what workers reply to each row."""
         import ray
         from ray.data import ActorPoolStrategy, DataContext
 
@@ -272,7 +253,6 @@ class Job:
                 yield from batch.to_pylist()
 
     def _error(self, first: int, failed: int, data: bytes, attempts: int) -> SourceBiasError:
-        """Return what is to be raised for a group."""
         if failed == NOT_PREPARED:
             return unpack_error(data, "preparing")
         if failed != LOST:
@@ -360,7 +340,15 @@ class RayEngine:
             raise DataError(f"gpus_per_worker must be at least 0, got {gpus_per_worker}")
         if attempts < 1:
             raise DataError(f"attempts must be at least 1, got {attempts}")
-        load_ray()
+        with quiet():
+            require("ray", package="ray", extra="ray", feature=_FEATURE)
+            try:
+                import ray.data  # noqa: F401
+            except ImportError as error:
+                if error.name not in ("pyarrow", "pandas", "fsspec"):
+                    raise
+                package = "ray[data]"
+                raise MissingExtraError(package=package, extra="ray", feature=_FEATURE) from error
         self.workers = workers
         self.address = address
         self.cpus_per_worker = cpus_per_worker

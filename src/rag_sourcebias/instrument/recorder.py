@@ -145,9 +145,13 @@ class EventQueue(Locked, Generic[EventT]):
     def put(self, event: EventT) -> bool:
         """Queue one event in constant time; False when it was dropped (full, or closed)."""
         with self._putting:
-            if self._thread is None and not self._closed:
-                self._start()
             with self._lock:
+                if self._thread is None and not self._closed:
+                    thread = threading.Thread(
+                        target=self._drain, name="rag-sourcebias-queue", daemon=True
+                    )
+                    thread.start()
+                    self._thread = thread
                 pending = self._n_put - self._n_done - self._n_lost
                 if not self._closed and pending < self._capacity:
                     self._waiting.append(event)
@@ -199,15 +203,6 @@ class EventQueue(Locked, Generic[EventT]):
         if lost:
             self._dropped.add("queue closed before it was empty", n=lost)
         return in_time
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                thread = threading.Thread(
-                    target=self._drain, name="rag-sourcebias-queue", daemon=True
-                )
-                thread.start()
-                self._thread = thread
 
     def _drain(self) -> None:
         with suppress():
@@ -584,6 +579,9 @@ class Recorder:
     begin, end : callable
         ``begin(run_id, parent_id=None, *, is_retrieval=True)`` and ``end(run_id) -> bool`` note
         runs of a framework with run ids, see :class:`RunTable`; they never raise.
+    flush : callable
+        ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
+        when time ran out.
 
     Raises
     ------
@@ -620,15 +618,12 @@ class Recorder:
         # Not methods of our own: every retrieval would pay for two more calls.
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
+        self.flush = self._delivery.flush
 
     @property
     def reads_metadata(self) -> bool:
         """Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store."""
         return self._lookup is None or self.doc_id is not None
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything recorded so far was observed; False when time ran out."""
-        return self._delivery.flush(timeout)
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.

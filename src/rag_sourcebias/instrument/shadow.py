@@ -544,6 +544,9 @@ class ShadowRunner(Generic[RetrieverT]):
         Which of the two answers.
     dropped : DroppedEvents
         Queries that could not be compared, by reason.
+    flush : callable
+        ``flush(timeout=None) -> bool`` waits until all queries so far were compared; False when
+        ``timeout`` seconds passed.
 
     Raises
     ------
@@ -578,6 +581,7 @@ class ShadowRunner(Generic[RetrieverT]):
         self._queue: EventQueue[_Task] = EventQueue(
             _Asker(read, self.comparison, tag_store), self.dropped, capacity=capacity
         )
+        self.flush = self._queue.flush
         # ends the thread of a runner nobody holds any more
         weakref.finalize(self, self._queue.close, 0.0).atexit = False
 
@@ -622,10 +626,6 @@ class ShadowRunner(Generic[RetrieverT]):
             self._queue.put(
                 _Task(ask, shown, side, "" if key is None else hash_query(query, key=key))
             )
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queries so far were compared; False when ``timeout`` passed."""
-        return self._queue.flush(timeout)
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Compare nothing any more, and wait for what is queued; what is left is dropped."""
