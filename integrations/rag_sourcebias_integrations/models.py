@@ -302,9 +302,8 @@ def request_error(error: Exception, model: Any) -> CompletionError | None:  # no
             after = retry_after_seconds(headers.get("retry-after"))
             return status_error(status, said, code=code, retry_after=after)
     for one in chain:
-        names = [base.__name__ for base in type(one).__mro__]
         for reason, fatal, parts in _ERROR_NAMES:
-            if any(part in name for name in names for part in parts):
+            if any(part in base.__name__ for base in type(one).__mro__ for part in parts):
                 return CompletionError(said, reason=reason, fatal=fatal)
     if isinstance(error, UnicodeEncodeError):  # half a surrogate pair, as scraped text may hold
         return CompletionError(said, reason="rejected")
@@ -344,9 +343,11 @@ def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | 
         told = response.get("ResponseMetadata") or {}
         numbers, headers = [told.get("HTTPStatusCode")], told.get("HTTPHeaders") or {}
     else:
-        names = ("status_code", "http_status", "status", "code")
-        numbers = [getattr(error, name, None) for name in names]
-        numbers.append(getattr(response, "status_code", None))
+        numbers = [
+            *(getattr(error, name, None) for name in ("status_code", "http_status", "status")),
+            code,
+            getattr(response, "status_code", None),
+        ]
         headers = getattr(response, "headers", None) or getattr(error, "headers", None) or {}
     status = next((n for n in numbers if type(n) is int and 400 <= n < 600), None)
     return status, headers, code if isinstance(code, str) else None

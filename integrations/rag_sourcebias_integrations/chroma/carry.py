@@ -94,18 +94,15 @@ class Agreed:
             self._entries[key] = content
             self._changed.add(key)
 
-    def drop(self, doc_id: str) -> None:
-        """Neither holds it now."""
-        self._drop(id_key(doc_id))
+    def drop(self, keys: Iterable[bytes]) -> None:
+        """Neither holds the documents of these hashed ids now."""
+        for key in keys:
+            if self._entries.pop(key, None) is not None:
+                self._changed.add(key)
 
     def keep_only(self, keys: set[bytes]) -> None:
         """Forget documents that are in neither collection."""
-        for key in self._entries.keys() - keys:
-            self._drop(key)
-
-    def _drop(self, key: bytes) -> None:
-        if self._entries.pop(key, None) is not None:
-            self._changed.add(key)
+        self.drop(self._entries.keys() - keys)
 
     def announce(self, target: str, contents: Mapping[str, bytes]) -> None:
         """Say what is about to be written to a collection."""
@@ -463,7 +460,7 @@ def make_equal(
         for start in range(0, len(strays), size):
             target.delete(ids=strays[start : start + size])
         found.ids += strays
-    agreed.keep_only({id_key(i) for i in seen})
+    agreed.keep_only(set(map(id_key, seen)))
     return found
 
 
@@ -542,9 +539,8 @@ def carry(
         # What a killed writer of ours took out of the source was deleted in the target before.
         others = [i for i in part if agreed.announced(here, i) != _DELETING]
         _delete(target, others, agreed, found, announce)
-        for doc_id in part:
-            agreed.drop(doc_id)
-    agreed.keep_only({id_key(i) for i in seen.union(left)})
+        agreed.drop(map(id_key, part))
+    agreed.keep_only(set(map(id_key, seen.union(left))))
     agreed.settle()
     return found
 

@@ -27,13 +27,15 @@ class Ranking(NamedTuple):
     scores: Sequence[float] | None
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Yield the documents one by one, as ``doc_id=`` of ``instrument`` is given them."""
-        for index, doc_id in enumerate(self.ids):
-            yield {
+        """Return the documents one by one, as ``doc_id=`` of ``instrument`` is given them."""
+        return (
+            {
                 "id": doc_id,
                 "metadata": (self.metadata[index] if self.metadata else None) or {},
                 "score": self.scores[index] if self.scores else None,
             }
+            for index, doc_id in enumerate(self.ids)
+        )
 
 
 def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  # noqa: ANN401
@@ -67,7 +69,7 @@ _lock = threading.RLock()
 def subclass(kind: type, methods: dict[str, Any]) -> type:
     """Return a subclass that looks like its base, for :func:`swap_in`."""
     like = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return cast("type", type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True}))
+    return type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True})
 
 
 def swap_in(obj: Any, make: Callable[[type], type], item: object) -> None:  # noqa: ANN401

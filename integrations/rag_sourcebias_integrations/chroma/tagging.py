@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -77,11 +78,11 @@ def _in_bulk(tagger: Tagger, documents: Sequence[_Document]) -> Tagger:
     if many is None:
         return tagger
 
-    def answers() -> Iterator[DocTags | None]:
-        for start in range(0, len(documents), _BULK):
-            yield from many([text for _, text, _ in documents[start : start + _BULK]])
-
-    known = answers()
+    texts = [text for _, text, _ in documents]
+    starts = range(0, len(texts), _BULK)
+    known: Iterator[DocTags | None] = chain.from_iterable(
+        many(texts[start : start + _BULK]) for start in starts
+    )
 
     def answer(_id: str, _text: str, _metadata: Mapping[str, object]) -> DocTags | None:
         return next(known)

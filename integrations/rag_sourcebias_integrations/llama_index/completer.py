@@ -87,11 +87,15 @@ class LlamaIndexCompleter(ModelCompleter):
         if isinstance(choice.get("logprobs"), dict) or not answer.logprobs:
             return choice
         # LlamaIndex lists the alternatives of each token; which was written is the likeliest.
-        rows = []
-        for options in answer.logprobs:
-            told = [{"token": one.token, "logprob": one.logprob} for one in options]
-            if told:
-                rows.append({**max(told, key=lambda o: o["logprob"]), "top_logprobs": told})
+        told = (
+            [{"token": one.token, "logprob": one.logprob} for one in options]
+            for options in answer.logprobs
+        )
+        rows = [
+            {**max(options, key=lambda o: o["logprob"]), "top_logprobs": options}
+            for options in told
+            if options
+        ]
         return {**choice, "logprobs": {"content": rows}}
 
     def _counts(self, answer: ChatResponse | CompletionResponse) -> dict[str, Any]:

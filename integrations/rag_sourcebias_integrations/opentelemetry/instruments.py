@@ -278,15 +278,13 @@ class SkewSpanObserver:
 
     def _own_span(self, event: RetrievalEvent, *, below: Span | None) -> None:
         collection = event.labels.get("collection", "")[:200]
-        about = {"gen_ai.operation.name": "retrieval"}
-        if collection:
-            about["gen_ai.data_source.id"] = collection
+        source = {"gen_ai.data_source.id": collection} if collection else {}
         ended = time.time_ns() - int(1e9 * (time.monotonic() - event.monotonic))
         span = self._tracer.start_span(
             f"retrieval {collection}".rstrip(),
             context=None if below is None else set_span_in_context(below),
             kind=SpanKind.CLIENT,
-            attributes=about,
+            attributes={"gen_ai.operation.name": "retrieval", **source},
             start_time=ended,
         )
         if span.is_recording():

@@ -382,9 +382,6 @@ class RunTable:
         self._dropped = dropped
         self._open: dict[Hashable, _Entry] = {}
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def begin(
         self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
     ) -> None:
@@ -574,6 +571,8 @@ class Recorder:
 
     Attributes
     ----------
+    reads_metadata : bool
+        Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
     begin, end : callable
@@ -608,6 +607,7 @@ class Recorder:
             check_key(query_key, "query_key")
         self.observer = observer
         self.doc_id = doc_id
+        self.reads_metadata = tags is None or doc_id is not None
         self._labels = CheckedLabels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
@@ -619,11 +619,6 @@ class Recorder:
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
         self.flush = self._delivery.flush
-
-    @property
-    def reads_metadata(self) -> bool:
-        """Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store."""
-        return self._lookup is None or self.doc_id is not None
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
