@@ -132,39 +132,6 @@ Attributes = Mapping[str, int | str | Sequence[str] | Sequence[float]]
 _MOST_DOCUMENTS = 1_000  # that are weighed: an observer called inline must be quick
 
 
-def facts_of(groups: Sequence[str | None], *, by: str, most: int) -> Attributes:
-    """Return the attributes of a retrieval, given the group of each document, best first.
-
-    Parameters
-    ----------
-    groups : sequence of str or None
-        None for a document without a tag.
-    by : str
-        Part of the names of the attributes.
-    most : int
-        Groups told apart; those of the largest exposure are.
-    """
-    if not groups:
-        return {"rag_sourcebias.documents": 0}
-    weights: dict[str | None, float] = {}
-    for group, weight in zip(groups, _WEIGHTS, strict=False):
-        weights[group] = weights.get(group, 0.0) + weight
-    ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
-    whole = sum(weights.values())
-    names = [_name(group) for group in ranking[:most]]
-    shares = [weights[group] / whole for group in ranking[:most]]
-    if len(ranking) > most:
-        names.append(OTHER)
-        shares.append(max(1.0 - sum(shares), 0.0))
-    return {
-        "rag_sourcebias.documents": len(groups),
-        f"rag_sourcebias.{by}.names": names,
-        f"rag_sourcebias.{by}.exposure": shares,
-        f"rag_sourcebias.{by}.top1": _name(groups[0]),
-        f"rag_sourcebias.{by}.untagged": sum(group is None for group in groups),
-    }
-
-
 def _name(group: str | None) -> str:
     return UNTAGGED if group is None else short_text(group)
 
@@ -292,5 +259,24 @@ class SkewSpanObserver:
         span.end(end_time=ended)
 
     def _facts(self, event: RetrievalEvent) -> Attributes:
-        groups = list(map(self._group_of, event.tags))
-        return facts_of(groups, by=self._by, most=self._max_groups)
+        """Return the attributes of a retrieval; groups of the largest exposure are told apart."""
+        groups, by, most = list(map(self._group_of, event.tags)), self._by, self._max_groups
+        if not groups:
+            return {"rag_sourcebias.documents": 0}
+        weights: dict[str | None, float] = {}
+        for group, weight in zip(groups, _WEIGHTS, strict=False):
+            weights[group] = weights.get(group, 0.0) + weight
+        ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
+        whole = sum(weights.values())
+        names = [_name(group) for group in ranking[:most]]
+        shares = [weights[group] / whole for group in ranking[:most]]
+        if len(ranking) > most:
+            names.append(OTHER)
+            shares.append(max(1.0 - sum(shares), 0.0))
+        return {
+            "rag_sourcebias.documents": len(groups),
+            f"rag_sourcebias.{by}.names": names,
+            f"rag_sourcebias.{by}.exposure": shares,
+            f"rag_sourcebias.{by}.top1": _name(groups[0]),
+            f"rag_sourcebias.{by}.untagged": sum(group is None for group in groups),
+        }
