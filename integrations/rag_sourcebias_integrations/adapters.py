@@ -1,9 +1,10 @@
 """The adapters as entry points: light to import, each loads its framework when it is used."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
@@ -11,6 +12,7 @@ from rag_sourcebias.instrument.recorder import Attachment, Recorder
 from rag_sourcebias_integrations._require import require_version
 
 
+@dataclass(kw_only=True, eq=False)
 class FrameworkAdapter:
     """An adapter whose code is imported on first use.
 
@@ -34,28 +36,15 @@ class FrameworkAdapter:
         Module below this package with ``search(obj)`` and ``document_id(found, key)``.
     """
 
-    def __init__(
-        self,
-        *,
-        accepts: str,
-        module: str,
-        package: str | None = None,
-        extra: str = "",
-        at_least: str = "0",
-        completes: str = "",
-        completer_class: str = "",
-        searches: str = "",
-        asking: str = "",
-    ) -> None:
-        self.accepts = accepts
-        self.completes = completes
-        self.searches = searches
-        self._completer_class = completer_class
-        self._asking = asking
-        self._module = module
-        self._package = package
-        self._extra = extra
-        self._at_least = at_least
+    accepts: str
+    module: str
+    package: str | None = None
+    extra: str = ""
+    at_least: str = "0"
+    completes: str = ""
+    completer_class: str = ""
+    searches: str = ""
+    asking: str = ""
 
     def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
         """Instrument an object; None when it is not one of the framework's that can be.
@@ -67,9 +56,7 @@ class FrameworkAdapter:
         UnsupportedVersionError
             If it is too old.
         """
-        module = self._loaded(self._module)
-        attachment: Attachment | None = module.attach(obj, recorder)
-        return attachment
+        return cast("Attachment | None", self._loaded(self.module).attach(obj, recorder))
 
     def completer(self, obj: object, options: Mapping[str, Any]) -> Completer | None:
         """Make a completer of a model; None where the framework has no models.
@@ -81,18 +68,14 @@ class FrameworkAdapter:
         MissingExtraError, UnsupportedVersionError
             If the framework is not installed or too old.
         """
-        if not self._completer_class:
+        if not self.completer_class:
             return None
-        module, _, name = self._completer_class.partition(":")
-        made: Completer = getattr(self._loaded(module), name)(obj, **options)
-        return made
+        module, _, name = self.completer_class.partition(":")
+        return cast("Completer", getattr(self._loaded(module), name)(obj, **options))
 
     def search(self, obj: object) -> Callable[[str], Iterable[Any]] | None:
         """Return what takes a query to documents; None for what cannot be asked."""
-        if not self._asking:
-            return None
-        found: Callable[[str], Iterable[Any]] | None = self._loaded(self._asking).search(obj)
-        return found
+        return self._loaded(self.asking).search(obj) if self.asking else None
 
     def document_id(self, found: object, key: str | None) -> str:
         """Read the id off a document that came back, or what its metadata have under ``key``.
@@ -102,13 +85,13 @@ class FrameworkAdapter:
         DataError
             If it has none.
         """
-        if not self._asking:
+        if not self.asking:
             raise DataError(f"no document id can be read off an object of type {type(found)}")
-        return str(self._loaded(self._asking).document_id(found, key))
+        return str(self._loaded(self.asking).document_id(found, key))
 
     def _loaded(self, module: str) -> ModuleType:
-        if self._package is not None:
-            require_version(self._package, extra=self._extra, at_least=self._at_least)
+        if self.package is not None:
+            require_version(self.package, extra=self.extra, at_least=self.at_least)
         return import_module(f"rag_sourcebias_integrations.{module}")
 
 

@@ -70,7 +70,7 @@ def routes_of(
             if field not in fields or (key and not isinstance(getattr(model, field), dict | None)):
                 raise DataError(
                     f"parameters {setting!r}: {type(model).__name__} has no field {field!r}"
-                    f"{' that holds a dict' if key else ''}; it has {_names(fields)}"
+                    f"{' that holds a dict' if key else ''}; it has {', '.join(sorted(fields))}"
                 )
         routes[setting] = route
     for setting, names in ROUTES.items():
@@ -83,8 +83,8 @@ def routes_of(
         if not there and setting != "seed":
             raise DataError(
                 f"{type(model).__name__} takes no {setting}: none of its fields "
-                f"({_names(fields)}) is called {' or '.join(names)}; say where it goes with "
-                f"parameters={{{setting!r}: 'field'}}, 'field.key' or 'call.argument', or "
+                f"({', '.join(sorted(fields))}) is called {' or '.join(names)}; say where it goes "
+                f"with parameters={{{setting!r}: 'field'}}, 'field.key' or 'call.argument', or "
                 "None to leave it to the model"
             )
     return routes
@@ -100,14 +100,12 @@ def with_values(
     arguments: dict[str, Any] = {}
     for setting, value in values.items():
         route = routes[setting]
-        if route is None:
-            continue
-        if route.startswith(_CALL):
+        if route is not None and route.startswith(_CALL):
             arguments[route.removeprefix(_CALL)] = value
-            continue
-        field, _, key = route.partition(".")
-        before = update.get(field, getattr(model, field)) if key else None
-        update[field] = {**(before or {}), key: value} if key else value
+        elif route is not None:
+            field, _, key = route.partition(".")
+            before = update.get(field, getattr(model, field)) if key else None
+            update[field] = {**(before or {}), key: value} if key else value
     return (_copied(model, update) if update else model), arguments
 
 
@@ -130,17 +128,6 @@ def once_copy(model: Any) -> tuple[Any, bool]:  # noqa: ANN401
     return copy, found
 
 
-def clients_of(model: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Yield the clients that a model has as fields, as far as they can be recognised.
-
-    Not those that it makes when it is first asked: they would be there one time and not another.
-    """
-    for name in type(model).model_fields:
-        owner = _owner(getattr(model, name, None))
-        if owner is not None:
-            yield owner
-
-
 def _owner(value: Any) -> Any:  # noqa: ANN401
     """Return the client that a value is, or is a part of; None where it is neither."""
     for one in (value, getattr(value, "_client", None)):
@@ -157,10 +144,6 @@ def _copied(model: Any, update: Mapping[str, Any]) -> Any:  # noqa: ANN401
         if hasattr(type(model), name):
             del copy.__dict__[name]
     return copy
-
-
-def _names(fields: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(fields))
 
 
 # Which model it is, without what must stay secret.
@@ -207,21 +190,16 @@ def identity_of(
     more : mapping, optional
         Further settings.
     """
-    servers = sorted({_url(str(client.base_url)) for client in clients_of(model)})
     kind = type(model)
-    found: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-    if servers:
-        found["server"] = ", ".join(servers)
-    found.update(_fields(model, leave_out, _DEEPEST))
-    found.update(_plain(dict(more or {}), _DEEPEST))
-    return found
-
-
-def settings_text(identity: Mapping[str, Any]) -> dict[str, str]:
-    """Return an identity as texts, for a report."""
+    # Of the clients that are fields, not of those that the model makes when it is first asked:
+    # they would be there one time and not another.
+    clients = (_owner(getattr(model, name, None)) for name in kind.model_fields)
+    servers = sorted({_url(str(client.base_url)) for client in clients if client is not None})
     return {
-        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        for key, value in identity.items()
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        **({"server": ", ".join(servers)} if servers else {}),
+        **_fields(model, leave_out, _DEEPEST),
+        **_plain(dict(more or {}), _DEEPEST),
     }
 
 
@@ -324,9 +302,8 @@ def request_error(error: Exception, model: Any) -> CompletionError | None:  # no
             after = retry_after_seconds(headers.get("retry-after"))
             return status_error(status, said, code=code, retry_after=after)
     for one in chain:
-        names = [base.__name__ for base in type(one).__mro__]
         for reason, fatal, parts in _ERROR_NAMES:
-            if any(part in name for name in names for part in parts):
+            if any(part in base.__name__ for base in type(one).__mro__ for part in parts):
                 return CompletionError(said, reason=reason, fatal=fatal)
     if isinstance(error, UnicodeEncodeError):  # half a surrogate pair, as scraped text may hold
         return CompletionError(said, reason="rejected")
@@ -366,9 +343,11 @@ def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | 
         told = response.get("ResponseMetadata") or {}
         numbers, headers = [told.get("HTTPStatusCode")], told.get("HTTPHeaders") or {}
     else:
-        names = ("status_code", "http_status", "status", "code")
-        numbers = [getattr(error, name, None) for name in names]
-        numbers.append(getattr(response, "status_code", None))
+        numbers = [
+            *(getattr(error, name, None) for name in ("status_code", "http_status", "status")),
+            code,
+            getattr(response, "status_code", None),
+        ]
         headers = getattr(response, "headers", None) or getattr(error, "headers", None) or {}
     status = next((n for n in numbers if type(n) is int and 400 <= n < 600), None)
     return status, headers, code if isinstance(code, str) else None
@@ -379,14 +358,19 @@ def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | 
 
 _MOST_COPIES = 64
 _TOP = 20  # the most alternatives that OpenAI reports
-_STOPPED = ("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "finish")
-_CUT = ("max_tokens", "max_length", "max_output_tokens", "model_length")
-_FILTERED = ("safety", "blocklist", "prohibited_content", "spii", "recitation", "content_filtered")
-_FINISH = (
-    dict.fromkeys(_STOPPED, "stop")
-    | dict.fromkeys(_CUT, "length")
-    | dict.fromkeys((*_FILTERED, "guardrail_intervened"), "content_filter")
-)
+_FINISH = {
+    reason: meaning
+    for meaning, reasons in (
+        ("stop", "end_turn stop_sequence complete completed eos eos_token finish"),
+        ("length", "max_tokens max_length max_output_tokens model_length"),
+        (
+            "content_filter",
+            "safety blocklist prohibited_content spii recitation content_filtered "
+            "guardrail_intervened",
+        ),
+    )
+    for reason in reasons.split()
+}
 _COUNTS = {
     "prompt_tokens": ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_token_count"),
     "completion_tokens": (
@@ -445,7 +429,10 @@ class ModelCompleter(ABC):
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         left = [setting for setting, route in self._routes.items() if route is None]
-        told = {"model": self.name, **settings_text(self._identity)}
+        told = {"model": self.name} | {
+            key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            for key, value in self._identity.items()
+        }
         told["retries of the framework"] = "off" if self._once else "its own, if it has any"
         return told | ({"not told to the model": ", ".join(left)} if left else {})
 
@@ -473,8 +460,7 @@ class ModelCompleter(ABC):
         CompletionError
             If the model fails or gives no log-probabilities.
         """
-        fields = type(self._model).model_fields
-        if not {"logprobs", "top_logprobs"} <= set(fields):
+        if not {"logprobs", "top_logprobs"} <= set(type(self._model).model_fields):
             raise no_logprobs(self._model)
         values = {"max_tokens": max(len(label.strip()) for label in labels), "temperature": 0.0}
         answer = self._asked(prompt, values, {"logprobs": True, "top_logprobs": _TOP})

@@ -2,11 +2,11 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from chromadb.errors import NotFoundError
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Float32Array
 from rag_sourcebias.debias.projection import SourceProjection
-from rag_sourcebias_integrations.chroma.collections import embedded_text
+from rag_sourcebias_integrations.chroma.collections import embedded_text, pages, stored_ids
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
 # What a migration remembers in Chroma itself: how far it is, and what both sides agreed on.
@@ -83,9 +83,6 @@ class Agreed:
         self._new: tuple[str, dict[bytes, bytes]] = ("", {})  # of those, what is not kept yet
         self._changed: set[bytes] = set()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def get(self, doc_id: str) -> bytes | None:
         """Return the agreed content, or None."""
         return self._entries.get(id_key(doc_id))
@@ -97,18 +94,15 @@ class Agreed:
             self._entries[key] = content
             self._changed.add(key)
 
-    def drop(self, doc_id: str) -> None:
-        """Neither holds it now."""
-        self._drop(id_key(doc_id))
+    def drop(self, keys: Iterable[bytes]) -> None:
+        """Neither holds the documents of these hashed ids now."""
+        for key in keys:
+            if self._entries.pop(key, None) is not None:
+                self._changed.add(key)
 
     def keep_only(self, keys: set[bytes]) -> None:
         """Forget documents that are in neither collection."""
-        for key in self._entries.keys() - keys:
-            self._drop(key)
-
-    def _drop(self, key: bytes) -> None:
-        if self._entries.pop(key, None) is not None:
-            self._changed.add(key)
+        self.drop(self._entries.keys() - keys)
 
     def announce(self, target: str, contents: Mapping[str, bytes]) -> None:
         """Say what is about to be written to a collection."""
@@ -143,7 +137,7 @@ class Ledger:
     def read(self) -> Progress | None:
         """Return how far the migration is; None where there is none."""
         if self._rows is None:
-            self._rows = _opened(self._client, self._name)
+            self._rows = opened(self._client, self._name)
         if self._rows is None:
             return None
         try:
@@ -154,11 +148,8 @@ class Ledger:
         if not found:
             return None
         state = json.loads(found[0]["state"])
-        state["phase"] = Phase(state["phase"])
-        state["usurpers"] = [
-            Usurper(id=one["id"], during=Phase(one["during"])) for one in state["usurpers"]
-        ]
-        return Progress(**state)
+        usurpers = [Usurper(one["id"], Phase(one["during"])) for one in state["usurpers"]]
+        return Progress(**{**state, "phase": Phase(state["phase"]), "usurpers": usurpers})
 
     def write(self, progress: Progress) -> None:
         """Keep how far the migration is."""
@@ -168,20 +159,16 @@ class Ledger:
         """Read what the collection with this id agreed on with the one in use."""
         found = Agreed()
         if self._rows is None:
-            self._rows = _opened(self._client, self._name)
+            self._rows = opened(self._client, self._name)
         if self._rows is None:
             return found
         page = self._rows.get(where={"of": of}, include=["metadatas"])
         for row_id, row in zip(page["ids"], page["metadatas"], strict=True):
             raw = base64.b64decode(row["entries"])
-            entries = {
-                raw[start : start + _KEY]: raw[start + _KEY : start + _ENTRY]
-                for start in range(0, len(raw), _ENTRY)
-            }
-            if _PENDING in row_id:
-                found._pending.setdefault(row_id.split("/")[2], {}).update(entries)
-            else:
-                found._entries.update(entries)
+            to = row_id.split("/")[2]
+            held = found._pending.setdefault(to, {}) if _PENDING in row_id else found._entries
+            for start in range(0, len(raw), _ENTRY):
+                held[raw[start : start + _KEY]] = raw[start + _KEY : start + _ENTRY]
         return found
 
     def keep(self, of: str, agreed: Agreed, *, everything: bool = False) -> None:
@@ -193,9 +180,8 @@ class Ledger:
             if there:
                 self._opened().delete(ids=there)
             pending, kept, agreed._changed = [], [], set(agreed._entries)
-        n_buckets = int(kept[0].split("/")[1]) if kept else max(1, len(agreed) // _BUCKET)
-        touched = {_bucket(key, n_buckets) for key in agreed._changed}
-        buckets: dict[int, list[bytes]] = {bucket: [] for bucket in touched}
+        n_buckets = int(kept[0].split("/")[1]) if kept else max(1, len(agreed._entries) // _BUCKET)
+        buckets: dict[int, list[bytes]] = {_bucket(key, n_buckets): [] for key in agreed._changed}
         for key, content in agreed._entries.items():
             if (bucket := _bucket(key, n_buckets)) in buckets:
                 buckets[bucket].append(key + content)
@@ -203,7 +189,7 @@ class Ledger:
         agreed._changed = set()
         target, new = agreed._new
         if new:
-            entries = [key + content for key, content in new.items()]
+            entries = (key + content for key, content in new.items())
             self._put({f"{of}{_PENDING}{target}/{len(pending)}": _row(of, entries)})
             agreed._new = ("", {})
         elif pending and not agreed._pending:
@@ -211,7 +197,7 @@ class Ledger:
 
     def delete(self) -> None:
         """Take the ledger away."""
-        if _opened(self._client, self._name) is not None:
+        if opened(self._client, self._name) is not None:
             self._client.delete_collection(self._name)
         self._rows = None
 
@@ -244,7 +230,7 @@ def is_bookkeeping(name: str) -> bool:
     return name.endswith((_LEDGER, _CONFLICTS))
 
 
-def _opened(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
+def opened(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
     """Return a collection, or None where there is none."""
     try:
         return client.get_collection(name, embedding_function=None)
@@ -269,32 +255,10 @@ CLOSE = 1e-2  # distance of unit vectors; another batch rounds differently, most
 _EQUAL = 1e-4  # of what was only stored and read back
 
 
-class Vectors(Protocol):
-    """Gives the vectors of documents that are carried from one collection to another."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What is read of both collections beside the content."""
-
-    def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
-        """Vectors of these documents of a page of the original, shape (ids, d)."""
-
-    def lacking(self, page: Page) -> list[str]:
-        """Ids on a page of the original that no vector can be made of."""
-
-
-class VectorSource(Vectors, Protocol):
-    """Gives the vectors of a whole copy, page by page."""
-
-    @property
-    def function(self) -> EncoderEmbeddingFunction:
-        """What encodes queries of the copy, and documents that come later."""
-
-    def differ(self, page: Page, copied: Page) -> list[str]:
-        """Ids on a page of the copy whose vector is not the one that this page calls for."""
-
-    def require(self, page: Page) -> None:
-        """Refuse a page of the original that vectors cannot be made of."""
+# ``vectors`` gives those of documents of a page of the original, of shape (ids, d); ``reads`` is
+# what is read of both collections beside the content. Of a source of a whole copy, ``function``
+# encodes queries of the copy, and documents that come later, and ``require`` refuses a page of the
+# original that vectors cannot be made of.
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,22 +272,14 @@ class EncodedVectors:
         """Encode the texts."""
         return np.stack(self.function(texts_of(page, ids)))
 
-    def differ(self, page: Page, copied: Page) -> list[str]:  # noqa: ARG002
-        """Nothing: a sample is encoded again instead."""
-        return []
-
     def require(self, page: Page) -> None:
         """Refuse documents without text."""
-        without = self.lacking(page)
+        without = lacking(self, page)
         if without:
             raise DataError(
                 f"{len(without)} documents have no stored text to encode, among them "
                 f"{without[:10]}; add their texts, or delete them, first"
             )
-
-    def lacking(self, page: Page) -> list[str]:
-        """Ids without text."""
-        return _without(page, "documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,23 +292,19 @@ class ProjectedVectors:
 
     def vectors(self, page: Page, ids: Sequence[str]) -> Float32Array:
         """Project the stored vectors."""
-        stored = dict(zip(page["ids"], page["embeddings"], strict=True))
-        return self.projection.apply(np.asarray([stored[doc_id] for doc_id in ids], np.float32))
+        return self.projection.apply(StoredVectors().vectors(page, ids))
 
     def differ(self, page: Page, copied: Page) -> list[str]:
-        """Compare every vector with the projection of the stored one."""
+        """Ids on a page of the copy whose vector is not the projection of the stored one."""
         if not copied["ids"]:
             return []
-        known = set(page["ids"])
-        rows = [row for row, doc_id in enumerate(copied["ids"]) if doc_id in known]
-        ids = [copied["ids"][row] for row in rows]
-        found = np.asarray([copied["embeddings"][row] for row in rows], np.float32)
-        wrong = far_apart(found, self.vectors(page, ids), _EQUAL)
-        return [doc_id for doc_id, bad in zip(ids, wrong, strict=True) if bad]
+        found = np.asarray(copied["embeddings"], np.float32)
+        wrong = far_apart(found, self.vectors(page, copied["ids"]), _EQUAL)
+        return [doc_id for doc_id, bad in zip(copied["ids"], wrong, strict=True) if bad]
 
     def require(self, page: Page) -> None:
         """Refuse documents without a vector, and vectors of another length."""
-        without = self.lacking(page)
+        without = lacking(self, page)
         if without:
             raise DataError(
                 f"{len(without)} documents have no stored vector to project, among them "
@@ -364,10 +316,6 @@ class ProjectedVectors:
                 f"the collection's vectors have {dimension} dimensions, the projection is for "
                 f"{self.projection.dimension}; fit one on vectors of the collection's encoder"
             )
-
-    def lacking(self, page: Page) -> list[str]:
-        """Ids without a vector."""
-        return _without(page, "embeddings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,10 +329,6 @@ class TextVectors:
         """Embed the texts."""
         return np.asarray(self.embed(texts_of(page, ids)), np.float32)
 
-    def lacking(self, page: Page) -> list[str]:
-        """Ids without text."""
-        return _without(page, "documents")
-
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
@@ -397,9 +341,17 @@ class StoredVectors:
         stored = dict(zip(page["ids"], page["embeddings"], strict=True))
         return np.asarray([stored[doc_id] for doc_id in ids], np.float32)
 
-    def lacking(self, page: Page) -> list[str]:
-        """Ids without a vector."""
-        return _without(page, "embeddings")
+
+VectorSource: TypeAlias = EncodedVectors | ProjectedVectors
+Vectors: TypeAlias = VectorSource | TextVectors | StoredVectors
+
+
+def lacking(vectors: Vectors, page: Page) -> list[str]:
+    """Ids on a page of the original that no vector can be made of: without text, or a vector."""
+    values = page.get("embeddings" if vectors.reads else "documents")
+    if values is None:
+        return list(page["ids"])
+    return [doc_id for doc_id, value in zip(page["ids"], values, strict=True) if value is None]
 
 
 def texts_of(page: Page, ids: Sequence[str]) -> list[str]:
@@ -415,13 +367,6 @@ def far_apart(
     """Rows that are further apart than this share of the longer one, shape (n,)."""
     scale = np.maximum(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
     return np.asarray(~(np.linalg.norm(first - second, axis=1) <= limit * scale))
-
-
-def _without(page: Page, field: str) -> list[str]:
-    values = page.get(field)
-    if values is None:
-        return list(page["ids"])
-    return [doc_id for doc_id, value in zip(page["ids"], values, strict=True) if value is None]
 
 
 # Carry what was written to one collection over to another one, under another encoder.
@@ -499,7 +444,8 @@ def make_equal(
         there = {i: _hash(row) for i, row in _by_id(copied).items()}
         contents = _contents(page, rows, vectors)
         stale = {i for i, content in contents.items() if there.get(i) != content[:8]}
-        stale.update(vectors.differ(page, copied))
+        if isinstance(vectors, ProjectedVectors):  # texts are encoded again: a sample, at the end
+            stale.update(vectors.differ(page, copied))
         todo = [i for i in rows if i in stale]
         _write(target, page, todo, _by_id(copied), vectors)
         found.ids += todo
@@ -510,11 +456,11 @@ def make_equal(
             on_progress(len(seen))
     found.n_documents = len(seen)
     if target.count() != len(seen):
-        strays = _absent(source, _ids(target, size), seen, size)
+        strays = _absent(source, stored_ids(target, size), seen, size)
         for start in range(0, len(strays), size):
             target.delete(ids=strays[start : start + size])
         found.ids += strays
-    agreed.keep_only({id_key(i) for i in seen})
+    agreed.keep_only(set(map(id_key, seen)))
     return found
 
 
@@ -563,7 +509,7 @@ def carry(
         for doc_id in changed:
             before, row = agreed.get(doc_id) or b"", there.get(doc_id)
             same_vector = not vectors.reads or before[8:] == contents[doc_id][8:]
-            if not (same_vector and _same(row, contents[doc_id])):
+            if not (same_vector and row is not None and _hash(row) == contents[doc_id][:8]):
                 if _untouched(row, agreed, to, doc_id, otherwise):
                     todo.append(doc_id)
                     continue
@@ -571,16 +517,17 @@ def carry(
             agreed.put(doc_id, contents[doc_id])
         if not todo:
             continue
-        lacking = set(vectors.lacking(_only(page, todo)))
-        found.lacking += [i for i in todo if i in lacking]
-        todo = [i for i in todo if i not in lacking]
-        agreed.announce(to, {i: _promise(there.get(i), rows[i], contents[i]) for i in todo})
+        without = set(lacking(vectors, page))
+        found.lacking += [i for i in todo if i in without]
+        todo = [i for i in todo if i not in without]
+        # to be replaced, a document is taken out for a moment
+        replaced = {i for i in todo if i in there and _loses(there[i], rows[i])}
+        agreed.announce(to, {i: _REPLACING if i in replaced else contents[i] for i in todo})
         announce()
         for doc_id in _write(target, page, todo, there, vectors, guard=True):
             agreed.put(doc_id, contents[doc_id])
             found.ids.append(doc_id)
-    found.n_documents = len(seen)
-    left = _ids(target, size)
+    left = stored_ids(target, size)
     known = [
         doc_id
         for doc_id in left
@@ -592,16 +539,10 @@ def carry(
         # What a killed writer of ours took out of the source was deleted in the target before.
         others = [i for i in part if agreed.announced(here, i) != _DELETING]
         _delete(target, others, agreed, found, announce)
-        for doc_id in part:
-            agreed.drop(doc_id)
-    agreed.keep_only({id_key(i) for i in seen.union(left)})
+        agreed.drop(map(id_key, part))
+    agreed.keep_only(set(map(id_key, seen.union(left))))
     agreed.settle()
     return found
-
-
-def _promise(now: Row | None, row: Row, content: bytes) -> bytes:
-    """What is announced of a document; to be replaced, it is taken out for a moment."""
-    return _REPLACING if now is not None and _loses(now, row) else content
 
 
 def _delete(
@@ -637,10 +578,6 @@ def _changed(
         for doc_id, content in contents.items()
         if (agreed.get(doc_id) or b"")[:width] != content[:width]
     ]
-
-
-def _same(row: Row | None, content: bytes) -> bool:
-    return row is not None and _hash(row) == content[:8]
 
 
 def _untouched(
@@ -715,13 +652,11 @@ def _request(
 
 
 def _same_text(doc_id: str, rows: Mapping[str, Row], there: Mapping[str, Row]) -> bool:
-    texts = [side[doc_id][0] for side in (rows, there)]
-    if None in texts:
-        return False
     first, second = (
-        embedded_text(doc_id, str(side[doc_id][0]), side[doc_id][1] or {}) for side in (rows, there)
+        None if text is None else embedded_text(doc_id, str(text), metadata or {})
+        for text, metadata, _ in (rows[doc_id], there[doc_id])
     )
-    return first == second
+    return first is not None and first == second
 
 
 def _loses(now: Row, row: Row) -> bool:
@@ -776,26 +711,6 @@ def sample_of(page: Mapping[str, Any]) -> list[str]:
     return ids[:: max(len(ids) // _SAMPLE, 1)][:_SAMPLE]
 
 
-def pages(
-    collection: Any,  # noqa: ANN401 - a chromadb collection
-    size: int,
-    *,
-    include: list[str],
-) -> Iterator[Mapping[str, Any]]:
-    """Read a collection page by page; documents may be missed while others are deleted."""
-    offset = 0
-    while True:
-        page = collection.get(limit=size, offset=offset, include=include)
-        if not page["ids"]:
-            return
-        offset += len(page["ids"])
-        yield page
-
-
-def _ids(collection: Any, size: int) -> list[str]:  # noqa: ANN401 - a chromadb collection
-    return [i for page in pages(collection, size, include=[]) for i in page["ids"]]
-
-
 def _absent(
     collection: Any,  # noqa: ANN401 - a chromadb collection
     ids: Iterable[str],
@@ -807,19 +722,6 @@ def _absent(
     for start in range(0, len(asked), size):
         found.update(collection.get(ids=asked[start : start + size], include=[])["ids"])
     return [i for i in asked if i not in found]
-
-
-def _only(page: Mapping[str, Any], ids: Sequence[str]) -> dict[str, Any]:
-    """Return a page with these documents alone."""
-    at = {doc_id: row for row, doc_id in enumerate(page["ids"])}
-    columns = [*_CONTENT, "embeddings"]
-    return {
-        "ids": list(ids),
-        **{
-            name: None if page.get(name) is None else [page[name][at[i]] for i in ids]
-            for name in columns
-        },
-    }
 
 
 def _by_id(page: Mapping[str, Any]) -> dict[str, Row]:
@@ -844,5 +746,4 @@ def _contents(
 
 
 def _hash(row: Row) -> bytes:
-    raw = json.dumps(row, sort_keys=True, default=str).encode()
-    return blake2b(raw, digest_size=8).digest()
+    return blake2b(json.dumps(row, sort_keys=True, default=str).encode(), digest_size=8).digest()

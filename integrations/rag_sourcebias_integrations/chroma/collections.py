@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -84,16 +84,13 @@ def is_node(doc_id: str, metadata: Mapping[str, object], layout: Layout) -> bool
     DataError
         If ``layout="llama-index"`` was asked for and the document has none.
     """
-    if layout == "flat":
-        return False
-    if isinstance(metadata.get(NODE_KEY), str):
-        return True
-    if layout == "llama-index":
+    there = isinstance(metadata.get(NODE_KEY), str)
+    if layout == "llama-index" and not there:
         raise DataError(
             f"document {doc_id!r} has no {NODE_KEY!r} as LlamaIndex writes it; expected "
             'layout="auto" or layout="flat" for this collection'
         )
-    return False
+    return there and layout != "flat"
 
 
 def rewrite_node(doc_id: str, content: str, update: Mapping[str, object]) -> str:
@@ -201,11 +198,11 @@ def scalars(doc_id: str, values: Mapping[str, object]) -> dict[str, Scalar]:
 
 def _scalar(doc_id: str, key: str, value: object) -> Scalar:
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, str | bool):
-        return plain
-    if isinstance(plain, float) and math.isfinite(plain):
-        return plain
-    if isinstance(plain, int) and -_MOST <= plain < _MOST:
+    if (
+        isinstance(plain, str | bool)
+        or (isinstance(plain, float) and math.isfinite(plain))
+        or (isinstance(plain, int) and -_MOST <= plain < _MOST)
+    ):
         return plain
     raise DataError(
         f"document {doc_id!r}: metadata {key!r} is {value!r} ({type(value).__name__}), which "
@@ -217,8 +214,8 @@ def held_tags(metadata: Mapping[str, object]) -> dict[str, object]:
     """Tags among the metadata as they are stored, without the fingerprint."""
     if _KEYS.isdisjoint(metadata):
         return {}
-    found = {key: metadata.get(key) for key in METADATA_KEYS}
-    return {key: value for key, value in found.items() if value is not None and value != ""}
+    found = ((key, metadata.get(key)) for key in METADATA_KEYS)
+    return {key: value for key, value in found if value is not None and value != ""}
 
 
 def read_tags(doc_id: str, metadata: Mapping[str, object]) -> DocTags:
@@ -294,13 +291,12 @@ def open_client(place: str | Path | None) -> Any:  # noqa: ANN401 - a chromadb c
     address = address_of(str(place), "the address of a Chroma server")
     url = urlsplit(address.url)
     port = url.port or (443 if url.scheme == "https" else 8000)
-    headers = {"Authorization": address.authorization} if address.authorization else None
     try:
         client = chromadb.HttpClient(
             host=url.hostname or "localhost",
             port=port,
             ssl=url.scheme == "https",
-            headers=headers,
+            headers={"Authorization": address.authorization} if address.authorization else None,
         )
         client.heartbeat()
     except (ValueError, ConnectionError, chromadb.errors.ChromaError) as error:
@@ -340,12 +336,25 @@ def collection_name(prefix: str, corpus: Corpus, identity: Sequence[str]) -> str
     return f"{prefix}-{digest.hexdigest()}"
 
 
-def stored_ids(collection: Any) -> set[str]:  # noqa: ANN401 - a chromadb collection
+def pages(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    size: int,
+    *,
+    include: list[str],
+) -> Iterator[Mapping[str, Any]]:
+    """Read a collection page by page; documents may be missed while others are deleted."""
+    offset = 0
+    while True:
+        page = collection.get(limit=size, offset=offset, include=include)
+        if not page["ids"]:
+            return
+        offset += len(page["ids"])
+        yield page
+
+
+def stored_ids(collection: Any, size: int = _PAGE) -> list[str]:  # noqa: ANN401 - a chromadb collection
     """All ids of a collection, read page by page."""
-    found: set[str] = set()
-    for offset in range(0, collection.count(), _PAGE):
-        found.update(collection.get(limit=_PAGE, offset=offset, include=[])["ids"])
-    return found
+    return [i for page in pages(collection, size, include=[]) for i in page["ids"]]
 
 
 def fill_collection(
@@ -375,7 +384,7 @@ def fill_collection(
         raise DataError(
             f"Chroma refused collection {name!r} with index settings {dict(hnsw)}: {error}"
         ) from error
-    there = stored_ids(collection)
+    there = set(stored_ids(collection))
     missing = [row for row, doc_id in enumerate(doc_ids) if doc_id not in there]
     size = client.get_max_batch_size()
     for start in range(0, len(missing), size):

@@ -90,8 +90,8 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
                     "EncoderEmbeddingFunction(encoder)"
                 )
             # torch lives behind this module, and is not imported before it is needed
-            neural = import_module("rag_sourcebias.neural")
-            self._encoder = cast("Encoder", neural.SentenceEncoder(self._model, **self._settings))
+            load = import_module("rag_sourcebias.neural").SentenceEncoder
+            self._encoder = cast("Encoder", load(self._model, **self._settings))
         if self._recorded is not None and not self._checked:
             if self._encoder.fingerprint != self._recorded:
                 raise _other_model(self._recorded, self._encoder.fingerprint)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chromadb.errors import NotFoundError
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
@@ -38,12 +37,12 @@ from rag_sourcebias_integrations.chroma.carry import (
     far_apart,
     ledger_name,
     make_equal,
-    pages,
+    opened,
     sample_of,
     texts_of,
     verify_vectors,
 )
-from rag_sourcebias_integrations.chroma.collections import request_size
+from rag_sourcebias_integrations.chroma.collections import pages, request_size
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction, as_function
 
 # A collection and its copy under another encoder: switch, go back, carry over, finish.
@@ -130,7 +129,11 @@ class Migration:
             written all the time, or a name is taken. The original then has its name.
         """
         self._expect(Phase.READY, "ready")
-        self._catch_up()
+        for _ in range(_ROUNDS):  # what was written meanwhile; only the original is read
+            if not carry(
+                self.old, self.new, self.source, self.agreed, size=self.size, announce=lambda: None
+            ).ids:
+                break
         self._enter(Phase.SWITCHING)
         try:
             # From now on, handles that follow the name wait.
@@ -196,8 +199,7 @@ class Migration:
         DataError
             If there are documents that no vector can be made of (the others are carried).
         """
-        found = [self._carry(*direction) for direction in self._directions()]
-        return self._told(found)
+        return self._told([self._carry(*direction) for direction in self._directions()])
 
     def finish(self, *, quiet: float = 10.0) -> Any:  # noqa: ANN401 - a chromadb collection
         """Carry over what is left, delete the retired collection, and return the one in use.
@@ -232,7 +234,7 @@ class Migration:
 
     def conflicts(self) -> list[Conflict]:
         """Return versions of documents that did not prevail, oldest first."""
-        store = self._conflict_store(make=False)
+        store = opened(self.client, conflicts_name(self.name))
         if store is None:
             return []
         page = store.get(include=["documents", "metadatas"])
@@ -242,11 +244,14 @@ class Migration:
         )
         found = []
         for metadata, text in rows:
-            kept = {k: v for k, v in metadata.items() if not k.startswith("rsb_conflict_")}
-            kept.pop("rsb_at")
+            kept = {
+                key: value
+                for key, value in metadata.items()
+                if key != "rsb_at" and not key.startswith("rsb_conflict_")
+            }
+            row = (text, kept or None, metadata.get("rsb_conflict_uri"))
             deleted = metadata["rsb_conflict_deleted"]
-            row = None if deleted else (text, kept or None, metadata.get("rsb_conflict_uri"))
-            found.append(Conflict(metadata["rsb_conflict_id"], row))
+            found.append(Conflict(metadata["rsb_conflict_id"], None if deleted else row))
         return found
 
     def _expect(self, phase: Phase, wanted: str) -> None:
@@ -257,17 +262,7 @@ class Migration:
         self.progress.phase = phase
         self._ledger.write(self.progress)
 
-    def _catch_up(self) -> None:
-        """Copy what was written since the copy was made; only the original is read."""
-        for _ in range(_ROUNDS):
-            found = carry(
-                self.old, self.new, self.source, self.agreed, size=self.size, announce=lambda: None
-            )
-            if not found.ids:
-                return
-
     def _equal(self) -> Agreed:
-        """Make the copy equal to the original."""
         agreed = Agreed()
         for _ in range(_ROUNDS):
             found = make_equal(self.old, self.new, self.source, agreed, size=self.size)
@@ -389,19 +384,11 @@ class Migration:
             collection.modify(name=back_to)
             raise
 
-    def _conflict_store(self, *, make: bool) -> Any:  # noqa: ANN401 - a chromadb collection
-        name = conflicts_name(self.name)
-        if make:
-            return self.client.get_or_create_collection(name, embedding_function=None)
-        try:
-            return self.client.get_collection(name, embedding_function=None)
-        except NotFoundError:
-            return None
-
     def _keep_conflicts(self, conflicts: list[Conflict]) -> None:
         if not conflicts:
             return
-        store, at = self._conflict_store(make=True), datetime.now(UTC).isoformat()
+        name, at = conflicts_name(self.name), datetime.now(UTC).isoformat()
+        store = self.client.get_or_create_collection(name, embedding_function=None)
         for number, conflict in enumerate(conflicts):
             text, metadata, uri = conflict.row or (None, None, None)
             store.upsert(
@@ -463,8 +450,18 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
         by_id = {str(collection.id): collection for collection in client.list_collections()}
         for usurper in progress.usurpers:
             if usurper.during is Phase.SWITCHING and usurper.id in by_id:
-                used = by_id[progress.old]
-                _carry_usurper(ledger, by_id[usurper.id], used, usurper.id, progress.old)
+                agreed = ledger.agreed(usurper.id)
+                keep = partial(ledger.keep, usurper.id, agreed)
+                carry(
+                    by_id[usurper.id],
+                    by_id[progress.old],
+                    StoredVectors(),
+                    agreed,
+                    size=100,
+                    announce=keep,
+                    otherwise=ledger.agreed(progress.old),
+                )
+                keep()
     return client.get_collection(name, embedding_function=None)
 
 
@@ -517,27 +514,14 @@ def clear_finished(client: Any, name: str, progress: Progress) -> None:  # noqa:
     Ledger(client, name).delete()
 
 
-def _carry_usurper(ledger: Ledger, source: Any, target: Any, of: str, old: str) -> None:  # noqa: ANN401
-    agreed = ledger.agreed(of)
-    keep = partial(ledger.keep, of, agreed)
-    before = ledger.agreed(old)
-    size = 100
-    carry(source, target, StoredVectors(), agreed, size=size, announce=keep, otherwise=before)
-    keep()
-
-
 def _move_usurper(client: Any, name: str, progress: Progress, ledger: Ledger) -> bool:  # noqa: ANN401
     """Rename a collection that somebody made under the name, and remember it."""
-    try:
-        usurper = client.get_collection(name, embedding_function=None)
-    except NotFoundError:
-        return False
-    if str(usurper.id) in (progress.old, progress.new):
+    usurper = opened(client, name)
+    if usurper is None or str(usurper.id) in (progress.old, progress.new):
         return False
     progress.usurpers.append(Usurper(id=str(usurper.id), during=progress.phase))
     ledger.write(progress)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    _rename(usurper, f"{name}--usurper-{stamp}")
+    _rename(usurper, f"{name}--usurper-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     _log.warning(
         "collection %r was made by somebody else meanwhile: moved to %r", name, usurper.name
     )
@@ -550,9 +534,8 @@ def _check_embeds(collection: Any, function: Callable[[list[str]], Any]) -> None
     ids = sample_of(page)
     if not ids:
         return
-    stored = dict(zip(page["ids"], page["embeddings"], strict=True))
     again = np.asarray(function(texts_of(page, ids)), np.float32)
-    held = np.asarray([stored[i] for i in ids], np.float32)
+    held = StoredVectors().vectors(page, ids)
     if again.shape != held.shape or far_apart(again, held, CLOSE).any():
         raise DataError(
             f"{function!r:.80} does not give the vectors that collection {collection.name!r} "
@@ -561,9 +544,8 @@ def _check_embeds(collection: Any, function: Callable[[list[str]], Any]) -> None
 
 
 def _rename(collection: Any, name: str) -> None:  # noqa: ANN401
-    rename: Callable[..., None] = collection.modify
     try:
-        rename(name=name)
+        collection.modify(name=name)
     except Exception as error:  # of which kind depends on the client
         raise DataError(
             f"collection {collection.name!r} cannot be renamed to {name!r} ({error!s:.200})"
@@ -647,14 +629,20 @@ def copy_collection(
     mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
     shadow_name = f"{name}--rsb-{mark}"
     if progress is None:
-        old, shadow = collection, _open_shadow(client, collection, shadow_name, source.function)
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        old, settings = collection, collection.configuration_json or {}
+        # with the index settings and metadata of the original; or one that a killed run left
+        shadow = client.get_or_create_collection(
+            shadow_name,
+            embedding_function=source.function,
+            configuration={k: settings[k] for k in ("hnsw", "spann") if settings.get(k)} or None,
+            metadata=collection.metadata or None,
+        )
         progress = Progress(
             phase=Phase.READY,
             old=str(old.id),
             new=str(shadow.id),
             shadow_name=shadow_name,
-            before_name=f"{name}--before-{stamp}",
+            before_name=f"{name}--before-{datetime.now(UTC):%Y%m%dT%H%M%S}",
         )
     elif progress.shadow_name != shadow_name:
         raise DataError(
@@ -701,30 +689,9 @@ def _both(
             f"collection {collection.name!r} is in a migration of which a collection was deleted "
             f"(id {missing[0]}); delete {ledger_name(collection.name)!r} to start again"
         )
-    old = collection
-    if str(collection.id) != progress.old:
-        old = client.get_collection(names[progress.old])
+    still = str(collection.id) == progress.old
+    old = collection if still else client.get_collection(names[progress.old])
     return old, client.get_collection(names[progress.new], embedding_function=function)
-
-
-def _open_shadow(
-    client: Any,  # noqa: ANN401 - a chromadb client
-    collection: Any,  # noqa: ANN401 - a chromadb collection
-    name: str,
-    function: EncoderEmbeddingFunction,
-) -> Any:  # noqa: ANN401 - a chromadb collection
-    """Return the copy, made with the index settings and metadata of the original.
-
-    One that an interrupted run left is gone on with.
-    """
-    configuration = collection.configuration_json or {}
-    index = {kind: configuration[kind] for kind in ("hnsw", "spann") if configuration.get(kind)}
-    return client.get_or_create_collection(
-        name,
-        embedding_function=function,
-        configuration=index or None,
-        metadata=collection.metadata or None,
-    )
 
 
 # Give a Chroma collection the vectors of a projected encoder; no text is encoded again.
@@ -775,8 +742,22 @@ def migrate_projection(
         documents have no vector.
     """
     source = ProjectedVectors(as_function(encoder), projection)
-    _check_projection(source.function, projection)
-    recorded = _recorded_encoder(collection)
+    function, held = source.function, None
+    folder = function.get_config().get("model")
+    if folder is not None:
+        neural = import_module("rag_sourcebias.neural.loading")
+        file = Path(folder).expanduser() / neural.PROJECTION_FILE
+        held = read_projection(file) if file.is_file() else None
+    elif isinstance(function.encoder, ProjectedEncoder):
+        held = function.encoder.projection
+    if held is not None and held.fingerprint != projection.fingerprint:  # queries would not fit
+        raise DataError(
+            f"encoder {function.encoder.name!r} holds the projection {held.fingerprint!r}, given "
+            f"is {projection.fingerprint!r}; give the one it was made with"
+        )
+    stored = (collection.configuration_json or {}).get("embedding_function") or {}
+    ours = stored.get("name") == EncoderEmbeddingFunction.name()
+    recorded = str(stored.get("config", {}).get("fingerprint") or "") if ours else ""
     if projection.encoder and recorded and _model(projection.encoder) != _model(recorded):
         raise DataError(
             f"collection {collection.name!r} was filled by {recorded!r}, but the projection was "
@@ -795,37 +776,11 @@ def migrate_projection(
     )
 
 
-def _check_projection(function: EncoderEmbeddingFunction, projection: SourceProjection) -> None:
-    """Refuse an encoder that is known to hold another projection: query vectors would not fit."""
-    found = None
-    folder = function.get_config().get("model")
-    if folder is not None:
-        name = import_module("rag_sourcebias.neural.loading").PROJECTION_FILE
-        file = Path(folder).expanduser() / name
-        found = read_projection(file) if file.is_file() else None
-    elif isinstance(function.encoder, ProjectedEncoder):
-        found = function.encoder.projection
-    if found is not None and found.fingerprint != projection.fingerprint:
-        raise DataError(
-            f"encoder {function.encoder.name!r} holds the projection {found.fingerprint!r}, given "
-            f"is {projection.fingerprint!r}; give the one it was made with"
-        )
-
-
-def _recorded_encoder(collection: Any) -> str:  # noqa: ANN401 - a chromadb collection
-    """Fingerprint of the encoder that filled the collection; empty where it is not known."""
-    stored = (collection.configuration_json or {}).get("embedding_function") or {}
-    if stored.get("name") != EncoderEmbeddingFunction.name():
-        return ""
-    return str(stored.get("config", {}).get("fingerprint") or "")
-
-
 def _model(fingerprint: str) -> tuple[str, ...]:
     """Part of a fingerprint that names the model: dtype or device do not move vectors far."""
     first, *others = fingerprint.split("|")  # others: what is done to its vectors
     kind, _, rest = first.partition(":")
-    known = kind == "sentence-transformers"
-    return (rest.partition(":")[0] if known else first, *others)
+    return (rest.partition(":")[0] if kind == "sentence-transformers" else first, *others)
 
 
 def _check_vectors(

@@ -4,9 +4,8 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial, wraps
-from inspect import iscoroutinefunction
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 from chromadb import Collection
@@ -28,39 +27,35 @@ class Ranking(NamedTuple):
     scores: Sequence[float] | None
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Yield the documents one by one, as ``doc_id=`` of ``instrument`` is given them."""
-        for index, doc_id in enumerate(self.ids):
-            yield {
+        """Return the documents one by one, as ``doc_id=`` of ``instrument`` is given them."""
+        return (
+            {
                 "id": doc_id,
                 "metadata": (self.metadata[index] if self.metadata else None) or {},
                 "score": self.scores[index] if self.scores else None,
             }
+            for index, doc_id in enumerate(self.ids)
+        )
 
 
-def rankings(result: Mapping[str, Any], *, space: str) -> Iterator[Ranking]:
+def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  # noqa: ANN401
     """Yield the ranking of each query vector.
 
     Parameters
     ----------
     result : mapping
         A ``QueryResult``; fields that were not asked for are None.
-    space : str
-        "cosine" and "ip" distances d become scores 1 − d, others −d: higher is better.
+    collection : chromadb collection
+        Where its distances d are "cosine" or "ip", scores are 1 − d, otherwise −d: higher is
+        better.
     """
+    settings = collection.configuration_json or {}
+    space = (settings.get("hnsw") or settings.get("spann") or {}).get("space")
+    top = 1.0 if space in ("cosine", "ip") else 0.0
     metadata, distances = result["metadatas"], result["distances"]
     for index, ids in enumerate(result["ids"]):
-        scores = None
-        if distances:
-            top = 0.0 if space == "l2" else 1.0
-            scores = [top - distance for distance in distances[index]]
+        scores = [top - distance for distance in distances[index]] if distances else None
         yield Ranking(ids, metadata[index] if metadata else (), scores)
-
-
-def space_of(collection: Any) -> str:  # noqa: ANN401 - a chromadb collection
-    """Return the distance of a collection: "cosine", "ip" or "l2"."""
-    configuration = collection.configuration_json or {}
-    index = configuration.get("hnsw") or configuration.get("spann") or {}
-    return "cosine" if index.get("space") in ("cosine", "ip") else "l2"
 
 
 # Change the class of one object, or a method of a class, so that it can be undone in any order.
@@ -74,8 +69,7 @@ _lock = threading.RLock()
 def subclass(kind: type, methods: dict[str, Any]) -> type:
     """Return a subclass that looks like its base, for :func:`swap_in`."""
     like = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    made: type = type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True})
-    return made
+    return type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True})
 
 
 def swap_in(obj: Any, make: Callable[[type], type], item: object) -> None:  # noqa: ANN401
@@ -103,8 +97,7 @@ def swap_out(obj: Any, item: object) -> None:  # noqa: ANN401
 
 def swapped_in(obj: Any) -> tuple[Any, ...]:  # noqa: ANN401
     """Return the items of an object, oldest first."""
-    items: tuple[Any, ...] = vars(obj).get(_ITEMS, ())
-    return items
+    return cast("tuple[Any, ...]", vars(obj).get(_ITEMS, ()))
 
 
 class Patch:
@@ -285,18 +278,13 @@ class _Query:
             # asked for, which could not be told from ours.
             if type(include) is list and "data" not in include:
                 needed = ("metadatas", "distances") if recorder.reads_metadata else ("distances",)
-                self._add(tuple(name for name in needed if name not in include), places)
-
-    def _add(self, added: tuple[str, ...], places: dict[str, int]) -> None:
-        if not added:
-            return
-        wide = [*self._include, *added]
-        if "include" in self.kwargs:
-            self.kwargs = {**self.kwargs, "include": wide}
-        else:
-            at = places["include"]
-            self.args = (*self.args[:at], wide, *self.args[at + 1 :])
-        self.added = added
+                added = tuple(name for name in needed if name not in include)
+                if "include" in kwargs:
+                    self.kwargs = {**kwargs, "include": [*include, *added]}
+                else:
+                    at = places["include"]
+                    self.args = (*args[:at], [*include, *added], *args[at + 1 :])
+                self.added = added
 
     def finish(self, result: Any) -> bool:  # noqa: ANN401
         """Record a result and take out what was added; False when that was not possible."""
@@ -305,7 +293,7 @@ class _Query:
             texts = [self._texts] if isinstance(self._texts, str) else self._texts or ()
             labels = {"collection": self._collection.name}
             doc_id = recorder.doc_id
-            for index, found in enumerate(rankings(result, space=space_of(self._collection))):
+            for index, found in enumerate(rankings(result, self._collection)):
                 recorder.record(
                     found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
                     metadata=found.metadata,
@@ -407,15 +395,14 @@ def _class_for(kind: Any, query: Callable[..., Any]) -> type:  # noqa: ANN401
 
 @cache
 def _client_class(kind: type) -> type:
-    names = [name for name in _OPENERS if hasattr(kind, name)]
-    return subclass(kind, {name: _opener(kind, name) for name in names})
+    return subclass(kind, {name: _opener(kind, name) for name in _OPENERS if hasattr(kind, name)})
 
 
 def _opener(kind: type, name: str) -> Callable[..., Any]:
     """Return a method of a client that gives out observed collections."""
     inner = getattr(kind, name)
 
-    if iscoroutinefunction(inner):
+    if inspect.iscoroutinefunction(inner):
 
         @wraps(inner)
         async def open_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -452,7 +439,6 @@ class _Watch:
         self._watched: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     def take(self, obj: object, make: Callable[[type], type] = _collection_class) -> None:
-        """Put the recorder on an object."""
         swap_in(obj, make, self)
         self._watched[id(obj)] = obj
 

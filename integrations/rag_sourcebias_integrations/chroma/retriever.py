@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError
@@ -19,7 +18,7 @@ from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.instrument.events import MetadataTags, guarded
 from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner
-from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
 from rag_sourcebias_integrations.chroma.collections import (
     collection_name,
@@ -103,8 +102,9 @@ class ChromaSpec:
             self._space,
             *(f"{k}={v}" for k, v in sorted(self._hnsw.items())),
         )
-        similarity: Similarity = "cosine" if self._space == "cosine" else "dot"
-        vectors = encode_corpus(self._encoder, corpus, similarity=similarity)
+        vectors = encode_corpus(
+            self._encoder, corpus, similarity="cosine" if self._space == "cosine" else "dot"
+        )
         collection = fill_collection(
             client,
             collection_name(self._prefix, corpus, identity),
@@ -113,8 +113,12 @@ class ChromaSpec:
             space=self._space,
             hnsw=self._hnsw,
         )
-        exact = DenseRetriever(name=self.name, encoder=self._encoder, vectors=vectors)
-        return ChromaRetriever(collection, self._encoder, exact=exact, name=self.name)
+        return ChromaRetriever(
+            collection,
+            self._encoder,
+            exact=DenseRetriever(name=self.name, encoder=self._encoder, vectors=vectors),
+            name=self.name,
+        )
 
 
 class ChromaRetriever:
@@ -157,27 +161,23 @@ class ChromaRetriever:
         vectors = query_vectors(self._encoder, queries, similarity=self._exact.vectors.similarity)
         lists: list[RankedList] = []
         for start in range(0, len(queries), _QUERIES):
-            lists += self._search(
-                queries[start : start + _QUERIES], vectors[start : start + _QUERIES], depth
+            part = queries[start : start + _QUERIES]
+            found = self._collection.query(
+                query_embeddings=vectors[start : start + _QUERIES],
+                n_results=min(depth, max(self._collection.count(), 1)),
+                include=["distances"],
             )
+            lists += [
+                RankedList(
+                    query_id=query.query_id,
+                    doc_ids=tuple(ids),
+                    scores=(1 - np.asarray(distances)).astype(np.float32),
+                )
+                for query, ids, distances in zip(
+                    part, found["ids"], found["distances"], strict=True
+                )
+            ]
         return Run.from_lists(lists, name=self.name)
-
-    def _search(
-        self, queries: Sequence[Query], vectors: npt.NDArray[np.float32], depth: int
-    ) -> list[RankedList]:
-        found = self._collection.query(
-            query_embeddings=vectors,
-            n_results=min(depth, max(self._collection.count(), 1)),
-            include=["distances"],
-        )
-        return [
-            RankedList(
-                query_id=query.query_id,
-                doc_ids=tuple(ids),
-                scores=(1 - np.asarray(distances)).astype(np.float32),
-            )
-            for query, ids, distances in zip(queries, found["ids"], found["distances"], strict=True)
-        ]
 
 
 def chroma_spec(encoder: Encoder, **options: str) -> ChromaSpec:
@@ -212,9 +212,6 @@ def chroma_spec(encoder: Encoder, **options: str) -> ChromaSpec:
 
 
 # Try another collection on live queries: compare in the background, switch, roll back.
-
-
-_NO_TEXT = "query without text"
 
 
 class ShadowedCollection(ShadowControls):
@@ -275,7 +272,7 @@ class ShadowedCollection(ShadowControls):
         self._runner = ShadowRunner[Any](
             current,
             candidate,
-            read=_read,
+            read=lambda doc_ids: (doc_ids, ()),
             comparison=comparison,
             share=share,
             tag_store=tag_store or cast("TagStore", _StoredTags(current, candidate)),
@@ -297,7 +294,7 @@ class ShadowedCollection(ShadowControls):
             texts = given.pop("query_texts", None)
             texts = [texts] if isinstance(texts, str) else texts
             if texts is None:
-                dropped.add(_NO_TEXT, n=max(len(found["ids"]), 1))
+                dropped.add("query without text", n=max(len(found["ids"]), 1))
                 return found
             for row, text in enumerate(texts):
                 self._runner.answered(
@@ -338,9 +335,4 @@ class _StoredTags:
 
 def _ask(collection: Any, text: str, given: Mapping[str, Any]) -> Sequence[str]:  # noqa: ANN401
     found = collection.query(**{**given, "query_texts": [text], "include": []})
-    ids: Sequence[str] = found["ids"][0]
-    return ids
-
-
-def _read(doc_ids: Sequence[str]) -> tuple[Sequence[str], Sequence[DocTags]]:
-    return tuple(doc_ids), ()
+    return cast("Sequence[str]", found["ids"][0])

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -28,6 +29,7 @@ from rag_sourcebias_integrations.chroma.collections import (
     held_tags,
     is_node,
     open_client,
+    pages,
     read_tags,
     request_size,
     rewrite_node,
@@ -67,74 +69,6 @@ class PagePlan:
     backup: list[str] = field(default_factory=list)
 
 
-class Planner:
-    """Plan pages for the same taggers.
-
-    Parameters
-    ----------
-    taggers : Tagger or sequence of Tagger
-        In order of trust.
-    layout : {"auto", "flat", "llama-index"}
-    overwrite : bool
-        Replace tags that others wrote.
-    """
-
-    def __init__(
-        self, taggers: Tagger | Sequence[Tagger], *, layout: Layout, overwrite: bool
-    ) -> None:
-        if layout not in ("auto", "flat", "llama-index"):
-            raise DataError(f"layout {layout!r} is not one of auto, flat, llama-index")
-        self.taggers: Sequence[Tagger] = [taggers] if callable(taggers) else list(taggers)
-        self.fingerprint = taggers_fingerprint(self.taggers)
-        self.layout: Layout = layout
-        self.overwrite = overwrite
-
-    def plan(self, page: Mapping[str, Any]) -> PagePlan:
-        """Plan one page, as ``Collection.get`` returned it.
-
-        Raises
-        ------
-        DataError
-            If a document carries the tags of other taggers and ``overwrite`` is off, or a tagger
-            fails; names the document.
-        """
-        plan = PagePlan()
-        texts = page["documents"] or [""] * len(page["ids"])
-        todo: list[_Document] = []
-        for doc_id, text, stored in zip(page["ids"], texts, page["metadatas"], strict=True):
-            metadata = stored or {}
-            if metadata.get(FINGERPRINT_KEY) == self.fingerprint:
-                plan.unchanged.append(read_tags(doc_id, metadata))
-            else:
-                todo.append((doc_id, text or "", metadata))
-        taggers = [_in_bulk(tagger, todo) for tagger in self.taggers]
-        for (doc_id, tags), (_, _, metadata) in zip(
-            tag_documents(todo, taggers), todo, strict=True
-        ):
-            self._add(plan, doc_id, metadata, tags)
-        return plan
-
-    def _add(
-        self, plan: PagePlan, doc_id: str, metadata: Mapping[str, object], tags: DocTags
-    ) -> None:
-        held, other = held_tags(metadata), metadata.get(FINGERPRINT_KEY)
-        if other is not None or (held and held != to_metadata(tags)):
-            if not self.overwrite:
-                by = "that name no taggers" if other is None else f"of the taggers {other!r}"
-                raise DataError(
-                    f"document {doc_id!r} carries tags {by}, these are {self.fingerprint!r}; "
-                    "replace them with overwrite=True (--overwrite), which keeps the old ones in "
-                    "a backup, or tag with the same rules as before"
-                )
-            plan.backup.append(backup_line(doc_id, metadata))
-        update = tag_update(doc_id, metadata, tags, self.fingerprint)
-        if is_node(doc_id, metadata, self.layout):
-            update[NODE_KEY] = rewrite_node(doc_id, str(metadata[NODE_KEY]), update)
-        plan.ids.append(doc_id)
-        plan.metadatas.append(update)
-        plan.tags.append(tags)
-
-
 def _in_bulk(tagger: Tagger, documents: Sequence[_Document]) -> Tagger:
     """Return a tagger for these documents in this order; by ``tag_many(texts)`` where it is there.
 
@@ -144,11 +78,11 @@ def _in_bulk(tagger: Tagger, documents: Sequence[_Document]) -> Tagger:
     if many is None:
         return tagger
 
-    def answers() -> Iterator[DocTags | None]:
-        for start in range(0, len(documents), _BULK):
-            yield from many([text for _, text, _ in documents[start : start + _BULK]])
-
-    known = answers()
+    texts = [text for _, text, _ in documents]
+    starts = range(0, len(texts), _BULK)
+    known: Iterator[DocTags | None] = chain.from_iterable(
+        many(texts[start : start + _BULK]) for start in starts
+    )
 
     def answer(_id: str, _text: str, _metadata: Mapping[str, object]) -> DocTags | None:
         return next(known)
@@ -181,9 +115,11 @@ class TagPass:
 
     Parameters
     ----------
-    planner : Planner
-    size : int
-        Documents per request.
+    taggers : Tagger or sequence of Tagger
+        In order of trust.
+    layout : {"auto", "flat", "llama-index"}
+    overwrite : bool
+        Replace tags that others wrote.
     where : mapping, optional
         Chroma filter of the documents to tag.
     texts : bool
@@ -195,17 +131,27 @@ class TagPass:
 
     def __init__(
         self,
-        planner: Planner,
+        taggers: Tagger | Sequence[Tagger],
         *,
-        size: int,
+        layout: Layout,
+        overwrite: bool,
         where: Mapping[str, Any] | None,
         texts: bool,
         dry_run: bool,
         backup: str | Path | None,
         on_progress: Callable[[int], None] | None,
     ) -> None:
-        self._planner = planner
-        self._size = size
+        if overwrite and backup is None and not dry_run:
+            raise DataError(
+                "overwrite=True replaces tags: name with backup= the JSONL file that keeps the "
+                "old ones"
+            )
+        if layout not in ("auto", "flat", "llama-index"):
+            raise DataError(f"layout {layout!r} is not one of auto, flat, llama-index")
+        self._taggers: Sequence[Tagger] = [taggers] if callable(taggers) else list(taggers)
+        self._fingerprint = taggers_fingerprint(self._taggers)
+        self._layout: Layout = layout
+        self._overwrite = overwrite
         self._where = where
         self._include = ["metadatas", "documents"] if texts else ["metadatas"]
         self._dry_run = dry_run
@@ -215,15 +161,23 @@ class TagPass:
         self._n_missing = 0
         self._missing: list[str] = []
 
-    def steps(self) -> Steps:
-        """Make the pass; every yielded call has to be answered."""
+    def steps(self, size: int) -> Steps:
+        """Make the pass, with so many documents per request; every yielded call is to be answered.
+
+        Raises
+        ------
+        DataError
+            If a document carries the tags of other taggers and ``overwrite`` is off, or a tagger
+            fails; names the document.
+        """
+        self._size = size
         if self._log is not None and not self._dry_run:
             for _ in self._log.read():  # checks a backup that is continued
                 pass
-        if not self._planner.overwrite:
+        if not self._overwrite:
             # so that nothing is written when some later page would be refused
             others = {_ORIGIN_KEY: {"$in": list(get_args(Origin))}}
-            self._planner.plan((yield self._get(others, self._not_done(), limit=1)))
+            self._plan((yield self._get(others, self._not_done(), limit=1)))
         offset = 0
         while True:
             page = yield self._get(offset=offset)
@@ -234,7 +188,7 @@ class TagPass:
         if not self._dry_run:
             yield from self._leftovers()
         result = self._counts.result(
-            fingerprint=self._planner.fingerprint,
+            fingerprint=self._fingerprint,
             dry_run=self._dry_run,
             backup=None if self._log is None or not self._log.lines else str(self._log.path),
         )
@@ -246,29 +200,24 @@ class TagPass:
         )
 
     def _tag(self, page: Mapping[str, Any]) -> Generator[Call, Any, None]:
-        plan = self._planner.plan(page)
-        gone: set[str] = set()
-        if plan.ids and not self._dry_run:
+        plan = self._plan(page)
+        gone: set[str] = set() if self._dry_run else set(plan.ids)
+        if gone:
             if self._log is not None:
                 self._log.append(plan.backup)
             yield Call("update", {"ids": plan.ids, "metadatas": plan.metadatas})
             # an update passes over ids that are not there without a word
-            there = yield Call("get", {"ids": plan.ids, "include": []})
-            gone = set(plan.ids).difference(there["ids"])
-        self._count(plan, gone)
-
-    def _count(self, plan: PagePlan, gone: set[str]) -> None:
+            gone -= set((yield Call("get", {"ids": plan.ids, "include": []}))["ids"])
         for tags in plan.unchanged:
             self._counts.add(tags, written=False)
         for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
             if doc_id not in gone:
                 self._counts.add(tags, written=True)
         self._n_missing += len(gone)
-        lost = (doc_id for doc_id in plan.ids if doc_id in gone)
-        self._missing += list(lost)[: _MOST_IDS - len(self._missing)]
+        self._missing += [i for i in plan.ids if i in gone][: _MOST_IDS - len(self._missing)]
         if self._on_progress is not None:
-            counted = self._counts.n_written + self._counts.n_unchanged
-            self._on_progress(counted + self._n_missing)
+            counts = self._counts
+            self._on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
 
     def _leftovers(self) -> Generator[Call, Any, None]:
         """Verify that every document is done, and do those that moved between pages or are new.
@@ -289,9 +238,47 @@ class TagPass:
             before = set(page["ids"])
             yield from self._tag(page)
 
+    def _plan(self, page: Mapping[str, Any]) -> PagePlan:
+        """Plan one page, as ``Collection.get`` returned it."""
+        plan = PagePlan()
+        texts = page["documents"] or [""] * len(page["ids"])
+        todo: list[_Document] = []
+        for doc_id, text, stored in zip(page["ids"], texts, page["metadatas"], strict=True):
+            metadata = stored or {}
+            if metadata.get(FINGERPRINT_KEY) == self._fingerprint:
+                plan.unchanged.append(read_tags(doc_id, metadata))
+            else:
+                todo.append((doc_id, text or "", metadata))
+        taggers = [_in_bulk(tagger, todo) for tagger in self._taggers]
+        for (doc_id, tags), (_, _, metadata) in zip(
+            tag_documents(todo, taggers), todo, strict=True
+        ):
+            self._add(plan, doc_id, metadata, tags)
+        return plan
+
+    def _add(
+        self, plan: PagePlan, doc_id: str, metadata: Mapping[str, object], tags: DocTags
+    ) -> None:
+        held, other = held_tags(metadata), metadata.get(FINGERPRINT_KEY)
+        if other is not None or (held and held != to_metadata(tags)):
+            if not self._overwrite:
+                by = "that name no taggers" if other is None else f"of the taggers {other!r}"
+                raise DataError(
+                    f"document {doc_id!r} carries tags {by}, these are {self._fingerprint!r}; "
+                    "replace them with overwrite=True (--overwrite), which keeps the old ones in "
+                    "a backup, or tag with the same rules as before"
+                )
+            plan.backup.append(backup_line(doc_id, metadata))
+        update = tag_update(doc_id, metadata, tags, self._fingerprint)
+        if is_node(doc_id, metadata, self._layout):
+            update[NODE_KEY] = rewrite_node(doc_id, str(metadata[NODE_KEY]), update)
+        plan.ids.append(doc_id)
+        plan.metadatas.append(update)
+        plan.tags.append(tags)
+
     def _not_done(self) -> dict[str, Any]:
         # "$ne" also holds for documents without the key
-        return {FINGERPRINT_KEY: {"$ne": self._planner.fingerprint}}
+        return {FINGERPRINT_KEY: {"$ne": self._fingerprint}}
 
     def _get(self, *filters: Mapping[str, Any], limit: int | None = None, offset: int = 0) -> Call:
         parts = [*([self._where] if self._where else []), *filters]
@@ -361,16 +348,16 @@ def tag_collection(
         argument is wrong.
     """
     _require_collection(collection, asynchronous=False)
-    planner = _planner(taggers, layout=layout, overwrite=overwrite, backup=backup, dry_run=dry_run)
     steps = TagPass(
-        planner,
-        size=request_size(collection, batch_size),
+        taggers,
+        layout=layout,
+        overwrite=overwrite,
         where=where,
         texts=texts,
         dry_run=dry_run,
         backup=backup,
         on_progress=on_progress,
-    ).steps()
+    ).steps(request_size(collection, batch_size))
     state = _advance(steps, None)
     while isinstance(state, Call):
         state = _advance(steps, getattr(collection, state.method)(**state.arguments))
@@ -395,16 +382,16 @@ async def atag_collection(
     Taggers run in a thread, so that the event loop is not blocked.
     """
     _require_collection(collection, asynchronous=True)
-    planner = _planner(taggers, layout=layout, overwrite=overwrite, backup=backup, dry_run=dry_run)
     steps = TagPass(
-        planner,
-        size=await async_request_size(collection, batch_size),
+        taggers,
+        layout=layout,
+        overwrite=overwrite,
         where=where,
         texts=texts,
         dry_run=dry_run,
         backup=backup,
         on_progress=on_progress,
-    ).steps()
+    ).steps(await async_request_size(collection, batch_size))
     state = await asyncio.to_thread(_advance, steps, None)
     while isinstance(state, Call):
         answer = await getattr(collection, state.method)(**state.arguments)
@@ -418,21 +405,6 @@ def _advance(steps: Steps, answer: object) -> Call | TagResult:
     except StopIteration as stop:  # may not leave a thread
         result: TagResult = stop.value
         return result
-
-
-def _planner(
-    taggers: Tagger | Sequence[Tagger],
-    *,
-    layout: Layout,
-    overwrite: bool,
-    backup: str | Path | None,
-    dry_run: bool,
-) -> Planner:
-    if overwrite and backup is None and not dry_run:
-        raise DataError(
-            "overwrite=True replaces tags: name with backup= the JSONL file that keeps the old ones"
-        )
-    return Planner(taggers, layout=layout, overwrite=overwrite)
 
 
 def _require_collection(collection: object, *, asynchronous: bool) -> None:
@@ -472,15 +444,17 @@ class ChromaStore:
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text (``""`` where none is stored) and metadata, in the order of the collection."""
-        for page in self._pages("documents", "metadatas"):
+        size = request_size(self.collection, None)
+        for page in pages(self.collection, size, include=["documents", "metadatas"]):
             rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
             yield from ((doc_id, text or "", metadata or {}) for doc_id, text, metadata in rows)
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and stored tags of every document."""
-        for page in self._pages("metadatas"):
-            for doc_id, metadata in zip(page["ids"], page["metadatas"], strict=True):
-                yield doc_id, read_tags(doc_id, metadata or {})
+        size = request_size(self.collection, None)
+        for page in pages(self.collection, size, include=["metadatas"]):
+            rows = zip(page["ids"], page["metadatas"], strict=True)
+            yield from ((doc_id, read_tags(doc_id, metadata or {})) for doc_id, metadata in rows)
 
     def tag(
         self,
@@ -500,15 +474,6 @@ class ChromaStore:
             backup=backup,
             on_progress=on_progress,
         )
-
-    def _pages(self, *include: str) -> Iterator[Mapping[str, Any]]:
-        size, offset = request_size(self.collection, None), 0
-        while True:
-            page = self.collection.get(limit=size, offset=offset, include=list(include))
-            if not page["ids"]:
-                return
-            offset += len(page["ids"])
-            yield page
 
 
 def open_store(place: str, collection: str | None = None) -> ChromaStore:

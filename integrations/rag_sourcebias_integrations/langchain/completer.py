@@ -73,7 +73,9 @@ class LangChainCompleter(ModelCompleter):
         self._config = config
         super().__init__(
             inner,
-            inner._generate if isinstance(inner, BaseChatModel) else _call_of(inner),
+            getattr(inner, "_call", inner._generate)
+            if isinstance(inner, BaseLLM)
+            else inner._generate,
             name=name,
             max_concurrency=max_concurrency,
             parameters=parameters,
@@ -118,17 +120,12 @@ class LangChainCompleter(ModelCompleter):
         return counts_of(answer.usage_metadata, told.get("token_usage"), told.get("usage"))
 
 
-def _call_of(model: BaseLLM) -> Any:  # noqa: ANN401
-    return getattr(model, "_call", model._generate)
-
-
 def _text_of(content: str | list[Any]) -> str:
     """Return the text of a message; thoughts and calls of tools are left out."""
     if isinstance(content, str):
         return content
-    blocks = (b if isinstance(b, str) else b.get("text") for b in content if _is_text(b))
-    return "".join(text for text in blocks if isinstance(text, str))
-
-
-def _is_text(block: Any) -> bool:  # noqa: ANN401
-    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
+    texts = (
+        block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block
+        for block in content
+    )
+    return "".join(text for text in texts if isinstance(text, str))

@@ -8,7 +8,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import from_metadata
@@ -44,9 +43,8 @@ class EncoderEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that are to be indexed; one vector for each, in order."""
-        if not texts:
-            return []
-        return cast("list[list[float]]", self.encoder.encode_documents(list(texts)).tolist())
+        rows = self.encoder.encode_documents(list(texts)).tolist() if texts else []
+        return cast("list[list[float]]", rows)
 
     def embed_query(self, text: str) -> list[float]:
         """Embed one query."""
@@ -54,9 +52,6 @@ class EncoderEmbeddings(Embeddings):
 
 
 # Where a mitigation enters a LangChain application: reorder the documents of a query.
-
-
-_UNKNOWN = DocTags()
 
 
 class DebiasCompressor(BaseDocumentCompressor):
@@ -128,12 +123,18 @@ class DebiasCompressor(BaseDocumentCompressor):
     ) -> Sequence[Any]:
         """Return the documents in their new order."""
         with guarded(self._dropped, "rescorer failed"):
+            doc_ids = [id_of(d) for d in documents]
+            tags = [from_metadata(d.metadata) for d in documents]
+            if self.tag_store is not None:
+                tags = TagLookup(self.tag_store).over(doc_ids, tags)
             scores = self.rescorer(
                 query,
-                doc_ids=[id_of(d) for d in documents],
+                doc_ids=doc_ids,
                 texts=[d.page_content for d in documents],
-                tags=self._tags(documents),
-                scores=self._scores(documents),
+                tags=tags,
+                scores=scores_from(
+                    [d.metadata.get(self.score_key) for d in documents], self.score_of
+                ),
             )
             if scores is not None:
                 ranked, _ = order_by(scores, len(documents))
@@ -150,14 +151,3 @@ class DebiasCompressor(BaseDocumentCompressor):
             return self.compress_documents(given["documents"], given["query"])
 
         return RunnableLambda(debias)
-
-    def _tags(self, documents: Sequence[Any]) -> list[DocTags]:
-        inside = [from_metadata(document.metadata) for document in documents]
-        if self.tag_store is None:
-            return inside
-        stored = TagLookup(self.tag_store).get([id_of(document) for document in documents])
-        return [b if a == _UNKNOWN else a for a, b in zip(stored, inside, strict=True)]
-
-    def _scores(self, documents: Sequence[Any]) -> list[float] | None:
-        found = [document.metadata.get(self.score_key) for document in documents]
-        return scores_from(found, self.score_of)

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import math
+import re
 import sys
 import threading
 import weakref
@@ -37,7 +38,7 @@ from rag_sourcebias.instrument.events import (
     guarded,
     text_id,
 )
-from rag_sourcebias.instrument.recorder import Attachment, Recorder, leave
+from rag_sourcebias.instrument.recorder import Attachment, Observing, Recorder, leave
 
 # LangChain documents to what a recorder takes.
 
@@ -58,8 +59,7 @@ def ids_of(
 ) -> Sequence[str]:
     """Return the id of each document, by the user's accessor where there is one."""
     if doc_id is not None:
-        given = [doc_id(document) for document in documents]
-        return [found if isinstance(found, str) else str(found) for found in given]
+        return [str(doc_id(document)) for document in documents]
     ids = tuple(map(_ID, documents))
     if ids.count(None) == len(ids):  # many stores give none
         return [text_id(document.page_content) for document in documents]
@@ -68,11 +68,6 @@ def ids_of(
     except TypeError:
         return [id_of(document) for document in documents]
     return ids if all(ids) else [id_of(document) for document in documents]
-
-
-def metadata_of(documents: Iterable[Any]) -> Iterator[Mapping[str, object]]:
-    """Iterate over the metadata of each document."""
-    return map(_METADATA, documents)
 
 
 def record_documents(
@@ -101,52 +96,24 @@ def documents_in(found: Iterable[Any]) -> list[Any]:
     return [item if isinstance(item, Document) else item[0] for item in found]
 
 
-def scores_in(found: Iterable[Any]) -> list[float] | None:
-    """Return the numbers beside the documents; None where there are none."""
-    rows = list(found)
-    if not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
-        return None
-    numbers = [row[1] for row in rows]
-    # numpy scalars are what FAISS returns; a vector beside the document has no float value
-    if not all(isinstance(n, float | int) or getattr(n, "ndim", None) == 0 for n in numbers):
-        return None
-    return [float(number) for number in numbers]
-
-
 # Where a retrieval happened, as far as LangChain says.
 
 
 _MOST_KNOWN = 1_000  # run names can be set for each call
 
 
-class RunLabels:
-    """Labels "retriever" and "store", where the user has not set them and there is room.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        Has the user's labels.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._known: dict[tuple[object, object], CheckedLabels] = {}
-
-    def of(self, retriever: object, store: object) -> CheckedLabels:
-        """Return the labels of one run; what is not text is left out."""
-        found = self._known.get((retriever, store))
-        if found is None:
-            found = self._recorder.labels_beside({"retriever": retriever, "store": store})
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[retriever, store] = found
-        return found
+def run_labels(recorder: Recorder) -> Callable[[object, object], CheckedLabels]:
+    """Return what makes labels "retriever" and "store" beside those of the user, and keeps them."""
+    return functools.lru_cache(_MOST_KNOWN)(
+        lambda retriever, store: recorder.labels_beside({"retriever": retriever, "store": store})
+    )
 
 
 # Observe an object in place: exchange its class for a subclass that stays out of sight.
 
 
-_set_class = vars(object)["__class__"].__set__  # not through a __setattr__ of the object's class
+#: Give an object another class.
+set_class = vars(object)["__class__"].__set__  # not through a __setattr__ of the object's class
 
 
 class Layer:
@@ -167,6 +134,7 @@ class Layer:
 
 _layers: WeakKeyDictionary[type, Layer] = WeakKeyDictionary()
 _lock = threading.RLock()
+_COPIES = ("__copy__", "__deepcopy__")
 Members = Callable[[Layer], Mapping[str, Any]]
 
 
@@ -192,11 +160,9 @@ def observed_class(layer: Layer, members: Members) -> type:
         "__doc__": original.__doc__,
         "__class__": property(lambda _: original),
         "__reduce_ex__": reduce_ex,
+        **{name: _as_original(name, original) for name in _COPIES if hasattr(original, name)},
+        **members(layer),
     }
-    for name in ("__copy__", "__deepcopy__"):
-        if hasattr(original, name):
-            namespace[name] = _as_original(name, original)
-    namespace.update(members(layer))
     made: type = ABCMeta.__new__(type(original), original.__name__, (original,), namespace)
     return made
 
@@ -211,7 +177,7 @@ def add_observer(obj: object, observer: object, members: Members) -> Callable[[]
         if layer is None:
             layer = Layer(type(obj))
             made = observed_class(layer, members)
-            _set_class(obj, made)
+            set_class(obj, made)
             _layers[made] = layer
         layer.observers = (*layer.observers, observer)
 
@@ -219,26 +185,16 @@ def add_observer(obj: object, observer: object, members: Members) -> Callable[[]
         with _lock:
             layer.observers = tuple(o for o in layer.observers if o is not observer)
             if not layer.observers and _layers.get(type(obj)) is layer:
-                _set_class(obj, layer.original)
+                set_class(obj, layer.original)
 
     return detach
-
-
-def is_observed(obj: object) -> bool:
-    """Return whether an object's class was exchanged."""
-    return type(obj) in _layers
-
-
-def copy_class(source: object, target: object) -> None:
-    """Have a copy observed by those who observe the object it was made of."""
-    _set_class(target, type(source))
 
 
 def _as_original(name: str, original: type) -> Any:  # noqa: ANN401
     def copy(self: object, *args: object) -> object:
         copied: object = getattr(original, name)(self, *args)
         if type(copied) is type(self) and copied is not self:
-            _set_class(copied, original)
+            set_class(copied, original)
         return copied
 
     return copy
@@ -262,7 +218,7 @@ class Watch:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.stopped = False
-        self._labels = RunLabels(recorder)
+        self._labels = run_labels(recorder)
 
     def record(
         self,
@@ -278,20 +234,21 @@ class Watch:
             query = args[0] if args else kwargs["input"]
             config = args[1] if len(args) > 1 else kwargs.get("config")
             name = (config.get("run_name") if config else None) or retriever.name
-            store = None
-            if isinstance(retriever, VectorStoreRetriever):
-                store = retriever.vectorstore.__class__.__name__
-            labels = self._labels.of(name or type(retriever).__name__, store)
+            of_store = isinstance(retriever, VectorStoreRetriever)
+            store = retriever.vectorstore.__class__.__name__ if of_store else None
+            labels = self._labels(name or type(retriever).__name__, store)
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.recorder.dropped.add("result could not be read", error=error)
         else:
-            text = query if isinstance(query, str) else None
-            record_documents(self.recorder, documents, query=text, labels=labels)
+            record_documents(
+                self.recorder,
+                documents,
+                query=query if isinstance(query, str) else None,
+                labels=labels,
+            )
 
 
 class _Call:
-    """Stands around one call."""
-
     __slots__ = ("_entered",)
 
     def __init__(self, watches: Sequence[Watch]) -> None:
@@ -344,8 +301,6 @@ OpenRun: TypeAlias = tuple[str | None, object, object, "weakref.ref[Any] | None"
 CHAIN: OpenRun = (None, None, None, None, 0, 0)
 """A chain run inside a retrieval."""
 
-_running_loop = asyncio._get_running_loop  # asyncio.current_task raises where there is no loop
-
 
 class OpenRuns(dict[int, OpenRun]):
     """Open runs by the number of their UUID; a UUID held here would live as long.
@@ -386,7 +341,7 @@ class OpenRuns(dict[int, OpenRun]):
         key: int = run_id.int
         if key in self:  # the handler was added twice
             return key
-        loop = _running_loop()
+        loop = asyncio._get_running_loop()  # current_task raises where there is none
         task = None if loop is None else asyncio.current_task(loop)
         place = threading.get_ident() if task is None else id(task)
         under = self._newest.get(place, 0)
@@ -440,7 +395,7 @@ def _on_stack(key: int) -> bool:
 # LangChain's callbacks, handed to a recorder.
 
 
-class RecordingHandler(BaseCallbackHandler):
+class RecordingHandler(Observing, BaseCallbackHandler):
     """Hand every retriever run to a recorder, in constant time and on the thread it runs on.
 
     Chain runs are announced where they lie inside a retrieval, so that a retrieval inside them is
@@ -452,16 +407,11 @@ class RecordingHandler(BaseCallbackHandler):
     """
 
     run_inline = True  # a sync handler would run in a thread pool under ainvoke
-    raise_error = False
-    ignore_agent = True
-    ignore_chat_model = True
-    ignore_custom_event = True
-    ignore_llm = True
-    ignore_retry = True
+    ignore_agent = ignore_chat_model = ignore_custom_event = ignore_llm = ignore_retry = True
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._labels = RunLabels(recorder)
+        self._labels = run_labels(recorder)
         self._runs = OpenRuns(recorder.end)
         self._stopped = False
 
@@ -469,11 +419,6 @@ class RecordingHandler(BaseCallbackHandler):
     def ignore_chain(self) -> bool:
         """Chains matter only inside a retrieval."""
         return not self._runs
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Events that were lost, by reason."""
-        return self._recorder.dropped
 
     def stop(self) -> None:
         """Record nothing any more; runs in flight are closed as they end."""
@@ -508,12 +453,8 @@ class RecordingHandler(BaseCallbackHandler):
         if run is not None and not self._stopped:
             query, name, store, _, _, _ = run
             record_documents(
-                self._recorder, documents, query=query, labels=self._labels.of(name, store)
+                self._recorder, documents, query=query, labels=self._labels(name, store)
             )
-
-    def on_retriever_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Note that a retriever failed: there is no result to record."""
-        self._end(run_id)
 
     def on_chain_start(
         self,
@@ -529,13 +470,11 @@ class RecordingHandler(BaseCallbackHandler):
             self._runs[run_id.int] = CHAIN
             self._recorder.begin(run_id.int, parent_run_id.int, is_retrieval=False)
 
-    def on_chain_end(self, outputs: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Note that such a chain ended."""
+    def on_chain_end(self, outcome: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Note that such a chain ended, or failed, or a retriever did: with no result to record."""
         self._end(run_id)
 
-    def on_chain_error(self, error: BaseException, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Note that such a chain failed."""
-        self._end(run_id)
+    on_chain_error = on_retriever_error = on_chain_end
 
     def __copy__(self) -> RecordingHandler:
         return self
@@ -652,30 +591,14 @@ class SourceBiasCallbackHandler(RecordingHandler):
             )
         )
 
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed.
-
-        Blocks: use ``asyncio.to_thread`` on an event loop.
-        """
-        return self._recorder.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
-        self.stop()
-        self.flush(timeout)
-
 
 # Ask a LangChain retriever, and read the ids off what it answers.
 
 
 def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
     """Return what asks a retriever or a chain around one, or a vector store; else None."""
-    found: Callable[[str], Iterable[Any]] | None = None
-    if isinstance(obj, VectorStore):
-        found = obj.similarity_search
-    elif isinstance(obj, Runnable):
-        found = obj.invoke
-    return found
+    name = "similarity_search" if isinstance(obj, VectorStore) else "invoke"
+    return getattr(obj, name) if isinstance(obj, (VectorStore, Runnable)) else None
 
 
 def document_id(document: Any, key: str | None) -> str:  # noqa: ANN401 - a Document
@@ -708,7 +631,7 @@ class Scores:
         self._found: list[tuple[Any, str, Any]] = []
 
     def note(self, store: Any, name: str, result: Any) -> None:  # noqa: ANN401
-        """Keep the result of a search that gives scores."""
+        """Keep the result of a search, if it gives scores."""
         if name in (_RELEVANCE, _RAW):
             self._found.append((store, name, result))
 
@@ -745,47 +668,42 @@ def searching() -> Iterator[Scores]:
         _scores_of_run.set(None)
 
 
-def note_search(store: Any, name: str, result: Any) -> None:  # noqa: ANN401
-    """Hand a result to the retrieval that stands around it."""
-    scores = _scores_of_run.get()
-    if scores is not None:
-        scores.note(store, name.removeprefix("a"), result)
-
-
 def _scores(store: Any, name: str, result: Any, documents: Sequence[Any]) -> list[float] | None:  # noqa: ANN401
-    inside = documents_in(result)
-    if len(inside) != len(documents) or any(
-        a is not b for a, b in zip(inside, documents, strict=True)
+    if list(map(id, documents_in(result))) != list(map(id, documents)):
+        return None
+    # numpy scalars are what FAISS returns; a vector beside the document has no float value
+    if not all(
+        isinstance(row, tuple)
+        and len(row) == 2
+        and (isinstance(row[1], float | int) or getattr(row[1], "ndim", None) == 0)
+        for row in result
     ):
         return None
-    scores = scores_in(result)
-    if scores is not None and name == _RAW:
+    scores = [float(score) for _, score in result]
+    if name == _RAW:
         try:
             relevance = store._select_relevance_score_fn()
         except (NotImplementedError, ValueError):  # LangChain's way to say that none is known
             return None
         scores = [float(relevance(score)) for score in scores]
-    if scores is None or not all(map(math.isfinite, scores)):
-        return None
-    return scores if all(a >= b for a, b in pairwise(scores)) else None
+    falling = all(a >= b for a, b in pairwise(scores))
+    return scores if falling and all(map(math.isfinite, scores)) else None
 
 
 # A vector store whose searches are observed.
 
 
-_SEARCHES = ("similarity_search", "max_marginal_relevance_search", "hybrid_search")
+_SEARCHES = r"a?(search$|similarity_search|max_marginal_relevance_search|hybrid_search)"
 
 
-def store_members(layer: Layer) -> Mapping[str, Any]:
+def store_members(layer: Layer) -> dict[str, Any]:
     """Return a store's search methods, each observed."""
-    members: dict[str, Any] = {}
-    for name in dir(layer.original):
-        base = name.removeprefix("a")
-        if base == "search" or base.startswith(_SEARCHES):
-            method = inspect.getattr_static(layer.original, name)
-            if inspect.isfunction(method):
-                members[name] = _observed(layer, name)
-    return members
+    return {
+        name: _observed(layer, name)
+        for name in dir(layer.original)
+        if re.match(_SEARCHES, name)
+        and inspect.isfunction(inspect.getattr_static(layer.original, name))
+    }
 
 
 def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
@@ -793,7 +711,7 @@ def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
 
     The store itself is not touched. None for a store that keeps attributes in slots.
     """
-    if is_observed(store) and not recorders:
+    if type(store) in _layers and not recorders:
         return store  # as it is, its searches give their scores
     kind = type(store)
     if not hasattr(store, "__dict__") or any(vars(base).get("__slots__") for base in kind.__mro__):
@@ -801,8 +719,9 @@ def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
 
     def members(layer: Layer) -> Mapping[str, Any]:
         # a store that closes its client when it is collected must not do so with its view
-        ending = {"__del__": lambda _: None} if hasattr(kind, "__del__") else {}
-        return {**store_members(layer), **ending}
+        return store_members(layer) | (
+            {"__del__": lambda _: None} if hasattr(kind, "__del__") else {}
+        )
 
     view: Any = object.__new__(observed_class(Layer(kind, *recorders), members))
     view.__dict__ = store.__dict__
@@ -814,30 +733,34 @@ def _observed(layer: Layer, name: str) -> Any:  # noqa: ANN401
 
     @functools.wraps(method)
     def search(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _search(self, layer.observers, _query(args, kwargs)) as found:
-            result = method(self, *args, **kwargs)
-            note_search(self, name, result)
-            found.append(result)
-        return result
+        with _search(self, name, layer.observers, args, kwargs) as found:
+            found.append(method(self, *args, **kwargs))
+        return found[0]
 
     @functools.wraps(method)
     async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _search(self, layer.observers, _query(args, kwargs)) as found:
-            result = await method(self, *args, **kwargs)
-            note_search(self, name, result)
-            found.append(result)
-        return result
+        with _search(self, name, layer.observers, args, kwargs) as found:
+            found.append(await method(self, *args, **kwargs))
+        return found[0]
 
     return asearch if inspect.iscoroutinefunction(method) else search
 
 
 @contextmanager
-def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Iterator[list[Any]]:  # noqa: ANN401
+def _search(
+    store: Any,  # noqa: ANN401
+    name: str,
+    recorders: Sequence[Recorder],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Iterator[list[Any]]:
     """Stand around one search; record what was put into the list, if it is the outermost."""
     found: list[Any] = []
+    query = args[0] if args else kwargs.get("query")  # a text or a vector
     with searching() as scores, ExitStack() as stack:
         first = [recorder for recorder in recorders if stack.enter_context(recorder.retrieval())]
         yield found
+        scores.note(store, name.removeprefix("a"), found[0])
         for recorder in first:
             with guarded(recorder.dropped, "result could not be read"):
                 documents = documents_in(found[0])
@@ -845,15 +768,9 @@ def _search(store: Any, recorders: Sequence[Recorder], query: str | None) -> Ite
                     recorder,
                     documents,
                     scores=scores.of(documents, recorder.dropped),
-                    query=query,
+                    query=query if isinstance(query, str) else None,
                     labels=recorder.labels_beside({"store": store.__class__.__name__}),
                 )
-
-
-def _query(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """Return the query where it is a text; it may be a vector."""
-    query = args[0] if args else kwargs.get("query")
-    return query if isinstance(query, str) else None
 
 
 # Instrument a LangChain retriever or vector store in place, or all retrievers of the process.
@@ -866,8 +783,7 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     Copies and pickles of them are not observed.
     """
     if isinstance(obj, str):
-        handler = RecordingHandler(recorder)
-        return Attachment(obj, observe_everything(handler))
+        return Attachment(obj, observe_everything(RecordingHandler(recorder)))
     if isinstance(obj, VectorStore):
         return Attachment(obj, add_observer(obj, recorder, store_members))
     inner: Any = obj

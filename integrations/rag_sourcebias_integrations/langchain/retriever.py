@@ -1,7 +1,7 @@
 """A LangChain retriever that is observed; try another one on live queries and switch."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -14,25 +14,39 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, MetadataTags, guarded
-from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner
+from rag_sourcebias.instrument.events import MetadataTags, guarded
+from rag_sourcebias.instrument.recorder import Observing, Recorder
+from rag_sourcebias.instrument.shadow import (
+    Reader,
+    ShadowComparison,
+    ShadowControls,
+    ShadowRunner,
+)
 from rag_sourcebias_integrations.langchain.observe import (
-    RunLabels,
-    copy_class,
     ids_of,
-    metadata_of,
     record_documents,
+    run_labels,
     searching,
+    set_class,
     view_of,
 )
 
 # A retriever that observes another one, with scores.
 
 
-class InstrumentedRetriever(BaseRetriever):
+def _runnable(given: Any) -> Any:  # noqa: ANN401
+    """Return a retriever, of a vector store as well."""
+    found = given.as_retriever() if isinstance(given, VectorStore) else given
+    if not isinstance(found, Runnable):
+        raise DataError(
+            f"{found!r:.80} is not a retriever; expected a LangChain retriever, a vector "
+            "store, or a runnable that returns documents"
+        )
+    return found
+
+
+class InstrumentedRetriever(Observing, BaseRetriever):
     """Observe a retriever, with the scores that LangChain's callbacks do not carry.
 
     Documents are those the inner retriever returns: the same objects in the same order. Scores
@@ -74,42 +88,23 @@ class InstrumentedRetriever(BaseRetriever):
     score_key: str | None = None
 
     _recorder: Recorder = PrivateAttr()
-    _labels: RunLabels = PrivateAttr()
+    _labels: Any = PrivateAttr()
     _stopped: bool = PrivateAttr(default=False)
     _view: tuple[int, type, Any] = PrivateAttr(default=(0, object, None))
 
     def __init__(self, retriever: Any, observer: Any, **options: Any) -> None:  # noqa: ANN401
-        if isinstance(retriever, VectorStore):
-            retriever = retriever.as_retriever()
-        if not isinstance(retriever, Runnable):
-            raise DataError(
-                f"{retriever!r:.80} is not a retriever; expected a LangChain retriever, a vector "
-                "store, or a runnable that returns documents"
-            )
-        given = {key: options[key] for key in ("labels", "doc_id", "query_key") if key in options}
+        retriever = _runnable(retriever)
         recorder = Recorder(
             observer,
+            labels=options.get("labels"),
             tags=options.get("tag_store"),
+            doc_id=options.get("doc_id"),
+            query_key=options.get("query_key"),
             queue=options.get("queue", True),
-            **given,
         )
         super().__init__(retriever=retriever, observer=observer, **options)
         self._recorder = recorder
-        self._labels = RunLabels(recorder)
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Events that were lost, by reason."""
-        return self._recorder.dropped
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed."""
-        return self._recorder.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
-        self._stopped = True
-        self.flush(timeout)
+        self._labels = run_labels(recorder)
 
     def _get_relevant_documents(
         self,
@@ -142,7 +137,6 @@ class InstrumentedRetriever(BaseRetriever):
         run, parent = run_manager.run_id, run_manager.parent_run_id
         if not self._stopped:
             recorder.begin(run.int, parent and parent.int)
-        first = False
         try:
             with searching() as gathered:
                 yield found
@@ -151,16 +145,22 @@ class InstrumentedRetriever(BaseRetriever):
         documents = found[0]
         scores = gathered.of(documents, recorder.dropped)
         if first and not self._stopped:
-            record_documents(
-                recorder,
-                documents,
-                scores=scores,
-                query=query,
-                labels=self._labels.of(_name(self.retriever), _store_name(self.retriever)),
+            store = getattr(self.retriever, "vectorstore", None)
+            labels = self._labels(
+                self.retriever.__class__.__name__,
+                None if store is None else store.__class__.__name__,
             )
+            record_documents(recorder, documents, scores=scores, query=query, labels=labels)
         if self.score_key is not None and scores is not None:
             with guarded(recorder.dropped, "scores could not be written"):
-                found.append(_with_scores(documents, scores, self.score_key))
+                found.append(
+                    [
+                        document.model_copy(
+                            update={"metadata": {**document.metadata, self.score_key: score}}
+                        )
+                        for document, score in zip(documents, scores, strict=True)
+                    ]
+                )
 
     def _inner(self) -> Any:  # noqa: ANN401
         """Return the retriever, over a view of its store where scores can be had from it."""
@@ -174,25 +174,9 @@ class InstrumentedRetriever(BaseRetriever):
             view = self._view[2]
             if view is not None and view is not store:
                 copied = inner.model_copy(update={"vectorstore": view})
-                copy_class(inner, copied)
+                set_class(copied, type(inner))  # observed by those who observe the retriever
                 return copied
         return inner
-
-
-def _with_scores(documents: Sequence[Any], scores: Sequence[float], key: str) -> list[Any]:
-    return [
-        document.model_copy(update={"metadata": {**document.metadata, key: score}})
-        for document, score in zip(documents, scores, strict=True)
-    ]
-
-
-def _name(retriever: Any) -> str:  # noqa: ANN401
-    return str(retriever.__class__.__name__)
-
-
-def _store_name(retriever: Any) -> str | None:  # noqa: ANN401
-    store = getattr(retriever, "vectorstore", None)
-    return None if store is None else str(store.__class__.__name__)
 
 
 # Try another retriever on live queries: compare in the background, switch, roll back.
@@ -273,19 +257,10 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         rng: int = 0,
         **options: Any,  # noqa: ANN401 - name, tags and metadata of a retriever
     ) -> None:
-        both = [
-            one.as_retriever() if isinstance(one, VectorStore) else one
-            for one in (current, candidate)
-        ]
-        for one in both:
-            if not isinstance(one, Runnable):
-                raise DataError(
-                    f"{one!r:.80} is not a retriever; expected a LangChain retriever, a vector "
-                    "store, or a runnable that returns documents"
-                )
+        both = [_runnable(one) for one in (current, candidate)]
         runner = ShadowRunner[Any](
             *both,
-            read=_Reader(doc_id),
+            read=_reader(doc_id),
             comparison=comparison,
             share=share,
             tag_store=tag_store,
@@ -320,9 +295,13 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
         started = time.perf_counter()
         found: list[Any] = active.invoke(query, config, **kwargs)
-        seconds = time.perf_counter() - started
-        ask = partial(other.invoke, query, _shadow_config(), **kwargs)
-        self._runner.answered(side, found, query=query, seconds=seconds, ask=ask)
+        self._runner.answered(
+            side,
+            found,
+            query=query,
+            seconds=time.perf_counter() - started,
+            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
+        )
         return found
 
     async def _aget_relevant_documents(
@@ -336,21 +315,20 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
         started = time.perf_counter()
         found: list[Any] = await active.ainvoke(query, config, **kwargs)
-        seconds = time.perf_counter() - started
-        ask = partial(other.invoke, query, _shadow_config(), **kwargs)
-        self._runner.answered(side, found, query=query, seconds=seconds, ask=ask)
+        self._runner.answered(
+            side,
+            found,
+            query=query,
+            seconds=time.perf_counter() - started,
+            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
+        )
         return found
 
 
-class _Reader:
-    """Ids and tags of documents; holds no retriever."""
-
-    def __init__(self, doc_id: Callable[[Any], Any] | None) -> None:
-        self._doc_id = doc_id
-        self._tags = MetadataTags()
-
-    def __call__(self, documents: Sequence[Any]) -> tuple[tuple[str, ...], tuple[DocTags, ...]]:
-        return tuple(ids_of(documents, self._doc_id)), self._tags.read(metadata_of(documents))[0]
+def _reader(doc_id: Callable[[Any], Any] | None) -> Reader:
+    """Return what reads ids and tags of documents; it holds no retriever."""
+    tags = MetadataTags()
+    return lambda found: (ids_of(found, doc_id), tags.read(d.metadata for d in found)[0])
 
 
 @contextmanager
@@ -364,6 +342,6 @@ def _called_with(config: Any) -> Iterator[None]:  # noqa: ANN401
 
 def _shadow_config() -> dict[str, Any]:
     """Return the config of the other one: the same fields, without those of LangGraph's own."""
-    given = _configurable.get()
-    fields = {key: value for key, value in given.items() if not str(key).startswith("__")}
+    given = _configurable.get().items()
+    fields = {key: value for key, value in given if not str(key).startswith("__")}
     return {"run_name": "shadow", "callbacks": [], "configurable": fields}

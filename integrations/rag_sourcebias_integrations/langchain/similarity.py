@@ -99,18 +99,16 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
         inputs: dict[str, Any],
         run_manager: Any = None,  # noqa: ANN401, ARG002
     ) -> dict[str, Any]:
-        vectors = self.embeddings.embed_documents([inputs["prediction"], inputs["reference"]])
-        return self._scored(inputs["prediction"], vectors)
+        texts = [inputs["prediction"], inputs["reference"]]
+        return self._scored(texts[0], self.embeddings.embed_documents(texts))
 
     async def _acall(
         self,
         inputs: dict[str, Any],
         run_manager: Any = None,  # noqa: ANN401, ARG002
     ) -> dict[str, Any]:
-        vectors = await self.embeddings.aembed_documents(
-            [inputs["prediction"], inputs["reference"]]
-        )
-        return self._scored(inputs["prediction"], vectors)
+        texts = [inputs["prediction"], inputs["reference"]]
+        return self._scored(texts[0], await self.embeddings.aembed_documents(texts))
 
     def _scored(self, prediction: str, vectors: list[list[float]]) -> dict[str, Any]:
         cosine = cosine_similarities([vectors[0]], [vectors[1]])

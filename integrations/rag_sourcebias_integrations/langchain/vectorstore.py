@@ -13,16 +13,13 @@ from langchain_core.vectorstores import VectorStore
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.tags import METADATA_KEYS, TagStore, to_metadata
+from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded, text_id
 from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
 from rag_sourcebias_integrations.langchain.observe import id_of, view_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.
-
-
-_UNKNOWN = DocTags()
 
 
 def tagged_metadata(metadata: Mapping[str, Any], tags: DocTags) -> dict[str, Any]:
@@ -66,20 +63,18 @@ class SafeTagger:
         with guarded(self.dropped, "tagger failed"):
             ((_, tags),) = tag_documents([(doc_id, text, metadata)], self.taggers)
             return tags
-        return _UNKNOWN
+        return UNKNOWN
 
     def keep(self, rows: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
         """Tag documents (id, text, metadata) into the store."""
         if self.store is None or not rows:
             return
         tagged = [(doc_id, self.tags(doc_id, text, metadata)) for doc_id, text, metadata in rows]
-        known = [row for row in tagged if row[1] != _UNKNOWN]
-        kept = False
-        with guarded(self.dropped, "tag store failed"):
+        known = [row for row in tagged if row[1] != UNKNOWN]
+        try:
             self.store.put(known, {doc_id: text for doc_id, text, _ in rows})
-            kept = True
-        if not kept and len(known) > 1:
-            self.dropped.add("tag store failed", n=len(known) - 1)
+        except Exception as error:  # noqa: BLE001 - as guarded, for as many documents
+            self.dropped.add("tag store failed", n=max(len(known), 1), error=error)
 
 
 class SourceTagger(BaseDocumentTransformer):
@@ -134,7 +129,7 @@ class SourceTagger(BaseDocumentTransformer):
 
     def _tagged(self, document: Any) -> Any:  # noqa: ANN401
         tags = self._tagger.tags(id_of(document), document.page_content, document.metadata)
-        if tags == _UNKNOWN:
+        if tags == UNKNOWN:
             return document
         return document.model_copy(update={"metadata": tagged_metadata(document.metadata, tags)})
 
@@ -157,7 +152,35 @@ def _forward(name: str) -> Any:  # noqa: ANN401
     return made
 
 
-class TaggedVectorStore(VectorStore):
+# What VectorStore defines hides __getattr__.
+_FORWARDED = (
+    "_asimilarity_search_with_relevance_scores",
+    "_get_retriever_tags",
+    "_select_relevance_score_fn",
+    "_similarity_search_with_relevance_scores",
+    "adelete",
+    "aget_by_ids",
+    "amax_marginal_relevance_search",
+    "amax_marginal_relevance_search_by_vector",
+    "asearch",
+    "asimilarity_search",
+    "asimilarity_search_by_vector",
+    "asimilarity_search_with_relevance_scores",
+    "asimilarity_search_with_score",
+    "delete",
+    "get_by_ids",
+    "max_marginal_relevance_search",
+    "max_marginal_relevance_search_by_vector",
+    "search",
+    "similarity_search",
+    "similarity_search_by_vector",
+    "similarity_search_with_relevance_scores",
+    "similarity_search_with_score",
+)
+_Forwarding: Any = type("_Forwarding", (), {name: _forward(name) for name in _FORWARDED})
+
+
+class TaggedVectorStore(_Forwarding, VectorStore):
     """Stands before a vector store: tags documents as they are added, forwards everything else.
 
     Tags go into the ``rsb_`` keys of the stored metadata (of copies: the application's documents
@@ -179,6 +202,8 @@ class TaggedVectorStore(VectorStore):
     ----------
     store : VectorStore
         The store behind.
+    dropped : DroppedEvents
+        Documents left as they were because something failed, and events that were lost.
 
     Raises
     ------
@@ -200,8 +225,8 @@ class TaggedVectorStore(VectorStore):
             raise DataError(f"{store!r:.80} is not a LangChain vector store")
         self.store = store
         self._recorder = None if observer is None else Recorder(observer, labels=labels, tags=tags)
-        dropped = None if self._recorder is None else self._recorder.dropped
-        self._tagger = SafeTagger(taggers, tags, dropped)
+        self._tagger = SafeTagger(taggers, tags, getattr(self._recorder, "dropped", None))
+        self.dropped = self._tagger.dropped
         face = store if self._recorder is None else view_of(store, self._recorder)
         if face is None:
             raise DataError(
@@ -209,11 +234,6 @@ class TaggedVectorStore(VectorStore):
                 "instrument(store, observer)"
             )
         self._face = face
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Documents left as they were because something failed, and events that were lost."""
-        return self._tagger.dropped
 
     @property
     def embeddings(self) -> Any:  # noqa: ANN401
@@ -241,8 +261,7 @@ class TaggedVectorStore(VectorStore):
     ) -> list[str]:
         """Tag texts, on a thread, and add them."""
         several = list(texts)
-        ids = kwargs.get("ids")
-        tagged = await asyncio.to_thread(self._tagged_texts, several, metadatas, ids)
+        tagged = await asyncio.to_thread(self._tagged_texts, several, metadatas, kwargs.get("ids"))
         added: list[str] = await self._face.aadd_texts(several, tagged, **kwargs)
         await asyncio.to_thread(self._keep, added, several, metadatas)
         return added
@@ -283,32 +302,6 @@ class TaggedVectorStore(VectorStore):
             "TaggedVectorStore(store, taggers)"
         )
 
-    # What the base class defines hides __getattr__.
-    _asimilarity_search_with_relevance_scores = _forward(
-        "_asimilarity_search_with_relevance_scores"
-    )
-    _get_retriever_tags = _forward("_get_retriever_tags")
-    _select_relevance_score_fn = _forward("_select_relevance_score_fn")
-    _similarity_search_with_relevance_scores = _forward("_similarity_search_with_relevance_scores")
-    adelete = _forward("adelete")
-    aget_by_ids = _forward("aget_by_ids")
-    amax_marginal_relevance_search = _forward("amax_marginal_relevance_search")
-    amax_marginal_relevance_search_by_vector = _forward("amax_marginal_relevance_search_by_vector")
-    asearch = _forward("asearch")
-    asimilarity_search = _forward("asimilarity_search")
-    asimilarity_search_by_vector = _forward("asimilarity_search_by_vector")
-    asimilarity_search_with_relevance_scores = _forward("asimilarity_search_with_relevance_scores")
-    asimilarity_search_with_score = _forward("asimilarity_search_with_score")
-    delete = _forward("delete")
-    get_by_ids = _forward("get_by_ids")
-    max_marginal_relevance_search = _forward("max_marginal_relevance_search")
-    max_marginal_relevance_search_by_vector = _forward("max_marginal_relevance_search_by_vector")
-    search = _forward("search")
-    similarity_search = _forward("similarity_search")
-    similarity_search_by_vector = _forward("similarity_search_by_vector")
-    similarity_search_with_relevance_scores = _forward("similarity_search_with_relevance_scores")
-    similarity_search_with_score = _forward("similarity_search_with_score")
-
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         face = self.__dict__.get("_face")
         if face is None or name.startswith("__"):  # being unpickled, or asked for a protocol
@@ -329,10 +322,10 @@ class TaggedVectorStore(VectorStore):
             self._tagger.tags(doc_id or text_id(text), text, metadata or {})
             for doc_id, text, metadata in zip(known, texts, given, strict=False)
         ]
-        if len(tags) != len(texts) or len(given) != len(texts) or set(tags) <= {_UNKNOWN}:
+        if len(tags) != len(texts) or len(given) != len(texts) or set(tags) <= {UNKNOWN}:
             return metadatas  # numbers that do not match are for the store to refuse
         return [
-            metadata if tag == _UNKNOWN else tagged_metadata(metadata or {}, tag)
+            metadata if tag == UNKNOWN else tagged_metadata(metadata or {}, tag)
             for metadata, tag in zip(given, tags, strict=True)
         ]
 
@@ -354,5 +347,5 @@ class TaggedVectorStore(VectorStore):
         texts: Sequence[str],
         metadatas: Sequence[Mapping[str, Any]] | None,
     ) -> None:
-        given = metadatas or [{} for _ in texts]
-        self._tagger.keep(list(zip(ids or (), texts, given, strict=False)))
+        rows = zip(ids or (), texts, metadatas or [{} for _ in texts], strict=False)
+        self._tagger.keep(list(rows))

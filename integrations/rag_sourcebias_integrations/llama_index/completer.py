@@ -87,11 +87,15 @@ class LlamaIndexCompleter(ModelCompleter):
         if isinstance(choice.get("logprobs"), dict) or not answer.logprobs:
             return choice
         # LlamaIndex lists the alternatives of each token; which was written is the likeliest.
-        rows = []
-        for options in answer.logprobs:
-            told = [{"token": one.token, "logprob": one.logprob} for one in options]
-            if told:
-                rows.append({**max(told, key=lambda o: o["logprob"]), "top_logprobs": told})
+        told = (
+            [{"token": one.token, "logprob": one.logprob} for one in options]
+            for options in answer.logprobs
+        )
+        rows = [
+            {**max(options, key=lambda o: o["logprob"]), "top_logprobs": options}
+            for options in told
+            if options
+        ]
         return {**choice, "logprobs": {"content": rows}}
 
     def _counts(self, answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
@@ -101,12 +105,9 @@ class LlamaIndexCompleter(ModelCompleter):
 
 def _raw(answer: ChatResponse | CompletionResponse) -> dict[str, Any]:
     """Return the body that the provider answered with, as far as the framework kept it."""
-    raw = answer.raw
-    dump = getattr(raw, "model_dump", None)
-    found = dump() if callable(dump) else raw
-    if not isinstance(found, Mapping):
-        return {}
-    return {key: _as_dict(value) for key, value in found.items()}
+    found = _as_dict(answer.raw)
+    known = found.items() if isinstance(found, Mapping) else ()
+    return {key: _as_dict(value) for key, value in known}
 
 
 def _as_dict(value: Any) -> Any:  # noqa: ANN401

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import EvaluationResult, SemanticSimilarityEvaluator
@@ -15,10 +16,9 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
 from rag_sourcebias.answers.measure import ResponseAdjuster, StyleAdjustment, cosine_similarities
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
-from rag_sourcebias.core.tags import TagStore, from_metadata
+from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
 from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.llama_index.observe import query_text
@@ -27,7 +27,6 @@ from rag_sourcebias_integrations.llama_index.observe import query_text
 
 
 _SENT = ("model_name", "embed_batch_size", "num_workers")
-_BATCH_SIZE = 64  # LlamaIndex's own default, 10, starves an encoder that batches by itself
 
 
 class EncoderEmbedding(BaseEmbedding):
@@ -59,7 +58,8 @@ class EncoderEmbedding(BaseEmbedding):
                 f"an object of type {type(encoder).__qualname__} is no encoder; expected one with "
                 "name, fingerprint, settings, encode_queries and encode_documents"
             )
-        options.setdefault("embed_batch_size", _BATCH_SIZE)
+        # LlamaIndex's own default, 10, starves an encoder that batches by itself
+        options.setdefault("embed_batch_size", 64)
         options.setdefault("model_name", encoder.name)
         super().__init__(fingerprint=encoder.fingerprint, **options)
         self._encoder = encoder
@@ -71,18 +71,17 @@ class EncoderEmbedding(BaseEmbedding):
 
     def __reduce__(self) -> tuple[Callable[..., EncoderEmbedding], tuple[Any, ...]]:
         # LlamaIndex's way leaves out, silently, whatever does not pickle: here the encoder.
-        return _rebuilt, (self._encoder, {name: getattr(self, name) for name in _SENT})
+        options = {name: getattr(self, name) for name in _SENT}
+        return partial(EncoderEmbedding, **options), (self._encoder,)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        row: list[float] = self._encoder.encode_queries([query])[0].tolist()
-        return row
+        return cast("list[float]", self._encoder.encode_queries([query])[0].tolist())
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        rows: list[list[float]] = self._encoder.encode_documents(texts).tolist()
-        return rows
+        return cast("list[list[float]]", self._encoder.encode_documents(texts).tolist())
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
@@ -92,10 +91,6 @@ class EncoderEmbedding(BaseEmbedding):
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
-
-
-def _rebuilt(encoder: Encoder, options: Mapping[str, Any]) -> EncoderEmbedding:
-    return EncoderEmbedding(encoder, **options)
 
 
 # LlamaIndex's semantic similarity without what the style of a response adds.
@@ -181,7 +176,6 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
 
 
 _dispatcher = get_dispatcher(__name__)
-_UNKNOWN = DocTags()
 
 
 class DebiasPostprocessor(BaseNodePostprocessor):
@@ -228,7 +222,7 @@ class DebiasPostprocessor(BaseNodePostprocessor):
     _rescorer: Rescorer = PrivateAttr()
     _tag_store: TagStore | None = PrivateAttr()
     _score_of: Callable[[float], float] | None = PrivateAttr()
-    _dropped: DroppedEvents = PrivateAttr()
+    _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
 
     def __init__(
         self,
@@ -243,7 +237,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         check_rescorer(rescorer, encoder=encoder, top_n=top_n)
         super().__init__(top_n=top_n, name=name)
         self._rescorer, self._tag_store, self._score_of = rescorer, tag_store, score_of
-        self._dropped = DroppedEvents()
 
     @classmethod
     def class_name(cls) -> str:
@@ -264,7 +257,19 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         )
         found = nodes if wanted >= len(nodes) else nodes[:wanted]
         with guarded(self._dropped, "rescorer failed"):
-            given = self._new_scores(nodes, query_text(query_bundle))
+            plain = [one.node for one in nodes]
+            doc_ids = [node.node_id for node in plain]
+            tags = [from_metadata(node.metadata) for node in plain]
+            if self._tag_store is not None:
+                stored = zip(self._tag_store.get(doc_ids), tags, strict=True)
+                tags = [b if a == UNKNOWN else a for a, b in stored]
+            given = self._rescorer(
+                query_text(query_bundle),
+                doc_ids=doc_ids,
+                texts=[node.get_content(metadata_mode=MetadataMode.NONE) for node in plain],
+                tags=tags,
+                scores=scores_from([one.score for one in nodes], self._score_of),
+            )
             if given is not None:
                 ranked, scores = order_by(given, len(nodes))
                 found = [
@@ -272,21 +277,3 @@ class DebiasPostprocessor(BaseNodePostprocessor):
                 ]
         _dispatcher.event(ReRankEndEvent(nodes=found))
         return found
-
-    def _new_scores(self, nodes: Sequence[Any], query: str) -> Sequence[float] | None:
-        plain = [found.node for found in nodes]
-        doc_ids = [node.node_id for node in plain]
-        return self._rescorer(
-            query,
-            doc_ids=doc_ids,
-            texts=[node.get_content(metadata_mode=MetadataMode.NONE) for node in plain],
-            tags=self._tags(doc_ids, plain),
-            scores=scores_from([found.score for found in nodes], self._score_of),
-        )
-
-    def _tags(self, doc_ids: Sequence[str], nodes: Sequence[Any]) -> list[DocTags]:
-        inside = [from_metadata(node.metadata) for node in nodes]
-        if self._tag_store is None:
-            return inside
-        stored = self._tag_store.get(doc_ids)
-        return [b if a == _UNKNOWN else a for a, b in zip(stored, inside, strict=True)]

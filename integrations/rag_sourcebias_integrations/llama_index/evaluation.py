@@ -25,13 +25,6 @@ class IntervalResult(EvaluationResult):
     interval: Interval
 
 
-@dataclasses.dataclass(slots=True)
-class _Item:
-    item_id: str
-    response: str | None
-    score: float | None = None
-
-
 class IntervalEvaluator(BaseEvaluator):
     """Wrap an evaluator; its results pass through unchanged and their scores are kept.
 
@@ -56,7 +49,8 @@ class IntervalEvaluator(BaseEvaluator):
                 "LlamaIndex evaluator"
             )
         self._inner = inner
-        self._items: dict[tuple[str, str | None], _Item] = {}
+        # by item and response
+        self._scores: dict[tuple[str, str | None], float | None] = {}
         self._lock = threading.Lock()
 
     def evaluate(
@@ -93,13 +87,13 @@ class IntervalEvaluator(BaseEvaluator):
     def scores(self) -> list[tuple[str, float]]:
         """Item ids and scores in the order in which items were first begun; NaN without a score."""
         with self._lock:
-            items = list(self._items.values())
-        return [(i.item_id, math.nan if i.score is None else float(i.score)) for i in items]
+            items = list(self._scores.items())
+        return [(name, math.nan if score is None else float(score)) for (name, _), score in items]
 
     def reset(self) -> None:
         """Forget all scores."""
         with self._lock:
-            self._items.clear()
+            self._scores.clear()
 
     def interval(
         self,
@@ -153,17 +147,20 @@ class IntervalEvaluator(BaseEvaluator):
         found = self.interval(human, **options)
         return IntervalResult(score=found.estimate, feedback=str(found), interval=found)
 
-    def _begin(self, item_id: str | None, query: str | None, response: str | None) -> _Item:
+    def _begin(
+        self, item_id: str | None, query: str | None, response: str | None
+    ) -> tuple[str, str | None]:
         name = item_id if item_id is not None else query if query is not None else response
         with self._lock:
             if name is None:
-                name = f"item {len(self._items) + 1}"
-            item = self._items.setdefault((name, response), _Item(name, response))
-            item.score = None
-        return item
+                name = f"item {len(self._scores) + 1}"
+            self._scores[name, response] = None
+        return name, response
 
-    def _end(self, item: _Item, result: Any) -> Any:  # noqa: ANN401
-        item.score = None if result.invalid_result else result.score
+    def _end(self, item: tuple[str, str | None], result: Any) -> Any:  # noqa: ANN401
+        with self._lock:
+            if item in self._scores:  # not after a reset
+                self._scores[item] = None if result.invalid_result else result.score
         return result
 
     def _get_prompts(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,19 +20,18 @@ from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.events import (
-    CheckedLabels,
-    DroppedEvents,
-    MetadataTags,
-    RetrievalEvent,
-    guarded,
+from rag_sourcebias.instrument.events import CheckedLabels, MetadataTags, RetrievalEvent, guarded
+from rag_sourcebias.instrument.recorder import Attachment, Observing, Recorder
+from rag_sourcebias.instrument.shadow import (
+    Reader,
+    ShadowComparison,
+    ShadowControls,
+    ShadowRunner,
+    Side,
 )
-from rag_sourcebias.instrument.recorder import Attachment, Recorder
-from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner, Side
 
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
 
@@ -209,7 +208,9 @@ class RetrievalListener:
         self._inside = inside
         self._reranks = reranks
         self._label_tags = label_tags
-        self._labels: dict[str, CheckedLabels] = {}
+        self._labels = lru_cache(_MOST_KNOWN)(
+            lambda retriever: recorder.labels_beside({"retriever": retriever})
+        )
 
     def take(self, event: Any, **_: Any) -> None:  # noqa: ANN401
         """Take one event, in constant time: it may come on an event loop."""
@@ -221,8 +222,7 @@ class RetrievalListener:
         elif kind == _END:
             span_id = event.span_id
             if self._recorder.end(span_id):
-                name = span_id.partition(".")[0]
-                labels = self._labels.get(name) or self._labels_of(name)
+                labels = self._labels(span_id.partition(".")[0])
                 self._record(event, event.str_or_query_bundle, labels)
         elif kind == _DROP:
             self._recorder.end(event.span_id)
@@ -242,15 +242,7 @@ class RetrievalListener:
                 with recorder.retrieval() as first:
                     pass
                 if first:
-                    labels = recorder.labels_beside({"stage": "rerank"})
-                    self._record(event, None, labels)
-
-    def _labels_of(self, retriever: str) -> CheckedLabels:
-        if len(self._labels) >= _MOST_KNOWN:
-            self._labels.clear()
-        return self._labels.setdefault(
-            retriever, self._recorder.labels_beside({"retriever": retriever})
-        )
+                    self._record(event, None, recorder.labels_beside({"stage": "rerank"}))
 
     def _record(self, event: Any, query: Any, labels: CheckedLabels) -> None:  # noqa: ANN401
         recorder = self._recorder
@@ -271,6 +263,11 @@ class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
     ----------
     target : BaseRetriever or BaseQueryEngine or BaseIndex
         For an index its retrievers count, whoever made them.
+
+    Attributes
+    ----------
+    inside : SpansInside
+        Ids of the spans inside the object.
     """
 
     def __init__(self, target: Any) -> None:  # noqa: ANN401
@@ -283,12 +280,6 @@ class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
             "span_exit": inside.leave,
             "span_drop": inside.leave,
         }
-
-    @property
-    def inside(self) -> SpansInside:
-        """Ids of the spans inside the object."""
-        found: SpansInside = self.__dict__["inside"]
-        return found
 
     @classmethod
     def class_name(cls) -> str:
@@ -350,14 +341,13 @@ class SourceBiasEventHandler(BaseEventHandler):
         label_tags: tuple[str, ...] = LABEL_TAGS,
     ) -> None:
         super().__init__()
-        listener = RetrievalListener(
+        # In front of the method: a call and a private attribute of pydantic less for every event.
+        self.__dict__["handle"] = RetrievalListener(
             recorder,
             inside=None if spans is None else spans.inside,
             reranks=reranks,
             label_tags=tuple(label_tags),
-        )
-        # In front of the method: a call and a private attribute of pydantic less for every event.
-        self.__dict__["handle"] = listener.take
+        ).take
 
     @classmethod
     def class_name(cls) -> str:
@@ -390,18 +380,11 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     Attachment or None
         None for any other object.
     """
-    if isinstance(obj, str):
-        # Without a span handler: events say when a retrieval failed, and every span costs.
-        return _listen(obj, SourceBiasEventHandler(recorder), None)
-    if isinstance(obj, BaseRetriever | BaseQueryEngine | BaseIndex):
-        spans = SourceBiasSpanHandler(obj)
-        return _listen(obj, SourceBiasEventHandler(recorder, spans=spans), spans)
-    return None
-
-
-def _listen(
-    obj: object, events: SourceBiasEventHandler, spans: SourceBiasSpanHandler | None
-) -> Attachment:
+    if not isinstance(obj, str | BaseRetriever | BaseQueryEngine | BaseIndex):
+        return None
+    # For a name without a span handler: events say when a retrieval failed, and every span costs.
+    spans = None if isinstance(obj, str) else SourceBiasSpanHandler(obj)
+    events = SourceBiasEventHandler(recorder, spans=spans)
     root = get_dispatcher()
 
     def detach() -> None:
@@ -424,10 +407,7 @@ def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
     if isinstance(obj, BaseQueryEngine):
         return lambda text: obj.retrieve(QueryBundle(text))
     retriever = obj.as_retriever() if isinstance(obj, BaseIndex) else obj
-    found: Callable[[str], Iterable[Any]] | None = None
-    if isinstance(retriever, BaseRetriever):
-        found = retriever.retrieve
-    return found
+    return retriever.retrieve if isinstance(retriever, BaseRetriever) else None
 
 
 def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, with a score or not
@@ -452,7 +432,16 @@ def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, w
 # A retriever that reports what another one returns.
 
 
-class InstrumentedRetriever(BaseRetriever):
+class _Around(BaseRetriever):
+    # The inner retriever has followed its index nodes; doing it again could follow them further.
+    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+        return nodes
+
+    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+        return nodes
+
+
+class InstrumentedRetriever(Observing, _Around):
     """Wrap a retriever; results are the very objects it returns.
 
     For applications that would rather pass a retriever than use the process-wide dispatcher
@@ -465,6 +454,11 @@ class InstrumentedRetriever(BaseRetriever):
     labels, tags, doc_id, query_key, queue
         As for :func:`~rag_sourcebias.instrument.instrument`. ``doc_id`` is given the
         ``NodeWithScore``: ``lambda n: n.node.ref_doc_id`` names the source document.
+
+    Attributes
+    ----------
+    inner : BaseRetriever
+        The wrapped retriever.
 
     Raises
     ------
@@ -488,7 +482,7 @@ class InstrumentedRetriever(BaseRetriever):
                 f"an object of type {type(inner).__qualname__} cannot be wrapped; expected a "
                 "LlamaIndex retriever, such as index.as_retriever()"
             )
-        self._inner = inner
+        self.inner = inner
         self._recorder = Recorder(
             observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
         )
@@ -496,58 +490,29 @@ class InstrumentedRetriever(BaseRetriever):
         self._stopped = False
         super().__init__(callback_manager=getattr(inner, "callback_manager", None))
 
-    @property
-    def inner(self) -> Any:  # noqa: ANN401
-        """The wrapped retriever."""
-        return self._inner
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Events that were lost, by reason."""
-        return self._recorder.dropped
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every retrieval so far was observed; False when ``timeout`` passed."""
-        return self._recorder.flush(timeout)
-
-    def close(self, timeout: float | None = 5.0) -> None:
-        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
-        self._stopped = True
-        self.flush(timeout)
-
     # LlamaIndex passes query_bundle by name: another name would fail, in the async path only.
     def _retrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
         with self._recorder.retrieval() as first:
-            nodes: list[Any] = self._inner.retrieve(query_bundle)
+            nodes: list[Any] = self.inner.retrieve(query_bundle)
         if first and not self._stopped:
-            self._record(nodes, query_bundle)
+            record_nodes(self._recorder, nodes, query=query_bundle, labels=self._labels)
         return nodes
 
     async def _aretrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
         with self._recorder.retrieval() as first:
-            nodes: list[Any] = await self._inner.aretrieve(query_bundle)
+            nodes: list[Any] = await self.inner.aretrieve(query_bundle)
         if first and not self._stopped:
-            self._record(nodes, query_bundle)
-        return nodes
-
-    # The inner retriever has followed its index nodes; doing it again could follow them further.
-    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
-        return nodes
-
-    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+            record_nodes(self._recorder, nodes, query=query_bundle, labels=self._labels)
         return nodes
 
     def _get_prompt_modules(self) -> dict[str, Any]:
-        return {"retriever": self._inner}
-
-    def _record(self, nodes: list[Any], query: Any) -> None:  # noqa: ANN401
-        record_nodes(self._recorder, nodes, query=query, labels=self._labels)
+        return {"retriever": self.inner}
 
 
 # Try another retriever on live queries: compare in the background, switch, roll back.
 
 
-class ShadowedRetriever(ShadowControls, BaseRetriever):
+class ShadowedRetriever(ShadowControls, _Around):
     """One of two retrievers answers; the other is asked afterwards and compared with it.
 
     The application gets the very nodes of the one that answers, or its exception. The other one is
@@ -618,7 +583,7 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         self._runner = ShadowRunner[Any](
             current,
             candidate,
-            read=_Reader(doc_id),
+            read=_reader(doc_id),
             comparison=comparison,
             share=share,
             tag_store=tag_store,
@@ -643,13 +608,6 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         self._answered(side, nodes, query_bundle, time.perf_counter() - started, other)
         return nodes
 
-    # The inner retriever has followed its index nodes; doing it again could follow them further.
-    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
-        return nodes
-
-    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
-        return nodes
-
     def _get_prompt_modules(self) -> dict[str, Any]:
         _, active, other = self._runner.roles()
         return {"retriever": active, "shadow": other}
@@ -663,28 +621,21 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         other: Any,  # noqa: ANN401
     ) -> None:
         with guarded(self.comparison.dropped, "query could not be read"):
-            ask = partial(other.retrieve, _copied(query))
+            strings = query.custom_embedding_strs
+            # without the vector, which the active retriever has left in the query: it is its own
+            copied = QueryBundle(
+                query.query_str,
+                custom_embedding_strs=None if strings is None else list(strings),
+                image_path=query.image_path,
+            )
+            ask = partial(other.retrieve, copied)
             self._runner.answered(side, nodes, query=query.query_str, seconds=seconds, ask=ask)
 
 
-class _Reader:
-    """Ids and tags of nodes; holds no retriever."""
-
-    def __init__(self, doc_id: Callable[[Any], Any] | None) -> None:
-        self._doc_id = doc_id
-        self._tags = MetadataTags()
-
-    def __call__(self, nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[DocTags, ...]]:
-        name = self._doc_id
-        ids = [found.node.node_id if name is None else str(name(found)) for found in nodes]
-        return tuple(ids), self._tags.read([found.node.metadata for found in nodes])[0]
-
-
-def _copied(query: Any) -> Any:  # noqa: ANN401
-    """Copy a query without its vector, which the active retriever has left there: it is its own."""
-    strings = query.custom_embedding_strs
-    return QueryBundle(
-        query.query_str,
-        custom_embedding_strs=None if strings is None else list(strings),
-        image_path=query.image_path,
+def _reader(doc_id: Callable[[Any], Any] | None) -> Reader:
+    """Return what reads ids and tags of nodes; it holds no retriever."""
+    tags = MetadataTags()
+    return lambda nodes: (
+        [found.node.node_id if doc_id is None else str(doc_id(found)) for found in nodes],
+        tags.read(found.node.metadata for found in nodes)[0],
     )

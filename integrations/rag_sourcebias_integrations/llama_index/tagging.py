@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 from uuid import uuid4
 
 from llama_index.core.schema import MetadataMode, TransformComponent
@@ -11,12 +12,11 @@ from pydantic import PrivateAttr
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, to_metadata
+from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, UNKNOWN, TagStore, to_metadata
 from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias.tagging.documents import Tagger, tag_documents, taggers_fingerprint
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)
-_UNKNOWN = DocTags()
 _EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 
 
@@ -58,7 +58,7 @@ class SourceTagger(TransformComponent):
     _taggers: tuple[Tagger, ...] = PrivateAttr()
     _store: TagStore | None = PrivateAttr()
     _identity: str = PrivateAttr()
-    _dropped: DroppedEvents = PrivateAttr()
+    _dropped: DroppedEvents = PrivateAttr(default_factory=DroppedEvents)
 
     def __init__(
         self,
@@ -75,7 +75,6 @@ class SourceTagger(TransformComponent):
         # its results are kept for this object only.
         super().__init__(fingerprint=identity if store is None else f"{identity}:{uuid4().hex}")
         self._taggers, self._store, self._identity = several, store, identity
-        self._dropped = DroppedEvents()
 
     @classmethod
     def class_name(cls) -> str:
@@ -119,24 +118,18 @@ class SourceTagger(TransformComponent):
                 "a SourceTagger with a store cannot be sent to another process, where the store "
                 "would be another one; expected num_workers=None"
             )
-        return _rebuilt, (self._taggers, self._identity)
+        return partial(SourceTagger, fingerprint=self._identity), (self._taggers,)
 
     def _copy(self, node: Any, tags: DocTags) -> Any:  # noqa: ANN401
         update: dict[str, object] = {
             name: [*getattr(node, name), *(k for k in _KEYS if k not in getattr(node, name))]
             for name in _EXCLUDED
         }
-        if tags != _UNKNOWN:
+        if tags != UNKNOWN:
             kept = {key: value for key, value in node.metadata.items() if key not in _KEYS}
-            written = {**to_metadata(tags), FINGERPRINT_KEY: self._identity}
-            update["metadata"] = {**kept, **written}
+            update["metadata"] = kept | to_metadata(tags) | {FINGERPRINT_KEY: self._identity}
         return node.model_copy(update=update)
 
 
 def _text(node: Any) -> str:  # noqa: ANN401
-    text: str = node.get_content(metadata_mode=MetadataMode.NONE)
-    return text
-
-
-def _rebuilt(taggers: tuple[Tagger, ...], identity: str) -> SourceTagger:
-    return SourceTagger(taggers, fingerprint=identity)
+    return cast("str", node.get_content(metadata_mode=MetadataMode.NONE))

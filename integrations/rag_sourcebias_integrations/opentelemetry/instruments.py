@@ -1,9 +1,9 @@
 """What a monitor knows as instruments, and what a retrieval was as attributes of its span."""
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Literal
 
@@ -19,14 +19,13 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
+from rag_sourcebias.instrument.events import DroppedEvents, Locked, RetrievalEvent
 from rag_sourcebias.monitor.data import OTHER, Alarm, CanaryPoint, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
     METRICS,
     UNTAGGED,
     LostEvents,
-    Metric,
     MonitorReader,
     Readings,
 )
@@ -35,7 +34,7 @@ from rag_sourcebias.stats.exposure import attention_weights
 # Offer a monitor's state to OpenTelemetry, by its API alone.
 
 
-class SkewInstruments:
+class SkewInstruments(Locked):
     """Observable counters and gauges of one monitor, read when the SDK collects.
 
     Names and attributes are those of
@@ -81,8 +80,10 @@ class SkewInstruments:
             )
         self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
         self.dropped = self._reader.dropped
-        self._pass = _Pass(self._reader.read)
+        self._served = {metric.name for metric in METRICS}
+        self._reading: Readings = {}
         self._closed = False
+        super().__init__()
         used = get_meter("rag_sourcebias", __version__) if meter is None else meter
         for metric in METRICS:
             create = (
@@ -92,7 +93,7 @@ class SkewInstruments:
             )
             create(
                 f"{prefix}.{metric.name}",
-                callbacks=[self._callback(metric)],
+                callbacks=[partial(self._observe, metric.name)],
                 unit=metric.unit,
                 description=metric.about,
             )
@@ -108,39 +109,20 @@ class SkewInstruments:
         """Read the monitor no more; OpenTelemetry has no way to take an instrument back."""
         self._closed = True
 
-    def _callback(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(options: CallbackOptions) -> Iterable[Observation]:  # noqa: ARG001 - the API's
-            if self._closed:
-                return []
-            values = self._pass.reading_for(metric.name)[metric.name]
-            return [Observation(value, dict(labels)) for labels, value in values.items()]
+    def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:  # noqa: ARG002
+        """Give one instrument its values; one reading serves all of one collection.
 
-        return observe
-
-
-class _Pass:
-    """One reading for all instruments of one collection.
-
-    The SDK asks each instrument on its own and does not say where a collection begins: it is where
-    an instrument asks for the second time.
-    """
-
-    def __init__(self, read: Callable[[], Readings]) -> None:
-        self._read = read
-        self._served = {metric.name for metric in METRICS}
-        self._reading: Readings = {}
-        self._lock = threading.Lock()
-        renews_after_fork(self)
-
-    def reading_for(self, name: str) -> Readings:
+        The SDK asks each instrument on its own and does not say where a collection begins: it is
+        where an instrument asks for the second time.
+        """
+        if self._closed:
+            return []
         with self._lock:
             if name in self._served:
-                self._reading, self._served = self._read(), set()
+                self._reading, self._served = self._reader.read(), set()
             self._served.add(name)
-            return self._reading
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+            values = self._reading[name]
+        return [Observation(value, dict(labels)) for labels, value in values.items()]
 
 
 # Attributes of a span that tell who got the ranks of one retrieval.
@@ -148,40 +130,6 @@ class _Pass:
 
 Attributes = Mapping[str, int | str | Sequence[str] | Sequence[float]]
 _MOST_DOCUMENTS = 1_000  # that are weighed: an observer called inline must be quick
-
-
-def facts_of(groups: Sequence[str | None], *, by: str, most: int) -> Attributes:
-    """Return the attributes of a retrieval, given the group of each document, best first.
-
-    Parameters
-    ----------
-    groups : sequence of str or None
-        None for a document without a tag.
-    by : str
-        Part of the names of the attributes.
-    most : int
-        Groups told apart; those of the largest exposure are.
-    """
-    facts: dict[str, int | str | Sequence[str] | Sequence[float]] = {
-        "rag_sourcebias.documents": len(groups)
-    }
-    if not groups:
-        return facts
-    weights: dict[str | None, float] = {}
-    for group, weight in zip(groups, _WEIGHTS, strict=False):
-        weights[group] = weights.get(group, 0.0) + weight
-    ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
-    whole = sum(weights.values())
-    names = [_name(group) for group in ranking[:most]]
-    shares = [weights[group] / whole for group in ranking[:most]]
-    if len(ranking) > most:
-        names.append(OTHER)
-        shares.append(max(1.0 - sum(shares), 0.0))
-    facts[f"rag_sourcebias.{by}.names"] = names
-    facts[f"rag_sourcebias.{by}.exposure"] = shares
-    facts[f"rag_sourcebias.{by}.top1"] = _name(groups[0])
-    facts[f"rag_sourcebias.{by}.untagged"] = sum(group is None for group in groups)
-    return facts
 
 
 def _name(group: str | None) -> str:
@@ -297,15 +245,13 @@ class SkewSpanObserver:
 
     def _own_span(self, event: RetrievalEvent, *, below: Span | None) -> None:
         collection = event.labels.get("collection", "")[:200]
-        about = {"gen_ai.operation.name": "retrieval"}
-        if collection:
-            about["gen_ai.data_source.id"] = collection
+        source = {"gen_ai.data_source.id": collection} if collection else {}
         ended = time.time_ns() - int(1e9 * (time.monotonic() - event.monotonic))
         span = self._tracer.start_span(
             f"retrieval {collection}".rstrip(),
             context=None if below is None else set_span_in_context(below),
             kind=SpanKind.CLIENT,
-            attributes=about,
+            attributes={"gen_ai.operation.name": "retrieval", **source},
             start_time=ended,
         )
         if span.is_recording():
@@ -313,5 +259,24 @@ class SkewSpanObserver:
         span.end(end_time=ended)
 
     def _facts(self, event: RetrievalEvent) -> Attributes:
-        groups = [self._group_of(tags) for tags in event.tags]
-        return facts_of(groups, by=self._by, most=self._max_groups)
+        """Return the attributes of a retrieval; groups of the largest exposure are told apart."""
+        groups, by, most = list(map(self._group_of, event.tags)), self._by, self._max_groups
+        if not groups:
+            return {"rag_sourcebias.documents": 0}
+        weights: dict[str | None, float] = {}
+        for group, weight in zip(groups, _WEIGHTS, strict=False):
+            weights[group] = weights.get(group, 0.0) + weight
+        ranking = sorted(weights, key=lambda group: (-weights[group], group or ""))
+        whole = sum(weights.values())
+        names = [_name(group) for group in ranking[:most]]
+        shares = [weights[group] / whole for group in ranking[:most]]
+        if len(ranking) > most:
+            names.append(OTHER)
+            shares.append(max(1.0 - sum(shares), 0.0))
+        return {
+            "rag_sourcebias.documents": len(groups),
+            f"rag_sourcebias.{by}.names": names,
+            f"rag_sourcebias.{by}.exposure": shares,
+            f"rag_sourcebias.{by}.top1": _name(groups[0]),
+            f"rag_sourcebias.{by}.untagged": sum(group is None for group in groups),
+        }

@@ -105,9 +105,8 @@ class SkewCollector(Collector):
             ) from error
 
     def describe(self) -> Iterator[Metric]:
-        """Yield every metric without values, so that registering does not read the monitor."""
-        for metric in metrics.METRICS:
-            yield self._family(metric, {})
+        """Return every metric without values, so that registering does not read the monitor."""
+        return (self._family(metric, {}) for metric in metrics.METRICS)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, from one reading of the monitor."""
@@ -131,13 +130,11 @@ class SkewCollector(Collector):
         name = f"{self._prefix}_{metric.name.replace('.', '_')}"
         if metric.kind == "buckets":
             return _histogram(Metric(name, metric.about, "histogram"), values)
+        kind, ending = CounterMetricFamily, ""
+        if metric.kind != "counter":
+            kind, ending = GaugeMetricFamily, _ENDINGS.get(metric.unit, "")
         labels = [key for key, _ in next(iter(values), ())]
-        family: CounterMetricFamily | GaugeMetricFamily
-        if metric.kind == "counter":
-            family = CounterMetricFamily(name, metric.about, labels=labels)
-        else:
-            name += _ENDINGS.get(metric.unit, "")
-            family = GaugeMetricFamily(name, metric.about, labels=labels)
+        family = kind(name + ending, metric.about, labels=labels)
         for at, value in sorted(values.items()):
             family.add_metric([text for _, text in at], value)
         return family
@@ -155,7 +152,7 @@ def _histogram(family: Metric, values: Values) -> Metric:
 # Metrics as the text that Prometheus reads, for a server that is not the application's own.
 
 
-class SkewExposition:
+class SkewExposition(SkewCollector):
     """A :class:`SkewCollector` in a registry of its own.
 
     Parameters
@@ -172,17 +169,8 @@ class SkewExposition:
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._collector = SkewCollector(
-            snapshots, canary=canary, lost=lost, log=log, registry=self._registry
-        )
-
-    def alarm(self, alarm: Alarm) -> None:
-        """Count one alarm."""
-        self._collector.alarm(alarm)
-
-    def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
-        """Do nothing: states are read when they are scraped."""
+        registry = CollectorRegistry(auto_describe=False)
+        super().__init__(snapshots, canary=canary, lost=lost, log=log, registry=registry)
 
     def close(self) -> None:
         """Nothing waits."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import update_wrapper
 from numbers import Real
 from types import FunctionType, MethodType
@@ -78,9 +79,7 @@ def _column(documents: Sequence[Any], name: str, *, dicts: bool) -> list[Any]:
 
 
 def _value(document: object, name: str) -> Any:  # noqa: ANN401
-    if isinstance(document, Mapping):
-        return document.get(name)
-    return getattr(document, name, None)
+    return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
 
 
 def _mapping(value: object) -> Mapping[str, object] | None:
@@ -138,8 +137,9 @@ class Watch:
     def __init__(self, function: Callable[..., Any], recorder: Recorder) -> None:
         self.recorder: Recorder | None = recorder
         self._first = ""
-        with guarded(recorder.dropped, "signature could not be read"):
-            self._first = _first_parameter(function)
+        with guarded(recorder.dropped, "signature could not be read"), suppress(ValueError):
+            # some built-in functions have none
+            self._first = next(iter(inspect.signature(function).parameters), "")
 
     def end(self) -> None:
         """Make the wrapper pass everything on."""
@@ -158,20 +158,9 @@ class Watch:
                 ids, metadata, scores = read_documents(rows, recorder.doc_id)
                 recorder.record(ids, metadata=metadata, scores=scores, query=query)
 
-    def steps(self, inner: Any, query: str | None) -> Any:  # noqa: ANN401
-        """Return a generator, or what records it when it ends."""
-        return inner if self.recorder is None else _Steps(inner, self, self.recorder, query)
-
-    def async_steps(self, inner: Any, query: str | None) -> Any:  # noqa: ANN401
-        """Return an async generator, or what records it when it ends."""
-        return inner if self.recorder is None else _AsyncSteps(inner, self, self.recorder, query)
-
-
-def _first_parameter(function: Callable[..., Any]) -> str:
-    try:
-        return next(iter(inspect.signature(function).parameters), "")
-    except ValueError:  # some built-in functions have none
-        return ""
+    def steps(self, kind: type[_Steps], inner: Any, query: str | None) -> Any:  # noqa: ANN401
+        """Return a generator of this kind, or what records it when it ends."""
+        return inner if self.recorder is None else kind(inner, self, self.recorder, query)
 
 
 class _Steps:
@@ -218,8 +207,6 @@ class _Steps:
 
 
 class _AsyncSteps(_Steps):
-    """The same of an async generator."""
-
     async def asend(self, value: Any) -> Any:  # noqa: ANN401
         return await self._async_step(self._inner.asend, value)
 
@@ -258,14 +245,8 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
         return None
     watch = Watch(obj, recorder)
     kinds = (obj, type(obj).__call__)
-    if any(map(inspect.iscoroutinefunction, kinds)):
-        wrapper = _coroutine_function(obj, watch)
-    elif any(map(inspect.isgeneratorfunction, kinds)):
-        wrapper = _generator_function(obj, watch)
-    elif any(map(inspect.isasyncgenfunction, kinds)):
-        wrapper = _async_generator_function(obj, watch)
-    else:
-        wrapper = _function(obj, watch)
+    found = (wrap for makes, _, wrap in _UNFINISHED if any(map(makes, kinds)))
+    wrapper = next(found, _function)(obj, watch)
     updated = ("__dict__",) if isinstance(obj, (FunctionType, MethodType)) else ()
     return Attachment(update_wrapper(wrapper, obj, updated=updated), watch.end)
 
@@ -278,7 +259,7 @@ def _function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
         with recorder.retrieval() as first:
             result = function(*args, **kwargs)
             if not isinstance(result, list):
-                for is_kind, wrap in _UNFINISHED:  # of a lambda around a coroutine function
+                for _, is_kind, wrap in _UNFINISHED:  # of a lambda around a coroutine function
                     if is_kind(result):
                         return wrap(lambda *_, **__: result, watch)(*args, **kwargs)
             if first:
@@ -304,14 +285,16 @@ def _coroutine_function(function: Callable[..., Any], watch: Watch) -> Callable[
 
 def _generator_function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401
-        return (yield from watch.steps(function(*args, **kwargs), watch.query(args, kwargs)))
+        inner = function(*args, **kwargs)
+        return (yield from watch.steps(_Steps, inner, watch.query(args, kwargs)))
 
     return generator
 
 
 def _async_generator_function(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     async def generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401
-        steps = watch.async_steps(function(*args, **kwargs), watch.query(args, kwargs))
+        inner = function(*args, **kwargs)
+        steps = watch.steps(_AsyncSteps, inner, watch.query(args, kwargs))
         step, value = steps.asend, None
         while True:
             try:
@@ -329,8 +312,9 @@ def _async_generator_function(function: Callable[..., Any], watch: Watch) -> Cal
     return generator
 
 
+# What makes a result that is not finished, what tells one, and how the function is observed.
 _UNFINISHED = (
-    (inspect.iscoroutine, _coroutine_function),
-    (inspect.isgenerator, _generator_function),
-    (inspect.isasyncgen, _async_generator_function),
+    (inspect.iscoroutinefunction, inspect.iscoroutine, _coroutine_function),
+    (inspect.isgeneratorfunction, inspect.isgenerator, _generator_function),
+    (inspect.isasyncgenfunction, inspect.isasyncgen, _async_generator_function),
 )

@@ -67,8 +67,7 @@ def judged_items(
         _number(value, f"human label of {row!r:.80}")
         for row, value in zip(ids, values, strict=True)
     ]
-    items = JudgedItems(ids=tuple(ids), human=np.array(labels), judge=np.array(judge))
-    return items, name
+    return JudgedItems(ids=tuple(ids), human=np.array(labels), judge=np.array(judge)), name
 
 
 def _rows_of(result: Any) -> _Rows:  # noqa: ANN401
@@ -231,23 +230,21 @@ class EvaluationResultWithIntervals(EvaluationResult):
         Columns: metric, score (its mean over the rows it scored), estimate (the mean human
         value), lower, upper, n_labeled, n_unlabeled, n_nan, method, notes.
         """
-        rows = []
-        for name, found in self.intervals.items():
-            scores = self[name]
-            rows.append(
-                {
-                    "metric": name,
-                    "score": self._repr_dict[name],
-                    "estimate": found.estimate,
-                    "lower": found.lower,
-                    "upper": found.upper,
-                    "n_labeled": found.n_labeled,
-                    "n_unlabeled": found.n_unlabeled,
-                    "n_nan": sum(score is None or math.isnan(score) for score in scores),
-                    "method": found.method,
-                    "notes": "; ".join(found.notes),
-                }
-            )
+        rows = [
+            {
+                "metric": name,
+                "score": self._repr_dict[name],
+                "estimate": found.estimate,
+                "lower": found.lower,
+                "upper": found.upper,
+                "n_labeled": found.n_labeled,
+                "n_unlabeled": found.n_unlabeled,
+                "n_nan": sum(score is None or math.isnan(score) for score in self[name]),
+                "method": found.method,
+                "notes": "; ".join(found.notes),
+            }
+            for name, found in self.intervals.items()
+        ]
         pandas = require("pandas", package="pandas", extra="ragas", feature="a table of intervals")
         return pandas.DataFrame(rows)
 

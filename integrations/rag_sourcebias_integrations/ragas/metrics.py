@@ -132,9 +132,7 @@ class EncoderEmbedding(BaseRagasEmbedding):
     def embed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
         """Embed texts in one call of the encoder; one vector for each, in order."""
         given = _texts(texts)
-        if not given:
-            return []
-        return cast("list[Vector]", self.encoder.encode_documents(given).tolist())
+        return cast("list[Vector]", self.encoder.encode_documents(given).tolist() if given else [])
 
     async def aembed_text(self, text: str, **kwargs: Any) -> Vector:  # noqa: ANN401
         """Embed one text without blocking the event loop."""
@@ -143,9 +141,7 @@ class EncoderEmbedding(BaseRagasEmbedding):
     async def aembed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
         """Embed texts without blocking the event loop; one vector for each, in order."""
         given = _texts(texts)
-        if not given:
-            return []
-        return cast("list[Vector]", (await self._joined(given)).tolist())
+        return cast("list[Vector]", (await self._joined(given)).tolist() if given else [])
 
     embed_documents = embed_texts
     aembed_documents = aembed_texts
@@ -205,10 +201,8 @@ class AdjustedCosine:
         if not place:
             return AdjustedScores(*np.zeros((3, 0)))
         vectors = np.array(await self.embeddings.aembed_texts(list(place)), dtype=np.float64)
-        found = cosine_similarities(
-            vectors[[place[text] for text in given]], vectors[[place[text] for text in wanted]]
-        )
-        return self._adjust(given, found)
+        sides = (vectors[[place[text] for text in texts]] for texts in (given, wanted))
+        return self._adjust(given, cosine_similarities(*sides))
 
 
 # ragas' semantic similarity without what the style of a response adds.
@@ -285,8 +279,7 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
         sample: SingleTurnSample,
         callbacks: Any,  # noqa: ANN401, ARG002
     ) -> float:
-        result = await self.ascore(reference=sample.reference, response=sample.response)
-        return float(result.value)
+        return float((await self.ascore(sample.reference, sample.response)).value)
 
     async def _results(
         self, references: Sequence[str], responses: Sequence[str]

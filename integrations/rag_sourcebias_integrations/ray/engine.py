@@ -9,7 +9,6 @@ import socket
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, TypeVar
@@ -44,24 +43,6 @@ _SILENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
-
-
-def load_ray() -> None:
-    """Import Ray and Ray Data.
-
-    Raises
-    ------
-    MissingExtraError
-        If either is not installed.
-    """
-    with quiet():
-        require("ray", package="ray", extra="ray", feature=_FEATURE)
-        try:
-            import ray.data  # noqa: F401
-        except ImportError as error:
-            if error.name not in ("pyarrow", "pandas", "fsspec"):
-                raise
-            raise MissingExtraError(package="ray[data]", extra="ray", feature=_FEATURE) from error
 
 
 @contextmanager
@@ -107,7 +88,21 @@ def start(address: str | None, cpus: float | None) -> bool:
         return False
     wanted = address or os.environ.get("RAY_ADDRESS") or None
     if wanted is None:
-        _start_here(cpus)
+        mark = uuid4().hex
+        _watched.append(Watch(mark))
+        try:
+            with unreported(), _environment({**_SILENT, MARK: mark}):
+                ray.init(
+                    address="local",
+                    num_cpus=None if cpus is None else math.ceil(cpus),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="error",
+                    _node_ip_address="127.0.0.1",
+                )
+        except BaseException:
+            _watched.pop().close()
+            raise
         return True
     with unreported(), _environment(_SILENT):
         reach(wanted)
@@ -123,41 +118,11 @@ def start(address: str | None, cpus: float | None) -> bool:
     return True
 
 
-def _start_here(cpus: float | None) -> None:
-    import ray
-
-    mark = uuid4().hex
-    _watched.append(Watch(mark))
-    try:
-        with unreported(), _environment({**_SILENT, MARK: mark}):
-            ray.init(
-                address="local",
-                num_cpus=None if cpus is None else math.ceil(cpus),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="error",
-                _node_ip_address="127.0.0.1",
-            )
-    except BaseException:
-        _watched.pop().close()
-        raise
-
-
 def session() -> str | None:
     """Return what tells one start of Ray in this process from another; None where it is off."""
     import ray
 
     return ray.get_runtime_context().get_node_id() if ray.is_initialized() else None
-
-
-def stop() -> None:
-    """Leave the cluster, or end what was started on this machine."""
-    import ray
-
-    with quiet():
-        ray.shutdown()
-    while _watched:
-        _watched.pop().close()
 
 
 def reach(address: str) -> None:
@@ -197,25 +162,6 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
 _GROUPS = 2000  # tasks of one job at most: each costs the caller's process milliseconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """Workers of a job.
-
-    Parameters
-    ----------
-    size : int
-    cpus, gpus : float
-        Of each worker.
-    attempts : int
-        How often a group of items may be begun.
-    """
-
-    size: int
-    cpus: float
-    gpus: float
-    attempts: int
-
-
 class Job:
     """Items in groups, each a task of Ray; a group has one item unless there are thousands.
 
@@ -241,7 +187,11 @@ class Job:
             for first in range(0, len(packed), size)
         ]
 
-    def results(self, pool: Pool, ledger: Any) -> Generator[tuple[int, Any], None, None]:  # noqa: ANN401
+    def results(
+        self,
+        engine: RayEngine,
+        ledger: Any,  # noqa: ANN401
+    ) -> Generator[tuple[int, Any], None, None]:
         """Yield the index and the result of each item, group by group as they end.
 
         Closing the generator ends what is being worked on.
@@ -255,11 +205,11 @@ class Job:
 
         done = 0
         try:
-            with closing(self._replies(pool, ledger)) as replies:
+            with closing(self._replies(engine, ledger)) as replies:
                 for reply in replies:
                     first, failed, data = int(reply["first"]), int(reply["failed"]), reply["data"]
                     if failed != DONE:
-                        raise self._error(first, failed, data, pool.attempts)
+                        raise self._error(first, failed, data, engine.attempts)
                     done += 1
                     for index, result in enumerate(unpack(data, "results"), start=first):
                         yield index, unpack(result, f"the result of item {index}")
@@ -269,12 +219,17 @@ class Job:
             ) from error
         ledger.forget.remote(self._name)
 
-    def _replies(self, pool: Pool, ledger: Any) -> Generator[Mapping[str, Any], None, None]:  # noqa: ANN401
-        """Yield what workers reply to each row."""
+    def _replies(
+        self,
+        engine: RayEngine,
+        ledger: Any,  # noqa: ANN401
+    ) -> Generator[Mapping[str, Any], None, None]:
         import ray
         from ray.data import ActorPoolStrategy, DataContext
 
-        threads = max(int(pool.cpus), 1)
+        cpus, workers = engine.cpus_per_worker, engine.workers
+        if workers is None:
+            workers = max(int(ray.cluster_resources().get("CPU", 0) // cpus), 1)
         with unreported(), _silent("ray.data"):
             context = DataContext.get_current().copy()
             context.enable_progress_bars = False
@@ -284,20 +239,20 @@ class Job:
                     GroupWorker,
                     fn_constructor_args=(
                         *(self._prepare, self._name, ledger),
-                        *(threads, pool.attempts),
+                        *(max(int(cpus), 1), engine.attempts),
                     ),
                     compute=ActorPoolStrategy(
-                        size=min(pool.size, len(self._rows)), max_tasks_in_flight_per_actor=1
+                        size=min(workers, len(self._rows)), max_tasks_in_flight_per_actor=1
                     ),
-                    num_cpus=pool.cpus,
-                    num_gpus=pool.gpus or None,
+                    num_cpus=cpus,
+                    num_gpus=engine.gpus_per_worker or None,
                 )
-            batches = data.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
-            for batch in batches:
+            for batch in data.iter_batches(
+                batch_size=None, batch_format="pyarrow", prefetch_batches=0
+            ):
                 yield from batch.to_pylist()
 
     def _error(self, first: int, failed: int, data: bytes, attempts: int) -> SourceBiasError:
-        """Return what is to be raised for a group."""
         if failed == NOT_PREPARED:
             return unpack_error(data, "preparing")
         if failed != LOST:
@@ -385,7 +340,15 @@ class RayEngine:
             raise DataError(f"gpus_per_worker must be at least 0, got {gpus_per_worker}")
         if attempts < 1:
             raise DataError(f"attempts must be at least 1, got {attempts}")
-        load_ray()
+        with quiet():
+            require("ray", package="ray", extra="ray", feature=_FEATURE)
+            try:
+                import ray.data  # noqa: F401
+            except ImportError as error:
+                if error.name not in ("pyarrow", "pandas", "fsspec"):
+                    raise
+                package = "ray[data]"
+                raise MissingExtraError(package=package, extra="ray", feature=_FEATURE) from error
         self.workers = workers
         self.address = address
         self.cpus_per_worker = cpus_per_worker
@@ -428,7 +391,7 @@ class RayEngine:
         results: dict[int, ResultT] = {}
         try:
             self.open()
-            with closing(job.results(self._pool(), self._ledger())) as ended:
+            with closing(job.results(self, self._ledger())) as ended:
                 for index, result in ended:
                     results[index] = result
                     if on_done is not None:
@@ -466,7 +429,12 @@ class RayEngine:
         self._ledgers = {}
         started, self._started = self._started, None
         if started is not None and started == session():
-            stop()
+            import ray
+
+            with quiet():
+                ray.shutdown()
+            while _watched:
+                _watched.pop().close()
 
     def __enter__(self) -> RayEngine:
         self.open()
@@ -489,19 +457,6 @@ class RayEngine:
             make = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
             self._ledgers = {now: make(Ledger).remote()}
         return self._ledgers[now]
-
-    def _pool(self) -> Pool:
-        import ray
-
-        size = self.workers
-        if size is None:
-            size = max(int(ray.cluster_resources().get("CPU", 0) // self.cpus_per_worker), 1)
-        return Pool(
-            size=size,
-            cpus=self.cpus_per_worker,
-            gpus=self.gpus_per_worker,
-            attempts=self.attempts,
-        )
 
 
 def ray_engine(*, workers: int | None = None, address: str | None = None) -> RayEngine:

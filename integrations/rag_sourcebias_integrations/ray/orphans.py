@@ -96,10 +96,8 @@ def _end(ours: _Ours) -> None:
     last = time.monotonic() + _START
     while (left := ours.look()) and time.monotonic() < last:
         for process in left:
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
-            except OSError:
-                continue
         time.sleep(0.05)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 
@@ -70,8 +70,7 @@ def unpack_job(data: bytes) -> Callable[[], Callable[[Any], Any]]:
     sys.path.extend(place for place in path if place not in sys.path)
     with suppress(OSError):  # another machine may not have it
         os.chdir(folder)
-    found: Callable[[], Callable[[Any], Any]] = unpack(prepare, "prepare")
-    return found
+    return cast("Callable[[], Callable[[Any], Any]]", unpack(prepare, "prepare"))
 
 
 def pack_error(error: Exception) -> bytes:
@@ -176,8 +175,7 @@ class GroupWorker:
         import ray
 
         first = int(row["first"])
-        begun = ray.get(self._ledger.begin.remote(self._name, first))
-        if begun > self._attempts:
+        if ray.get(self._ledger.begin.remote(self._name, first)) > self._attempts:
             return _reply(first, LOST, b"")
         position = NOT_PREPARED
         results: list[bytes] = []

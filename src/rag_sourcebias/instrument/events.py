@@ -11,6 +11,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +35,6 @@ from rag_sourcebias.core.tags import (
 
 
 _SOURCE, _STYLE, _PAIR_ID, _ORIGIN, _CONFIDENCE = METADATA_KEYS
-_UNTAGGED = DocTags()
 _MOST_SEEN = 10_000
 
 
@@ -58,7 +58,7 @@ class MetadataTags:
         seen, n_bad = self._seen, 0
         found = []
         for values in metadata:  # in one loop: calls would cost more than what they do
-            tags: DocTags | None = _UNTAGGED
+            tags: DocTags | None = UNKNOWN
             try:
                 if values:
                     source, style = values.get(_SOURCE), values.get(_STYLE)
@@ -72,19 +72,15 @@ class MetadataTags:
                         )
                         tags = seen.get(raw)
                         if tags is None:
-                            tags = self._make(raw)
+                            tags = make_tags(*raw)
+                            if len(seen) >= _MOST_SEEN:  # pair ids differ between documents
+                                seen.clear()
+                            seen[raw] = tags
             except Exception:  # noqa: BLE001 - values are the application's own objects
                 tags, n = _salvaged(values)
                 n_bad += n
             found.append(tags)
         return tuple(found), n_bad  # type: ignore[arg-type]
-
-    def _make(self, raw: tuple[object, ...]) -> DocTags:
-        tags = make_tags(*raw)
-        if len(self._seen) >= _MOST_SEEN:  # pair ids differ from document to document
-            self._seen.clear()
-        self._seen[raw] = tags
-        return tags
 
 
 def _salvaged(values: Mapping[str, object] | None) -> tuple[DocTags, int]:
@@ -157,24 +153,23 @@ class TagLookup:
             self._since = now
         known = self._known
         unknown = [doc_id for doc_id in dict.fromkeys(doc_ids) if doc_id not in known]
-        if unknown:
-            known.update(self._ask(unknown))
+        by_id = [doc_id for doc_id in unknown if not doc_id.startswith(_TEXT_PREFIX)]
+        by_text = [doc_id for doc_id in unknown if doc_id.startswith(_TEXT_PREFIX)]
+        if by_id:
+            known.update(self._each(self._store.get, by_id, by_id))
+        if by_text:
+            hashes = [bytes.fromhex(doc_id.removeprefix(_TEXT_PREFIX)) for doc_id in by_text]
+            known.update(self._each(self._store.get_by_hash, by_text, hashes))
         return [known[doc_id] for doc_id in doc_ids]
+
+    def over(self, doc_ids: Sequence[str], inside: Sequence[DocTags]) -> list[DocTags]:
+        """Return the stored tags of each document, or those it came with where none are stored."""
+        found = zip(self.get(doc_ids), inside, strict=True)
+        return [within if stored == UNKNOWN else stored for stored, within in found]
 
     def damaged(self, doc_ids: Sequence[str]) -> int:
         """Return how many of documents that were asked for have tags that cannot be read."""
         return sum(doc_id in self._damaged for doc_id in doc_ids) if self._damaged else 0
-
-    def _ask(self, doc_ids: Sequence[str]) -> dict[str, DocTags]:
-        by_text = [doc_id for doc_id in doc_ids if doc_id.startswith(_TEXT_PREFIX)]
-        by_id = [doc_id for doc_id in doc_ids if not doc_id.startswith(_TEXT_PREFIX)]
-        found: dict[str, DocTags] = {}
-        if by_id:
-            found.update(self._each(self._store.get, by_id, by_id))
-        if by_text:
-            hashes = [bytes.fromhex(doc_id.removeprefix(_TEXT_PREFIX)) for doc_id in by_text]
-            found.update(self._each(self._store.get_by_hash, by_text, hashes))
-        return found
 
     def _each(
         self, ask: Callable[[list[K]], list[DocTags]], doc_ids: list[str], keys: list[K]
@@ -233,7 +228,7 @@ class RetrievalEvent:
 
     def __post_init__(self) -> None:
         # A copy: the event outlives the call, and the caller may reuse its mapping.
-        object.__setattr__(self, "labels", check_labels(self.labels))
+        object.__setattr__(self, "labels", checked(dict(self.labels)))
         if len(self.tags) != len(self.ranked):
             object.__setattr__(self, "tags", _tags_for(len(self.ranked), self.tags))
 
@@ -246,7 +241,7 @@ class RetrievalEvent:
 def _tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
     if tags:
         raise DataError(f"an event of {n} documents has {len(tags)} tags")
-    return (_UNTAGGED,) * n
+    return (UNKNOWN,) * n
 
 
 class CheckedLabels(dict[str, str]):
@@ -261,7 +256,7 @@ class CheckedLabels(dict[str, str]):
     __slots__ = ("memory",)
 
     def __init__(self, labels: Mapping[str, str]) -> None:
-        super().__init__(check_labels(labels))
+        super().__init__(checked(dict(labels)))
         self.memory = _memory_of_labels(self)
 
     def _refuse(self, *_: object, **__: object) -> Never:
@@ -271,19 +266,14 @@ class CheckedLabels(dict[str, str]):
     pop = popitem = clear = _refuse
 
 
-def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of labels that an event may have.
+def checked(labels: dict[str, str]) -> dict[str, str]:
+    """Return labels as they are, if an event may have them.
 
     Raises
     ------
     DataError
         If there are too many, or one is not text.
     """
-    return checked(dict(labels))
-
-
-def checked(labels: dict[str, str]) -> dict[str, str]:
-    """Return labels as they are, after the check of :func:`check_labels`."""
     if len(labels) > MAX_LABELS:
         raise DataError(f"an event has at most {MAX_LABELS} labels, got {len(labels)}")
     for key, value in labels.items():
@@ -333,20 +323,8 @@ class _Recorded(RetrievalEvent):
             return self.ranked.query_id or None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        labels = dict(self.labels)
-        return _plain, (self.ranked, self.tags, labels, self.monotonic, self.bad_tags)
-
-
-def _plain(
-    ranked: RankedList,
-    tags: tuple[DocTags, ...],
-    labels: Mapping[str, str],
-    monotonic: float,
-    bad_tags: int,
-) -> RetrievalEvent:
-    return RetrievalEvent(
-        ranked=ranked, tags=tags, labels=labels, monotonic=monotonic, bad_tags=bad_tags
-    )
+        kept = {name: getattr(self, name) for name in ("ranked", "tags", "monotonic", "bad_tags")}
+        return partial(RetrievalEvent, labels=dict(self.labels), **kept), ()
 
 
 _Recorded.__qualname__ = RetrievalEvent.__qualname__
@@ -468,8 +446,8 @@ def hash_query(text: str, *, key: bytes) -> str:
     DataError
         If the key has another length.
     """
-    key = check_key(key)
-    return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
+    raw = text.encode("utf-8", "surrogatepass")
+    return blake2b(raw, key=check_key(key), digest_size=8).hexdigest()
 
 
 # What an object with a lock or a thread must do when its process forks or ends.
@@ -516,13 +494,25 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 atexit.register(_close_all)
 
 
+class Locked:
+    """An object with a lock of its own, made anew in a forked child."""
+
+    def __init__(self) -> None:
+        self._after_fork()
+        renews_after_fork(self)
+
+    def _after_fork(self) -> None:
+        # Reentrant: a signal handler may retrieve while this thread holds it.
+        self._lock = threading.RLock()
+
+
 # The count of events that observation lost, and why.
 
 
 _logger = logging.getLogger("rag_sourcebias.instrument")
 
 
-class DroppedEvents:
+class DroppedEvents(Locked):
     """Thread-safe count of events that were lost, by reason.
 
     The first event of a reason is logged as a WARNING of ``rag_sourcebias.instrument``; after
@@ -534,8 +524,7 @@ class DroppedEvents:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._next_line: dict[str, int] = {}
-        self._lock = threading.RLock()
-        renews_after_fork(self)
+        super().__init__()
 
     @property
     def total(self) -> int:
@@ -575,26 +564,19 @@ class DroppedEvents:
             if due:
                 self._next_line[reason] = 10 ** len(str(count))
         if due:  # outside the lock: a log handler may itself lose events
-            _log(reason, count, error)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
-
-
-def _log(reason: str, count: int, error: BaseException | None) -> None:
-    cause = "" if error is None else f" ({type(error).__name__} at {_place(error.__traceback__)})"
-    with contextlib.suppress(Exception):  # a broken log handler must not reach the host either
-        _logger.warning(
-            "%s%s: %d event(s) dropped so far; results of the application are not affected",
-            reason,
-            cause,
-            count,
-            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
-        )
+            with contextlib.suppress(Exception):  # a broken one must not reach the host either
+                _logger.warning(
+                    "%s%s: %d event(s) dropped so far; results of the application are not affected",
+                    reason,
+                    "" if error is None else f" ({type(error).__name__} at {_place(error)})",
+                    count,
+                    exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+                )
 
 
-def _place(trace: TracebackType | None) -> str:
+def _place(error: BaseException) -> str:
     """Return file and line of the innermost frame."""
+    trace = error.__traceback__
     if trace is None:
         return "unknown place"
     while trace.tb_next is not None:

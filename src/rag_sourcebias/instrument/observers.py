@@ -1,10 +1,8 @@
 """Who gets the ranks: running counts of retrieved documents per source or style."""
 
-import itertools
 import math
-import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
@@ -12,7 +10,7 @@ from typing import Literal
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
+from rag_sourcebias.instrument.events import DroppedEvents, Locked, RetrievalEvent
 
 # Several observers as one: a log and a monitor see the same retrievals.
 
@@ -86,7 +84,7 @@ class ObserverGroup:
 # Small observers: count retrievals, keep the latest ones.
 
 
-class CountingObserver:
+class CountingObserver(Locked):
     """Count retrievals and documents; thread-safe.
 
     Attributes
@@ -98,11 +96,8 @@ class CountingObserver:
     inline = True  # see Delivery
 
     def __init__(self) -> None:
-        self.n_events = 0
-        self.n_documents = 0
-        self.n_empty = 0
-        self._lock = threading.RLock()
-        renews_after_fork(self)
+        self.n_events = self.n_documents = self.n_empty = 0
+        super().__init__()
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
@@ -111,9 +106,6 @@ class CountingObserver:
             self.n_events += 1
             self.n_documents += n
             self.n_empty += n == 0
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
 
 
 class CollectingObserver:
@@ -154,13 +146,6 @@ _AT_ONCE = 256  # retrievals that wait to be counted
 _MOST_SEEN = 1_000  # orders of sources kept before they are added up
 _LONGEST_SEEN = 100  # documents of an order that may be kept
 _WEIGHTS = [1 / math.log2(rank + 1) for rank in range(1, 101)]
-
-
-def _weights(n: int) -> Iterable[float]:
-    """Return the weights of at least the first ``n`` ranks."""
-    if n <= len(_WEIGHTS):
-        return _WEIGHTS
-    return itertools.chain(_WEIGHTS, (1 / math.log2(rank + 1) for rank in range(101, n + 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +199,7 @@ class _Group:
         self.exposure = 0.0
 
 
-class ExposureObserver:
+class ExposureObserver(Locked):
     """Count what each source, or style, gets of the ranks; thread-safe, constant memory.
 
     Parameters
@@ -251,8 +236,7 @@ class ExposureObserver:
         self._groups: dict[str | None, _Group] = {}
         self._waiting: deque[tuple[DocTags, ...]] = deque()
         self._seen: dict[tuple[str | None, ...], int] = {}
-        self._lock = threading.RLock()
-        renews_after_fork(self)
+        super().__init__()
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
@@ -284,7 +268,8 @@ class ExposureObserver:
             if not names:
                 self._n_empty += times
                 continue
-            for weight, name in zip(_weights(len(names)), names):  # noqa: B905 - may be more weights
+            more = [1 / math.log2(rank + 1) for rank in range(101, len(names) + 1)]
+            for weight, name in zip(_WEIGHTS + more, names, strict=False):  # may be more weights
                 group = groups.get(name) or self._group(name)
                 group.documents += times
                 group.exposure += times * weight
@@ -314,6 +299,3 @@ class ExposureObserver:
                 name = "other"
             found = self._groups.setdefault(name, _Group())
         return found
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()

@@ -11,12 +11,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
@@ -24,6 +22,7 @@ from rag_sourcebias.instrument.events import (
     MAX_LABELS,
     CheckedLabels,
     DroppedEvents,
+    Locked,
     MetadataTags,
     RetrievalEvent,
     TagLookup,
@@ -33,7 +32,6 @@ from rag_sourcebias.instrument.events import (
     event_of,
     guarded,
     hash_query,
-    renews_after_fork,
 )
 from rag_sourcebias.retrieval.rerank import candidates, installed, type_name
 
@@ -84,7 +82,7 @@ def is_suppressed() -> bool:
     return suppressed.get()
 
 
-# The bounded buffer between the threads that retrieve and the one that observes.
+# Hand events to an observer on another thread, so that a retrieval never waits for it.
 
 
 EventT = TypeVar("EventT")
@@ -94,101 +92,7 @@ EventT = TypeVar("EventT")
 _GATHER = 0.05
 
 
-class EventBuffer(Generic[EventT]):
-    """First in, first out, for many writers and one reader.
-
-    Parameters
-    ----------
-    capacity : int
-        Events waiting or taken and not yet done.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.closed = False
-        self._capacity = capacity
-        # Reentrant: a signal handler may retrieve while this thread holds it.
-        lock = self._lock = threading.RLock()
-        self._arrived, self._progress = threading.Condition(lock), threading.Condition(lock)
-        self._waiting: deque[EventT] = deque()
-        self._taken: deque[EventT] = deque()  # by the reader, all that waited at once
-        self._asleep = False
-        self._n_put = self._n_done = self._n_lost = self._n_flushing = 0
-
-    def put(self, event: EventT) -> str | None:
-        """Append an event in constant time, or return the reason why not."""
-        with self._lock:
-            if self.closed:
-                return "queue is closed"
-            pending = self._n_put - self._n_done - self._n_lost
-            if pending >= self._capacity:
-                return "queue is full"
-            self._waiting.append(event)
-            self._n_put += 1
-            if self._asleep or pending >= self._capacity // 2:
-                self._arrived.notify()
-        return None
-
-    def take(self) -> tuple[EventT] | None:
-        """Wait for the next event; None once the buffer is closed and empty."""
-        try:
-            return (self._taken.popleft(),)  # without the lock: deques are safe, one thread reads
-        except IndexError:
-            pass
-        with self._lock:
-            if not self._waiting and not self.closed:
-                self._arrived.wait(_GATHER)
-            self._asleep = True
-            while not self._waiting and not self.closed:
-                self._arrived.wait()
-            self._asleep = False
-            self._taken, self._waiting = self._waiting, deque()
-            return (self._taken.popleft(),) if self._taken else None
-
-    def done(self) -> None:
-        """Note that the event taken last was dealt with."""
-        self._n_done += 1  # without the lock: written by the reader only
-        if self._n_flushing:
-            with self._lock:
-                self._progress.notify_all()
-
-    def wait(self, timeout: float | None) -> bool:
-        """Wait until all events put so far are done; False when time ran out."""
-        with self._lock:
-            target = self._n_put
-            self._arrived.notify_all()
-            self._n_flushing += 1
-            try:
-                return self._progress.wait_for(
-                    lambda: self._n_done + self._n_lost >= target, timeout
-                )
-            finally:
-                self._n_flushing -= 1
-
-    def close(self) -> None:
-        """Refuse further events and wake the reader."""
-        with self._arrived:
-            self.closed = True
-            self._arrived.notify_all()
-
-    def clear(self) -> int:
-        """Discard what waits and return how many events that were."""
-        with self._progress:
-            before = self._n_lost
-            for events in (self._waiting, self._taken):
-                with contextlib.suppress(
-                    IndexError
-                ):  # the reader may take the last one at this moment
-                    while True:
-                        events.popleft()
-                        self._n_lost += 1
-            self._progress.notify_all()
-            return self._n_lost - before
-
-
-# Hand events to an observer on another thread, so that a retrieval never waits for it.
-
-
-class EventQueue(Generic[EventT]):
+class EventQueue(Locked, Generic[EventT]):
     """A bounded queue drained into an observer by one daemon thread; itself an observer.
 
     Events are observed in the order they were put, one at a time, under
@@ -220,18 +124,19 @@ class EventQueue(Generic[EventT]):
         self._observer, self._dropped, self._capacity = observer, dropped, capacity
         self._putting = guarded(dropped, "queue thread could not start")
         self._observing = guarded(dropped, "observer raised")
-        self._buffer: EventBuffer[EventT] = EventBuffer(capacity)
-        self._thread: threading.Thread | None = None
-        self._starting = threading.RLock()
-        renews_after_fork(self)
+        self._closed = False
+        super().__init__()
         closes_at_exit(self)
 
     def _after_fork(self) -> None:
-        closed = self._buffer.closed
-        self._buffer = EventBuffer(self._capacity)
-        self._buffer.closed = closed
-        self._thread = None
-        self._starting = threading.RLock()
+        super()._after_fork()
+        self._arrived = threading.Condition(self._lock)
+        self._progress = threading.Condition(self._lock)
+        self._waiting: deque[EventT] = deque()
+        self._taken: deque[EventT] = deque()  # by the thread, all that waited at once
+        self._asleep = False
+        self._n_put = self._n_done = self._n_lost = self._n_flushing = 0
+        self._thread: threading.Thread | None = None
 
     def observe(self, event: EventT) -> None:
         """Queue one event, see :meth:`put`."""
@@ -240,12 +145,21 @@ class EventQueue(Generic[EventT]):
     def put(self, event: EventT) -> bool:
         """Queue one event in constant time; False when it was dropped (full, or closed)."""
         with self._putting:
-            if self._thread is None and not self._buffer.closed:
-                self._start()
-            reason = self._buffer.put(event)
-            if reason is None:
-                return True
-            self._dropped.add(reason)
+            with self._lock:
+                if self._thread is None and not self._closed:
+                    thread = threading.Thread(
+                        target=self._drain, name="rag-sourcebias-queue", daemon=True
+                    )
+                    thread.start()
+                    self._thread = thread
+                pending = self._n_put - self._n_done - self._n_lost
+                if not self._closed and pending < self._capacity:
+                    self._waiting.append(event)
+                    self._n_put += 1
+                    if self._asleep or pending >= self._capacity // 2:
+                        self._arrived.notify()
+                    return True
+            self._dropped.add("queue is closed" if self._closed else "queue is full")
         return False
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -256,7 +170,16 @@ class EventQueue(Generic[EventT]):
         """
         if threading.current_thread() is self._thread:
             return False
-        return self._buffer.wait(timeout)
+        with self._lock:
+            target = self._n_put
+            self._arrived.notify_all()
+            self._n_flushing += 1
+            try:
+                return self._progress.wait_for(
+                    lambda: self._n_done + self._n_lost >= target, timeout
+                )
+            finally:
+                self._n_flushing -= 1
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Refuse further events, observe the queued ones, end the thread.
@@ -264,33 +187,52 @@ class EventQueue(Generic[EventT]):
         Returns False when ``timeout`` seconds passed before; what still waited is then dropped
         and counted.
         """
-        self._buffer.close()
-        in_time = self.flush(timeout)
-        lost = self._buffer.clear()
+        with self._lock:
+            self._closed = True
+            self._arrived.notify_all()
+        in_time, lost = self.flush(timeout), 0
+        with self._lock:
+            for events in (self._waiting, self._taken):
+                # the thread may take the last one at this moment
+                with contextlib.suppress(IndexError):
+                    while True:
+                        events.popleft()
+                        lost += 1
+            self._n_lost += lost
+            self._progress.notify_all()
         if lost:
             self._dropped.add("queue closed before it was empty", n=lost)
         return in_time
 
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                thread = threading.Thread(
-                    target=self._drain, name="rag-sourcebias-queue", daemon=True
-                )
-                thread.start()
-                self._thread = thread
-
     def _drain(self) -> None:
-        buffer = self._buffer
         with suppress():
-            while (taken := buffer.take()) is not None:
+            while (taken := self._take()) is not None:
                 # This thread is ours: a SystemExit of the observer ends nothing but the event.
                 try:
                     with self._observing:
                         self._observer.observe(taken[0])
                 except SystemExit as error:
                     self._dropped.add("observer raised", error=error)
-                buffer.done()
+                self._n_done += 1  # without the lock: written by this thread only
+                if self._n_flushing:
+                    with self._lock:
+                        self._progress.notify_all()
+
+    def _take(self) -> tuple[EventT] | None:
+        """Wait for the next event; None once the queue is closed and empty."""
+        try:
+            return (self._taken.popleft(),)  # without the lock: deques are safe, one thread reads
+        except IndexError:
+            pass
+        with self._lock:
+            if not self._waiting and not self._closed:
+                self._arrived.wait(_GATHER)
+            self._asleep = True
+            while not self._waiting and not self._closed:
+                self._arrived.wait()
+            self._asleep = False
+            self._taken, self._waiting = self._waiting, deque()
+            return (self._taken.popleft(),) if self._taken else None
 
 
 # The outermost of nested direct calls, for wrappers that see no run ids.
@@ -411,6 +353,8 @@ class RunTable:
     other runs only where they lie inside a retrieval: so whatever has its parent here is nested.
     Nothing here raises into the application: what cannot be read is counted.
 
+    Beyond 10,000 open runs the oldest are forgotten.
+
     No lock, and nothing to renew in a forked child: each change of the table is one call of a
     dict with keys that hash in C, which no other thread and no signal interrupts.
 
@@ -421,13 +365,6 @@ class RunTable:
         :class:`~rag_sourcebias.instrument.recorder.outermost`.
     dropped : DroppedEvents
         Counts outermost retrievals forgotten before they ended.
-    capacity : int
-        Open runs remembered, at least 1. Beyond it the oldest are forgotten.
-
-    Raises
-    ------
-    DataError
-        If ``capacity`` is below 1.
 
     Examples
     --------
@@ -438,20 +375,12 @@ class RunTable:
     (False, True, False)
     """
 
-    __slots__ = ("_capacity", "_dropped", "_open", "_owner")
+    __slots__ = ("_dropped", "_open", "_owner")
 
-    def __init__(
-        self, owner: object, dropped: DroppedEvents, *, capacity: int = _MOST_OPEN
-    ) -> None:
-        if capacity < 1:
-            raise DataError(f"capacity must be at least 1, got {capacity}")
+    def __init__(self, owner: object, dropped: DroppedEvents) -> None:
         self._owner = owner
         self._dropped = dropped
-        self._capacity = capacity
         self._open: dict[Hashable, _Entry] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
 
     def begin(
         self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
@@ -480,7 +409,7 @@ class RunTable:
                 entry = (block, first and not nested)
                 if runs.setdefault(run_id, entry) is not entry:  # another thread was first
                     leave(block)
-            if len(runs) > self._capacity:
+            if len(runs) > _MOST_OPEN:
                 self._forget()
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self._dropped.add("start could not be read", error=error)
@@ -506,7 +435,7 @@ class RunTable:
     def _forget(self) -> None:
         """Forget the oldest runs, which were interrupted: their end was never announced."""
         runs = self._open
-        while len(runs) > self._capacity:
+        while len(runs) > _MOST_OPEN:
             try:
                 _, first = runs.pop(next(iter(runs)), _STEP)
             except (RuntimeError, StopIteration):  # another thread changed the table in between
@@ -516,9 +445,6 @@ class RunTable:
 
 
 # One observer and what all its instrumentations share: queue, open runs, count of lost events.
-
-
-_UNTAGGED = DocTags()
 
 
 class Delivery:
@@ -560,13 +486,11 @@ class Delivery:
         lookup : TagLookup, optional
             Where tags are looked up.
         """
-        if self._queue is not None and (lookup is not None or not self._inline):
-            queue = self._queue
-            return lambda event: queue.put((event, lookup))
-        if lookup is None:
+        queue = self._queue
+        if lookup is None and (queue is None or self._inline):
             return self.observer.observe
-        last_step = self._last_step
-        return lambda event: last_step.observe((event, lookup))
+        take: Callable[[_Waiting], object] = self._last_step.observe if queue is None else queue.put
+        return lambda event: take((event, lookup))
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far was observed; False when time ran out."""
@@ -580,33 +504,26 @@ class _LastStep:
     """Look tags up where that is asked for, then tell the observer."""
 
     def __init__(self, observer: Observer[RetrievalEvent], dropped: DroppedEvents) -> None:
-        self._observer = observer
-        self._looking_up = guarded(dropped, "tag store failed")
+        self._observer, self._dropped = observer, dropped
 
     def observe(self, event: _Waiting) -> None:
-        """Take one event; when its tags cannot be looked up it is dropped and counted."""
+        """Take one event; when its tags cannot be looked up it is dropped and counted.
+
+        The tags that the store has of a document replace those that it came with.
+        """
         told, lookup = event
         if lookup is not None:
-            tagged: RetrievalEvent | None = None
-            with self._looking_up:
-                tagged = _with_stored(told, lookup)
-            if tagged is None:
+            try:
+                doc_ids = told.ranked.doc_ids
+                told = replace(
+                    told,
+                    tags=tuple(lookup.over(doc_ids, told.tags)),
+                    bad_tags=told.bad_tags + lookup.damaged(doc_ids),
+                )
+            except Exception as error:  # noqa: BLE001 - an event without its tags is not told
+                self._dropped.add("tag store failed", error=error)
                 return
-            told = tagged
         self._observer.observe(told)
-
-
-def _with_stored(event: RetrievalEvent, lookup: TagLookup) -> RetrievalEvent:
-    """Replace the tags that a document came with by those that the store has of it."""
-    stored = lookup.get(event.ranked.doc_ids)
-    return replace(
-        event,
-        tags=tuple(
-            within if kept == _UNTAGGED else kept
-            for kept, within in zip(stored, event.tags, strict=True)
-        ),
-        bad_tags=event.bad_tags + lookup.damaged(event.ranked.doc_ids),
-    )
 
 
 # By identity: an observer need not be hashable. A delivery holds its observer, so that an id is
@@ -654,9 +571,16 @@ class Recorder:
 
     Attributes
     ----------
+    reads_metadata : bool
+        Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
+    dropped : DroppedEvents
+        Events lost by any recorder of this observer.
     begin, end : callable
         ``begin(run_id, parent_id=None, *, is_retrieval=True)`` and ``end(run_id) -> bool`` note
         runs of a framework with run ids, see :class:`RunTable`; they never raise.
+    flush : callable
+        ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
+        when time ran out.
 
     Raises
     ------
@@ -683,36 +607,25 @@ class Recorder:
             check_key(query_key, "query_key")
         self.observer = observer
         self.doc_id = doc_id
+        self.reads_metadata = tags is None or doc_id is not None
         self._labels = CheckedLabels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
         self._delivery = delivery_for(observer, queue=queue)
+        self.dropped = self._delivery.dropped
         self._sink = self._delivery.sink(self._lookup)
         # Not methods of our own: every retrieval would pay for two more calls.
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
-
-    @property
-    def reads_metadata(self) -> bool:
-        """Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store."""
-        return self._lookup is None or self.doc_id is not None
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Events lost by any recorder of this observer."""
-        return self._delivery.dropped
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything recorded so far was observed; False when time ran out."""
-        return self._delivery.flush(timeout)
+        self.flush = self._delivery.flush
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
 
         ``first`` says whether the call is to be recorded.
         """
-        return _DirectCall(self)
+        return _DirectCall(self.observer)
 
     def enter(self) -> tuple[Block, bool]:
         """Begin a direct call, as :meth:`retrieval` does; ``scope.leave`` ends it."""
@@ -789,15 +702,10 @@ class Recorder:
 class _DirectCall(outermost):
     """An outermost block that is none while observation is suppressed."""
 
-    __slots__ = ("_recorder",)
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
+    __slots__ = ()
 
     def __enter__(self) -> bool:
-        self._block, first = self._recorder.enter()
-        return first
+        return super().__enter__() and not suppressed.get()
 
 
 # The seam to frameworks: what an adapter offers, and the handle an instrumentation returns.
@@ -833,7 +741,31 @@ class Adapter(Protocol):
         """Instrument an object, or everything when given the name; None for a wrong object."""
 
 
-class Instrumentation:
+class Observing:
+    """What every object that observes offers; a class that has it sets what stands here."""
+
+    _recorder: Recorder
+    _stopped: bool
+
+    @property
+    def dropped(self) -> DroppedEvents:
+        """Events that were lost, by reason."""
+        return self._recorder.dropped
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed.
+
+        Blocks: use ``asyncio.to_thread`` on an event loop.
+        """
+        return self._recorder.flush(timeout)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Observe nothing any more, and wait up to ``timeout`` seconds for queued events."""
+        self._stopped = True
+        self.flush(timeout)
+
+
+class Instrumentation(Observing):
     """An instrumentation that is on until :meth:`close`; a context manager.
 
     Parameters
@@ -852,18 +784,6 @@ class Instrumentation:
         self.target = attachment.target
         self._recorder = recorder
         self._detach: Callable[[], None] | None = attachment.detach
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Events that were lost, by reason."""
-        return self._recorder.dropped
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed.
-
-        Blocks: use ``asyncio.to_thread`` on an event loop.
-        """
-        return self._recorder.flush(timeout)
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Restore the object, then wait up to ``timeout`` seconds for queued events."""
@@ -943,9 +863,7 @@ def instrument(
         if attachment is not None:
             return Instrumentation(recorder, attachment)
     what = repr(obj) if isinstance(obj, str) else f"an object of type {type_name(obj)}"
-    raise DataError(f"{what} cannot be instrumented; expected {_accepted(found)}")
-
-
-def _accepted(found: tuple[EntryPoint, ...]) -> str:
-    texts = dict.fromkeys(entry.load().accepts for entry in found)
-    return "; ".join(texts) or "nothing: no adapter is installed"
+    accepted = "; ".join(dict.fromkeys(entry.load().accepts for entry in found))
+    raise DataError(
+        f"{what} cannot be instrumented; expected {accepted or 'nothing: no adapter is installed'}"
+    )

@@ -4,39 +4,27 @@ import asyncio
 import heapq
 import math
 import random
-import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.core.values import Interval, Stored
 from rag_sourcebias.instrument.events import (
     DroppedEvents,
+    Locked,
     TagLookup,
     guarded,
     hash_query,
-    renews_after_fork,
 )
 from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
 
 # How alike two rankings of one query are.
-
-
-def overlap(first: Sequence[str], second: Sequence[str]) -> float:
-    """Documents in both rankings over documents in the longer one, in [0, 1].
-
-    Parameters
-    ----------
-    first, second : sequence of str
-        Different document ids; not both empty.
-    """
-    return len(set(first) & set(second)) / max(len(first), len(second))
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], *, p: float) -> float:
@@ -166,28 +154,6 @@ class ShadowSummary(Stored):
     note: str
 
     def __str__(self) -> str:
-        parts = [self._counts()]
-        if self.overlap is not None:
-            parts.append(
-                f"Of the first {self.depth} documents {100 * self.overlap:.1f} % are the same "
-                f"(rank-biased overlap {self.rank_biased_overlap:.3f}, p = {self.persistence:g}), "
-                f"and {100 * (self.first_changed or 0.0):.1f} % of the queries have another first "
-                "document."
-            )
-        parts += [_exposure_text(row) for row in self.exposure]
-        if self.note:
-            parts.append(self.note)
-        if self.latency_current and self.latency_candidate:
-            now, then = self.latency_current, self.latency_candidate
-            parts.append(
-                f"Median time {1000 * now.median:.3g} ms against {1000 * then.median:.3g} ms "
-                f"(95th percentile {1000 * now.p95:.3g} and {1000 * then.p95:.3g} ms); the one "
-                "that does not answer is asked later, on another thread."
-            )
-        parts.append("None of this says which ranking is better; that takes judged queries.")
-        return " ".join(parts)
-
-    def _counts(self) -> str:
         left_out = [
             f"{n} {why}"
             for n, why in (
@@ -199,21 +165,40 @@ class ShadowSummary(Stored):
         ]
         rest = f" ({', '.join(left_out)})" if left_out else ""
         empty = f", {self.n_empty} of them without a result from either" if self.n_empty else ""
-        return f"{self.n_queries} queries compared{empty}{rest}."
-
-
-def _exposure_text(row: ShadowExposure) -> str:
-    ends = ""
-    if row.interval is not None:
-        ends = (
-            f", {100 * row.interval.confidence_level:.4g}% interval "
-            f"[{100 * row.interval.lower:+.1f}, {100 * row.interval.upper:+.1f}]"
-        )
-    return (
-        f"{row.source or 'Unknown source'}: {100 * row.current:.1f} % of the exposure now, "
-        f"{100 * row.candidate:.1f} % with the candidate "
-        f"({100 * row.difference:+.1f} points{ends})."
-    )
+        parts = [f"{self.n_queries} queries compared{empty}{rest}."]
+        if self.overlap is not None:
+            parts.append(
+                f"Of the first {self.depth} documents {100 * self.overlap:.1f} % are the same "
+                f"(rank-biased overlap {self.rank_biased_overlap:.3f}, p = {self.persistence:g}), "
+                f"and {100 * (self.first_changed or 0.0):.1f} % of the queries have another first "
+                "document."
+            )
+        for row in self.exposure:
+            found = row.interval
+            ends = (
+                ""
+                if found is None
+                else (
+                    f", {100 * found.confidence_level:.4g}% interval "
+                    f"[{100 * found.lower:+.1f}, {100 * found.upper:+.1f}]"
+                )
+            )
+            parts.append(
+                f"{row.source or 'Unknown source'}: {100 * row.current:.1f} % of the exposure now, "
+                f"{100 * row.candidate:.1f} % with the candidate "
+                f"({100 * row.difference:+.1f} points{ends})."
+            )
+        if self.note:
+            parts.append(self.note)
+        if self.latency_current and self.latency_candidate:
+            now, then = self.latency_current, self.latency_candidate
+            parts.append(
+                f"Median time {1000 * now.median:.3g} ms against {1000 * then.median:.3g} ms "
+                f"(95th percentile {1000 * now.p95:.3g} and {1000 * then.p95:.3g} ms); the one "
+                "that does not answer is asked later, on another thread."
+            )
+        parts.append("None of this says which ranking is better; that takes judged queries.")
+        return " ".join(parts)
 
 
 # Running sums of who gets the ranks under two retrievers, paired by query.
@@ -313,7 +298,6 @@ class PairedExposure:
 FAILED = "shadow failed"
 _LAST_TIMES = 1_000
 _MOST_CHANGED = 20
-_UNTAGGED = DocTags()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +331,7 @@ class ShadowRanking:
             )
 
 
-class ShadowComparison:
+class ShadowComparison(Locked):
     """Running comparison of two retrievers; thread-safe, bounded memory, no text is kept.
 
     Parameters
@@ -358,6 +342,11 @@ class ShadowComparison:
         p of the rank-biased overlap, in (0, 1).
     confidence_level : float
         In (0, 1).
+
+    Attributes
+    ----------
+    dropped : DroppedEvents
+        Queries that could not be compared, by reason; :meth:`reset` does not clear it.
 
     Raises
     ------
@@ -388,15 +377,9 @@ class ShadowComparison:
                 raise DataError(f"{name} {value!r} is outside (0, 1)")
         self.depth, self.persistence = depth, persistence
         self.confidence_level = confidence_level
-        self._dropped = DroppedEvents()
-        self._lock = threading.RLock()
+        self.dropped = DroppedEvents()
         self._clear()
-        renews_after_fork(self)
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Queries that could not be compared, by reason; :meth:`reset` does not clear it."""
-        return self._dropped
+        super().__init__()
 
     def add(self, *, current: ShadowRanking, candidate: ShadowRanking, query_id: str = "") -> None:
         """Take one query.
@@ -408,12 +391,13 @@ class ShadowComparison:
             Identifier that is not the text (see :func:`~rag_sourcebias.instrument.hash_query`);
             those of the most changed queries are kept.
         """
-        rows = [_top(ranking, self.depth) for ranking in (current, candidate)]
-        (ids, tags), (other_ids, other_tags) = rows
+        ids, tags = _top(current, self.depth)
+        other_ids, other_tags = _top(candidate, self.depth)
         similarity = common = changed = 0.0
         empty = not ids and not other_ids
         if not empty:
-            common = overlap(ids, other_ids)
+            # documents in both rankings over documents in the longer one
+            common = len(set(ids) & set(other_ids)) / max(len(ids), len(other_ids))
             similarity = rank_biased_overlap(ids, other_ids, p=self.persistence)
             changed = float(ids[:1] != other_ids[:1])
         with self._lock:
@@ -446,7 +430,7 @@ class ShadowComparison:
         Intervals are for one look at a time chosen beforehand: who looks until an interval leaves
         0 will see it leave.
         """
-        failures = self._dropped.by_reason
+        failures = self.dropped.by_reason
         failed = failures.get(FAILED, 0) - self._failed_before
         with self._lock:
             n = self._n - self._n_empty
@@ -480,25 +464,20 @@ class ShadowComparison:
             deque(maxlen=_LAST_TIMES),
         )
         self._most: list[tuple[float, str]] = []  # a heap whose first item is the least changed
-        self._failed_before = self._dropped.by_reason.get(FAILED, 0)
-        self._lost_before = self._dropped.total
+        self._failed_before = self.dropped.by_reason.get(FAILED, 0)
+        self._lost_before = self.dropped.total
 
     def _note(self, query_id: str, similarity: float) -> None:
         item = (-similarity, query_id)
-        if item in self._most:  # the same query again
-            return
-        if len(self._most) < _MOST_CHANGED:
+        if item not in self._most:  # otherwise the same query again
             heapq.heappush(self._most, item)
-        else:
-            heapq.heappushpop(self._most, item)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
+            if len(self._most) > _MOST_CHANGED:
+                heapq.heappop(self._most)
 
 
 def _top(ranking: ShadowRanking, depth: int) -> tuple[list[str], list[DocTags]]:
     """Return the first documents, each at its best rank, and their tags."""
-    tags = ranking.tags or (_UNTAGGED,) * len(ranking.doc_ids)
+    tags = ranking.tags or (UNKNOWN,) * len(ranking.doc_ids)
     first: dict[str, DocTags] = {}
     for doc_id, tag in zip(ranking.doc_ids, tags, strict=True):
         first.setdefault(doc_id, tag)
@@ -559,6 +538,16 @@ class ShadowRunner(Generic[RetrieverT]):
     rng : int
         Seed of the sampling.
 
+    Attributes
+    ----------
+    active : {"current", "candidate"}
+        Which of the two answers.
+    dropped : DroppedEvents
+        Queries that could not be compared, by reason.
+    flush : callable
+        ``flush(timeout=None) -> bool`` waits until all queries so far were compared; False when
+        ``timeout`` seconds passed.
+
     Raises
     ------
     DataError
@@ -584,37 +573,31 @@ class ShadowRunner(Generic[RetrieverT]):
             hash_query("", key=query_key)  # a key of a wrong length is refused now
         self.comparison = ShadowComparison() if comparison is None else comparison
         self._retrievers: dict[Side, RetrieverT] = {"current": current, "candidate": candidate}
-        self._active: Side = "current"
+        self.active: Side = "current"
+        self.dropped = self.comparison.dropped
         self._read, self._share, self._query_key = read, share, query_key
         self._random = random.Random(rng)  # a generator of numpy is not safe with threads
         self._closed = False
-        asker = _Asker(read, self.comparison, tag_store)
-        self._queue: EventQueue[_Task] = EventQueue(asker, self.dropped, capacity=capacity)
+        self._queue: EventQueue[_Task] = EventQueue(
+            _Asker(read, self.comparison, tag_store), self.dropped, capacity=capacity
+        )
+        self.flush = self._queue.flush
         # ends the thread of a runner nobody holds any more
         weakref.finalize(self, self._queue.close, 0.0).atexit = False
 
-    @property
-    def active(self) -> Side:
-        """Which of the two answers."""
-        return self._active
-
-    @property
-    def dropped(self) -> DroppedEvents:
-        """Queries that could not be compared, by reason."""
-        return self.comparison.dropped
-
     def switch(self) -> None:
         """Let the candidate answer, from the next query on."""
-        self._active = "candidate"
+        self.active = "candidate"
 
     def roll_back(self) -> None:
         """Let the current one answer again."""
-        self._active = "current"
+        self.active = "current"
 
     def roles(self) -> tuple[Side, RetrieverT, RetrieverT]:
         """Return who answers, and the two retrievers: the one that answers, and the other."""
-        side = self._active
-        return side, self._retrievers[side], self._retrievers[_other(side)]
+        side = self.active
+        other: Side = "candidate" if side == "current" else "current"
+        return side, self._retrievers[side], self._retrievers[other]
 
     def answered(
         self, side: Side, found: object, *, query: str, seconds: float, ask: Callable[[], object]
@@ -640,12 +623,9 @@ class ShadowRunner(Generic[RetrieverT]):
             doc_ids, tags = self._read(found)
             shown = ShadowRanking(doc_ids=tuple(doc_ids), tags=tuple(tags), seconds=seconds)
             key = self._query_key
-            query_id = "" if key is None else hash_query(query, key=key)
-            self._queue.put(_Task(ask, shown, side, query_id))
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queries so far were compared; False when ``timeout`` passed."""
-        return self._queue.flush(timeout)
+            self._queue.put(
+                _Task(ask, shown, side, "" if key is None else hash_query(query, key=key))
+            )
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Compare nothing any more, and wait for what is queued; what is left is dropped."""
@@ -692,14 +672,8 @@ class _Asker:
     def _tagged(self, ranking: ShadowRanking) -> ShadowRanking:
         if self._lookup is None:
             return ranking
-        stored = self._lookup.get(ranking.doc_ids)
-        inside = ranking.tags or (_UNTAGGED,) * len(stored)
-        tags = tuple(b if a == _UNTAGGED else a for a, b in zip(stored, inside, strict=True))
-        return ShadowRanking(doc_ids=ranking.doc_ids, tags=tags, seconds=ranking.seconds)
-
-
-def _other(side: Side) -> Side:
-    return "candidate" if side == "current" else "current"
+        inside = ranking.tags or (UNKNOWN,) * len(ranking.doc_ids)
+        return replace(ranking, tags=tuple(self._lookup.over(ranking.doc_ids, inside)))
 
 
 # How a shadowed object is switched, rolled back and closed, whatever framework it is of.

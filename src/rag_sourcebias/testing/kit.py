@@ -66,11 +66,8 @@ def strings_in(value: object) -> list[str]:
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, str):
-            found.append(item)
-            continue
-        if isinstance(item, bytes):
-            found.append(item.decode("utf-8", "replace"))
+        if isinstance(item, str | bytes):
+            found.append(item if isinstance(item, str) else item.decode("utf-8", "replace"))
             continue
         if id(item) in seen or isinstance(item, type):
             continue

@@ -138,7 +138,7 @@ def test_close_counts_what_it_leaves() -> None:
     queue = EventQueue(Calling(lambda e: release.wait(10)), dropped)
     for _ in range(5):
         queue.put(event())
-    while len(queue._buffer._waiting) == 5:
+    while len(queue._waiting) == 5:
         time.sleep(0.001)
     assert not queue.close(0.01)
     assert dropped.by_reason == {"queue closed before it was empty": 4}
@@ -202,7 +202,7 @@ def test_fork_restarts_the_thread_and_delivers_once() -> None:
     held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with queue._buffer._arrived, queue._starting, dropped._lock:
+        with queue._lock, dropped._lock:
             held.set()
             let_go.wait(10)
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument import recorder as runs
 from rag_sourcebias.instrument.events import DroppedEvents
 from rag_sourcebias.instrument.recorder import RunTable, outermost, suppress
@@ -38,13 +37,13 @@ def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
     order = ("b", "a", "below", "step", "ensemble", "app")
     ends = {run: table.end(run) for run in order}
     assert ends == dict.fromkeys(order, False) | {"ensemble": True}
-    assert len(table) == 0
+    assert len(table._open) == 0
 
 
 def test_runs_outside_retrievals_are_not_kept(table) -> None:
     for n in range(100):
         table.begin(n, n - 1 if n else None, is_retrieval=False)
-    assert len(table) == 0
+    assert len(table._open) == 0
 
 
 def test_two_retrievals_of_one_chain_both_count(table) -> None:
@@ -61,7 +60,7 @@ def test_a_handler_registered_twice_counts_once(table) -> None:
         table.begin(run, parent)
     ends = [table.end(run) for run in ("inner", "inner", "outer", "outer")]
     assert ends == [False, False, True, False]
-    assert len(table) == 0
+    assert len(table._open) == 0
 
 
 def test_an_open_run_stays_what_it_was(table) -> None:
@@ -99,7 +98,7 @@ def test_a_task_that_outlives_the_run_it_names_is_nested(table) -> None:
         return await asyncio.gather(*late)
 
     assert asyncio.run(main()) == [False, True, True]
-    assert len(table) == 0
+    assert len(table._open) == 0
 
 
 def test_runs_never_announced(table) -> None:
@@ -111,13 +110,14 @@ def test_runs_never_announced(table) -> None:
 def test_a_suppressed_run_is_not_kept(table) -> None:
     with suppress():
         table.begin("run")
-    assert len(table) == 0
+    assert len(table._open) == 0
     assert not table.end("run")
 
 
-def test_memory_is_bounded_and_what_is_lost_is_counted() -> None:
+def test_memory_is_bounded_and_what_is_lost_is_counted(monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_MOST_OPEN", 100)
     dropped = DroppedEvents()
-    table = RunTable(object(), dropped, capacity=100)
+    table = RunTable(object(), dropped)
 
     def interrupted(run: object, *parent: object, is_retrieval: bool = True) -> None:
         contextvars.copy_context().run(table.begin, run, *parent, is_retrieval=is_retrieval)
@@ -126,13 +126,13 @@ def test_memory_is_bounded_and_what_is_lost_is_counted() -> None:
     for n in range(99):
         interrupted(("step", n), "outer", is_retrieval=False)
     interrupted("next")
-    assert (len(table), dropped.total) == (100, 1)
+    assert (len(table._open), dropped.total) == (100, 1)
     for n in range(99):  # the steps are lost first, which loses nothing
         interrupted(n)
-    assert (len(table), dropped.total) == (100, 1)
+    assert (len(table._open), dropped.total) == (100, 1)
     for n in range(99, 299):
         interrupted(n)
-    assert len(table) == 100
+    assert len(table._open) == 100
     assert dropped.by_reason == {"retrieval never ended": 201}
     assert [table.end(198), table.end(199)] == [False, True]
 
@@ -165,7 +165,7 @@ def test_threads_with_nested_runs_count_exactly(table) -> None:
     for thread in threads:
         thread.join()
     assert counts == [100] * 8
-    assert len(table) == 0
+    assert len(table._open) == 0
 
 
 def test_one_run_begun_and_ended_by_several_threads_counts_once(table) -> None:
@@ -187,9 +187,10 @@ def test_one_run_begun_and_ended_by_several_threads_counts_once(table) -> None:
     assert (sum(seen), len(seen)) == (200, 800)
 
 
-def test_many_threads_over_capacity_raise_nothing() -> None:
+def test_many_threads_over_capacity_raise_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_MOST_OPEN", 10)
     dropped = DroppedEvents()
-    table = RunTable(object(), dropped, capacity=10)
+    table = RunTable(object(), dropped)
     ended = [0] * 4
 
     def work(k: int) -> None:
@@ -204,10 +205,5 @@ def test_many_threads_over_capacity_raise_nothing() -> None:
     for thread in threads:
         thread.join()
     table.begin("last")
-    assert len(table) == 10
-    assert sum(ended) + dropped.total + len(table) == 12_001
-
-
-def test_capacity_is_checked() -> None:
-    with pytest.raises(DataError, match="capacity must be at least 1, got 0"):
-        RunTable(object(), DroppedEvents(), capacity=0)
+    assert len(table._open) == 10
+    assert sum(ended) + dropped.total + len(table._open) == 12_001

@@ -18,7 +18,6 @@ from rag_sourcebias.instrument.shadow import (
     PairedExposure,
     ShadowComparison,
     ShadowRanking,
-    overlap,
     rank_biased_overlap,
 )
 
@@ -61,9 +60,10 @@ def test_alike_and_apart_by_hand() -> None:
     assert rank_biased_overlap("", "xyz", p=0.9) == 0
     # agreements 0 and 1: .5 · 0 + .25 · 1 + the rest, .25, at the last agreement
     assert rank_biased_overlap("ab", "ba", p=0.5) == pytest.approx(0.5)
-    assert overlap("abcd", "dxya") == 0.5
-    assert overlap("ab", "abcd") == 0.5
-    assert overlap("", "ab") == 0
+    for first, second, shared in (("abcd", "dxya", 0.5), ("ab", "abcd", 0.5), ("", "ab", 0)):
+        comparison = ShadowComparison()
+        comparison.add(current=ranking(first), candidate=ranking(second))
+        assert comparison.summary().overlap == shared
 
 
 def exposure_by_hand(tags: list[DocTags], source: str) -> float:
