@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.data import LabelDistributions, coded
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Stored
 
@@ -291,8 +291,7 @@ class JudgedItems:
     def __post_init__(self) -> None:
         n = len(self.ids)
         for name in ("human", "judge"):
-            values = self._column(name, getattr(self, name))
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, self._column(name, getattr(self, name)))
         if self.judges is not None:
             columns = {name: self._column(name, v) for name, v in self.judges.items()}
             object.__setattr__(self, "judges", columns)
@@ -444,8 +443,11 @@ class JudgeItem:
     @classmethod
     def relevance(cls, *, query_id: str, doc_id: str, query: str, text: str) -> JudgeItem:
         """Ask how relevant a text is to a query."""
-        texts = {"query": query, "passage": text, "document": text}
-        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+        return cls(
+            query_id=query_id,
+            doc_id=doc_id,
+            texts={"query": query, "passage": text, "document": text},
+        )
 
     @classmethod
     def correctness(
@@ -463,8 +465,11 @@ class JudgeItem:
             raise DataError(
                 f"question {query_id!r} has no reference answer; at least one is needed"
             )
-        texts = {"question": question, "reference": " / ".join(references), "answer": answer}
-        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+        return cls(
+            query_id=query_id,
+            doc_id=doc_id,
+            texts={"question": question, "reference": " / ".join(references), "answer": answer},
+        )
 
 
 class LabelBounds(NamedTuple):
@@ -536,14 +541,16 @@ class Judgments(Stored):
             raise DataError(
                 f"probabilities of shape {self.probs.shape}: one row per item, one column per grade"
             )
-        columns = (self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded)
-        if any(len(c) != m for c in (*columns, self.prompt_tokens, self.completion_tokens)):
+        columns = (
+            self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded,
+            self.prompt_tokens, self.completion_tokens,
+        )  # fmt: skip
+        if any(len(column) != m for column in columns):
             raise DataError("columns of the judgments differ in length")
         unknown = sorted(set(self.status) - set(STATUSES))
         if unknown:
             raise DataError(f"status {unknown[0]!r} is not one of {', '.join(STATUSES)}")
-        finite = np.isfinite(self.probs).all(axis=1)
-        wrong = np.flatnonzero(finite != self.ok)
+        wrong = np.flatnonzero(np.isfinite(self.probs).all(axis=1) != self.ok)
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
@@ -599,7 +606,10 @@ class Judgments(Stored):
         gains : array-like of shape (L,), optional
             Gain of each grade; the grade itself by default.
         """
-        return self.probs @ self._gains(gains)
+        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
+        if scale.shape != (self.n_grades,):
+            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
+        return self.probs @ scale.astype(np.float64)
 
     def bounds(self) -> LabelBounds:
         """Return all items, those without a judgment at the lowest and at the highest grade.
@@ -620,19 +630,13 @@ class Judgments(Stored):
         parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
         return ", ".join(parts)
 
-    def _gains(self, gains: Sequence[float] | FloatArray | None) -> FloatArray:
-        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
-        if scale.shape != (self.n_grades,):
-            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
-        return scale.astype(np.float64)
-
     def _distributions(self, probs: FloatArray, rows: npt.NDArray[np.intp]) -> LabelDistributions:
-        queries = {q: code for code, q in enumerate(dict.fromkeys(self.query_ids[r] for r in rows))}
-        docs = {d: code for code, d in enumerate(dict.fromkeys(self.doc_ids[r] for r in rows))}
+        query_ids, query_codes = coded(self.query_ids[row] for row in rows)
+        doc_ids, doc_codes = coded(self.doc_ids[row] for row in rows)
         return LabelDistributions(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array([queries[self.query_ids[r]] for r in rows], dtype=np.int32),
-            doc_codes=np.array([docs[self.doc_ids[r]] for r in rows], dtype=np.int32),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
             probs=probs,
         )

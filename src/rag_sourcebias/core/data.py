@@ -70,6 +70,13 @@ def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], IntArray]:
     return names, np.fromiter((index[v] for v in column), dtype=np.int32, count=len(column))
 
 
+def coded(ids: Iterable[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Return different ids, in the order in which they come first, and the number of each."""
+    code_of: dict[str, int] = {}
+    codes = np.fromiter((code_of.setdefault(i, len(code_of)) for i in ids), dtype=np.int32)
+    return tuple(code_of), codes
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TagTable:
     """Tags of many documents as columns; build it with :meth:`from_tags`.
@@ -164,8 +171,8 @@ class TagTable:
 
     def rows_for(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """Row number of each id, -1 where the id is not in the table; shape ``(len(doc_ids),)``."""
-        get = self.row_of.get
-        return np.fromiter(map(get, doc_ids, repeat(-1)), dtype=np.int64, count=len(doc_ids))
+        rows = map(self.row_of.get, doc_ids, repeat(-1))
+        return np.fromiter(rows, dtype=np.int64, count=len(doc_ids))
 
     @property
     def n_documents(self) -> int:
@@ -204,16 +211,16 @@ class TagTable:
                         f"sources are {list(self.sources)}"
                     )
                 new_name[member] = group
-        labels = [new_name.get(s, s) for s in self.sources]
-        names, recode = _encode(labels)
-        codes = np.where(
-            self.source_codes >= 0, recode[self.source_codes] if len(recode) else -1, -1
-        ).astype(np.int32)
-        whole = None if self.whole is None else Counter[str]()
+        names, recode = _encode(new_name.get(s, s) for s in self.sources)
+        whole = Counter[str]()
         for name, count in (self.whole or {}).items():
-            if whole is not None:
-                whole[new_name.get(name, name)] += count
-        return replace(self, sources=names, source_codes=codes, whole=whole)
+            whole[new_name.get(name, name)] += count
+        return replace(
+            self,
+            sources=names,
+            source_codes=np.append(recode, -1)[self.source_codes].astype(np.int32),
+            whole=None if self.whole is None else whole,
+        )
 
     def take(self, rows: npt.NDArray[np.intp]) -> TagTable:
         """Return the rows asked for, in that order."""
@@ -446,14 +453,13 @@ class Run:
     def from_lists(cls, lists: Iterable[RankedList], *, name: str = "run") -> Run:
         """Collect per-query lists; scores are kept when every list has them."""
         rows = list(lists)
-        code_of: dict[str, int] = {}
-        docs = [code_of.setdefault(d, len(code_of)) for row in rows for d in row.doc_ids]
+        doc_ids, docs = coded(d for row in rows for d in row.doc_ids)
         scored = [row.scores for row in rows if row.scores is not None]
         return cls.from_arrays(
             query_ids=[row.query_id for row in rows],
             query_codes=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
-            doc_codes=np.array(docs, dtype=np.int64),
-            doc_ids=list(code_of),
+            doc_codes=docs,
+            doc_ids=doc_ids,
             scores=np.concatenate(scored) if scored and len(scored) == len(rows) else None,
             name=name,
         )
@@ -461,14 +467,13 @@ class Run:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Mapping[str, float]], *, name: str = "run") -> Run:
         """Build a run from ``{query_id: {doc_id: score}}``; order by score, ties in given order."""
-        code_of: dict[str, int] = {}
-        docs = [code_of.setdefault(d, len(code_of)) for row in mapping.values() for d in row]
+        doc_ids, docs = coded(d for row in mapping.values() for d in row)
         scores = [score for row in mapping.values() for score in row.values()]
         return cls.from_arrays(
             query_ids=list(mapping),
             query_codes=np.repeat(np.arange(len(mapping)), [len(row) for row in mapping.values()]),
-            doc_codes=np.array(docs, dtype=np.int64),
-            doc_ids=list(code_of),
+            doc_codes=docs,
+            doc_ids=doc_ids,
             scores=np.array(scores, dtype=np.float64),
             name=name,
             sort_by_score=True,
@@ -565,19 +570,15 @@ class Qrels:
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
         """Build qrels from ``(query_id, doc_id, grade)`` rows."""
-        queries: dict[str, int] = {}
-        docs: dict[str, int] = {}
-        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for query_id, doc_id, grade in rows:
-            columns[0].append(queries.setdefault(query_id, len(queries)))
-            columns[1].append(docs.setdefault(doc_id, len(docs)))
-            columns[2].append(grade)
-        grades = np.array(columns[2], dtype=np.int32)
+        judged = list(rows)
+        query_ids, query_codes = coded(query_id for query_id, _, _ in judged)
+        doc_ids, doc_codes = coded(doc_id for _, doc_id, _ in judged)
+        grades = np.array([grade for _, _, grade in judged], dtype=np.int32)
         return cls(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array(columns[0], dtype=np.int32),
-            doc_codes=np.array(columns[1], dtype=np.int32),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
             grades=np.maximum(grades, 0),
             n_negative=int(np.count_nonzero(grades < 0)),
         )
@@ -674,28 +675,24 @@ class LabelDistributions:
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, Sequence[float]]]) -> LabelDistributions:
         """Build from ``(query_id, doc_id, probabilities)`` rows."""
-        queries: dict[str, int] = {}
-        docs: dict[str, int] = {}
-        query_codes: list[int] = []
-        doc_codes: list[int] = []
-        probs: list[Sequence[float]] = []
-        for query_id, doc_id, row in rows:
-            if probs and len(row) != len(probs[0]):
+        judged = list(rows)
+        if not judged:
+            raise DataError("no label distributions: at least one judged pair is needed")
+        n_grades = len(judged[0][2])
+        for query_id, doc_id, row in judged:
+            if len(row) != n_grades:
                 raise DataError(
                     f"query {query_id!r}, document {doc_id!r}: {len(row)} probabilities where "
-                    f"the first pair has {len(probs[0])}"
+                    f"the first pair has {n_grades}"
                 )
-            query_codes.append(queries.setdefault(query_id, len(queries)))
-            doc_codes.append(docs.setdefault(doc_id, len(docs)))
-            probs.append(row)
-        if not probs:
-            raise DataError("no label distributions: at least one judged pair is needed")
+        query_ids, query_codes = coded(query_id for query_id, _, _ in judged)
+        doc_ids, doc_codes = coded(doc_id for _, doc_id, _ in judged)
         return cls(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array(query_codes, dtype=np.int32),
-            doc_codes=np.array(doc_codes, dtype=np.int32),
-            probs=np.array(probs, dtype=np.float64),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
+            probs=np.array([row for _, _, row in judged], dtype=np.float64),
         )
 
     @classmethod

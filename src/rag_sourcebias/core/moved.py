@@ -24,8 +24,8 @@ def _table() -> dict[str, dict[str, str | list[str]]]:
     import json  # with this file every import of the package begins: a former name alone pays
     from importlib.resources import files
 
-    text = files("rag_sourcebias").joinpath("core", "moved.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str | list[str]]] = json.loads(text)
+    file = files("rag_sourcebias").joinpath("core", "moved.json")
+    found: dict[str, dict[str, str | list[str]]] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
@@ -50,8 +50,7 @@ def moved_names(module: str, current: Callable[[str], Any] | None = None) -> Cal
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         path, use = (home, home) if isinstance(home, str) else home
-        message = f"{module}.{name} is deprecated; use {use}"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{module}.{name} is deprecated; use {use}", DeprecationWarning, stacklevel=2)
         where, _, attribute = path.rpartition(".")
         return getattr(import_module(where), attribute)
 
@@ -62,7 +61,7 @@ class _FormerModules:
     """Finds modules of version 0.1 that are gone, as modules that know where each name is."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        """Tell whether there was such a module."""
+
         if not fullname.startswith("rag_sourcebias") or fullname not in _table():
             return None
         return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
@@ -71,7 +70,7 @@ class _FormerModules:
         """Leave it to Python to make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give it what finds its names."""
+
         module.__dict__["__getattr__"] = moved_names(module.__name__)
 
 

@@ -318,10 +318,10 @@ def source_of(tags: TagTable, source: str | None, baseline: str) -> str:
 
 
 def _no_pairs(tags: TagTable, baseline: str, other: str) -> str:
-    n = int(np.count_nonzero(tags.pair_codes >= 0))
     return (
-        f"no document of {baseline!r} shares its pair_id with one of {other}: {n} of {len(tags)} "
-        "documents have a pair_id; give a document and its rewrites the same one"
+        f"no document of {baseline!r} shares its pair_id with one of {other}: "
+        f"{int(np.count_nonzero(tags.pair_codes >= 0))} of {len(tags)} documents have a pair_id; "
+        "give a document and its rewrites the same one"
     )
 
 
@@ -334,12 +334,11 @@ def complete_pairs(corpus: Corpus, baseline: str, source: str) -> PairRows:
     row, other_row = row[i], other_row[j]
     blank = np.fromiter((not t or t.isspace() for t in corpus.texts), bool, len(corpus))
     whole = ~(blank[row] | blank[other_row])
-    n_complete = int(np.count_nonzero(whole))
     return PairRows(
         codes=codes[whole],
         baseline=row[whole],
         source=other_row[whole],
-        n_incomplete=len(ours) + len(theirs) - len(codes) - n_complete,
+        n_incomplete=len(ours) + len(theirs) - len(codes) - int(np.count_nonzero(whole)),
         n_repeated=n + m,
     )
 
@@ -361,17 +360,13 @@ def pair_codes(tags: TagTable, pair_ids: Collection[str]) -> IntArray:
 
 def relevant_pairs(qrels: Qrels, tags: TagTable, *, min_grade: int) -> tuple[IntArray, IntArray]:
     """Query code and pair code of every relevant judgment of a paired document."""
-    rows = tags.rows_for(qrels.doc_ids)
-    pair_of_doc = np.append(tags.pair_codes, -1)[rows].astype(np.int64)
+    pair_of_doc = np.append(tags.pair_codes, -1)[tags.rows_for(qrels.doc_ids)].astype(np.int64)
     pairs = pair_of_doc[qrels.doc_codes]
     wanted = (qrels.grades >= min_grade) & (pairs >= 0)
     return qrels.query_codes[wanted].astype(np.int64), pairs[wanted]
 
 
 # Pairs of a text and its rewrite out of a corpus, for what is fitted or trained on twins.
-
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -462,8 +457,10 @@ def twin_texts(
         judged[relevant_pairs(qrels, tags, min_grade=1)[1]] = True
         kept &= judged[found.codes]
     if not kept.any():
-        reason = _nothing_left(found, n_excluded, tags, qrels)
-        raise DataError(f"no pair of {baseline!r} and {source!r} is left: {reason}")
+        raise DataError(
+            f"no pair of {baseline!r} and {source!r} is left: "
+            + _nothing_left(found, n_excluded, tags, qrels)
+        )
     pairs, ours, theirs = (
         part[kept].tolist() for part in (found.codes, found.baseline, found.source)
     )
@@ -544,10 +541,9 @@ def _nothing_left(found: PairRows, n_excluded: int, tags: TagTable, qrels: Qrels
         return f"{found.n_incomplete} pairs are incomplete or blank; add the missing versions"
     if n_excluded == n:
         return f"all {n} pairs are excluded; leave some to fit on"
-    examples = [tags.pair_ids[code] for code in found.codes[:_SHOWN]]
-    judged = [] if qrels is None else list(qrels.doc_ids[:_SHOWN])
+    judged = [] if qrels is None else list(qrels.doc_ids[:5])
     return (
         f"the judgments call no version of {n - n_excluded} pairs relevant; pairs are such as "
-        f"{examples}, judged documents such as {judged}: give judgments with the document ids of "
-        "this corpus"
+        f"{[tags.pair_ids[code] for code in found.codes[:5]]}, judged documents such as {judged}: "
+        "give judgments with the document ids of this corpus"
     )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import platform
 import re
 import sys
 import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import (
+    Any,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +63,9 @@ def require_finite(values: npt.NDArray[np.floating[Any]], what: str, *, remedy: 
     names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
     place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
     more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
-    value = values[tuple(bad[0])]
-    raise DataError(f"{what} hold NaN or infinity: {value} in {place}{more}; {remedy}")
+    raise DataError(
+        f"{what} hold NaN or infinity: {values[tuple(bad[0])]} in {place}{more}; {remedy}"
+    )
 
 
 # Small values of every report: intervals, names of sources, the environment, their codec.
@@ -209,12 +219,10 @@ class Stored:
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
     """Return ``value`` as JSON-ready plain values."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f":
-            return _floats(value)
-        return value.tolist()
+        return _floats(value) if value.dtype.kind == "f" else value.tolist()
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.generic):
@@ -244,13 +252,13 @@ def from_plain(cls: type[T], data: Any, *, where: str = "") -> T:  # noqa: ANN40
     """
     if not isinstance(data, Mapping):
         raise DataError(f"{where or cls.__name__}: expected an object, found {type(data).__name__}")
-    hints = typing.get_type_hints(cls)
+    hints = get_type_hints(cls)
     values: dict[str, Any] = {}
-    for part in dataclasses.fields(typing.cast("Any", cls)):
+    for part in fields(cast("Any", cls)):
         path = f"{where}.{part.name}" if where else part.name
         if part.name in data:
             values[part.name] = _read(hints[part.name], data[part.name], path)
-        elif part.default is dataclasses.MISSING and part.default_factory is dataclasses.MISSING:
+        elif part.default is MISSING and part.default_factory is MISSING:
             raise DataError(f"field {path!r} is missing")
     return cls(**values)
 
@@ -272,15 +280,14 @@ def from_versioned(cls: type[T], data: Mapping[str, Any], *, version: int, what:
 
 
 def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
         if value is None and type(None) in args:
             return None
         return _read(next(a for a in args if a is not type(None)), value, path)
     if origin is np.ndarray:
-        dtype = typing.get_args(args[1])[0]
-        return np.array(_expect(list, value, path), dtype=dtype)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return np.array(_expect(list, value, path), dtype=get_args(args[1])[0])
+    if is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where=path)
     if origin is tuple:
         items = _expect(list, value, path)

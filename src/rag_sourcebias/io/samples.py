@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import re
@@ -11,7 +10,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path, PurePosixPath
@@ -32,8 +31,6 @@ from rag_sourcebias.io.files import (
 
 if TYPE_CHECKING:
     import http.client
-    import urllib.request
-    import zipfile
 
 
 # Where downloaded data is kept.
@@ -78,7 +75,15 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
             with zipfile.ZipFile(path) as archive:
                 members = archive.infolist()
                 for member in members:
-                    _refuse_escape(member, path)
+                    name = PurePosixPath(member.filename.replace("\\", "/"))
+                    drive = re.match(r"[A-Za-z]:", member.filename)
+                    if name.is_absolute() or ".." in name.parts or drive:
+                        raise DataError(
+                            f"{path}: member {member.filename!r} points outside the archive; "
+                            "refused"
+                        )
+                    if stat.S_ISLNK(member.external_attr >> 16):
+                        raise DataError(f"{path}: member {member.filename!r} is a link; refused")
                 check_unpacked(path, unpacked=sum(m.file_size for m in members), packed=size)
                 archive.extractall(temporary)
             temporary.replace(target)
@@ -87,20 +92,11 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
     return target
 
 
-def _refuse_escape(member: zipfile.ZipInfo, path: PathLike) -> None:
-    name = PurePosixPath(member.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", member.filename):
-        raise DataError(f"{path}: member {member.filename!r} points outside the archive; refused")
-    if stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{path}: member {member.filename!r} is a link; refused")
-
-
 # Download a file once, completely and verified.
 
 
-_CHUNK = 1 << 16
 _CHECKSUM = re.compile(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}")
-_RETRY_STATUS = (408, 429)
+
 Progress = Callable[[int, int | None], None]
 
 
@@ -159,46 +155,29 @@ def download(
     part = file.with_name(file.name + ".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(address, part, progress, timeout=timeout, attempts=attempts, backoff=backoff)
+        for attempt in range(attempts):
+            try:
+                _attempt(address, part, progress, timeout)
+                break
+            except _TryAgainError as error:
+                if attempt + 1 == attempts:
+                    raise DataError(
+                        f"cannot download {address.url} ({attempts} attempts): {error}; what was "
+                        "received is kept, try again later or put the file at "
+                        f"{part.with_suffix('')} yourself"
+                    ) from error
+                time.sleep(backoff * 2**attempt)
     except OSError as error:
         raise DataError(f"cannot write {part}: {error.strerror or error}") from error
-    _verify(part, checksum, address.url)
-    part.replace(file)
-    return file
-
-
-def _fetch(
-    address: Address,
-    part: Path,
-    progress: Progress | None,
-    *,
-    timeout: float,
-    attempts: int,
-    backoff: float,
-) -> None:
-    for attempt in range(attempts):
-        try:
-            _attempt(address, part, progress, timeout)
-        except _TryAgainError as error:
-            if attempt + 1 == attempts:
-                raise DataError(
-                    f"cannot download {address.url} ({attempts} attempts): {error}; what was "
-                    "received is kept, try again later or put the file at "
-                    f"{part.with_suffix('')} yourself"
-                ) from error
-            time.sleep(backoff * 2**attempt)
-        else:
-            return
-
-
-def _verify(part: Path, checksum: str, url: str) -> None:
     found = _digest(part, checksum)
     if found != checksum:
         part.unlink()
         raise DataError(
-            f"{url} is not the expected file: its checksum is {found}, expected {checksum}; "
-            "the download was removed"
+            f"{address.url} is not the expected file: its checksum is {found}, expected "
+            f"{checksum}; the download was removed"
         )
+    part.replace(file)
+    return file
 
 
 def has_checksum(file: Path, checksum: str) -> bool:
@@ -218,8 +197,7 @@ def _digest(file: Path, checksum: str) -> str:
 def _attempt(address: Address, part: Path, progress: Progress | None, timeout: float) -> None:
     """Fetch what is missing of ``part``; raise `_TryAgainError` if it is still incomplete."""
     have = part.stat().st_size if part.exists() else 0
-    response = _request(address, have, timeout)
-    with response:
+    with _request(address, have, timeout) as response:
         if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             if response.headers.get("Content-Range") == f"bytes */{have}":
                 return  # nothing was missing
@@ -242,34 +220,9 @@ def _request(address: Address, have: int, timeout: float) -> http.client.HTTPRes
     import urllib.error
     import urllib.request
 
-    url = f"{address.url}?{address.query}" if address.query else address.url
-    request = urllib.request.Request(url, headers={"User-Agent": "rag-sourcebias"})
-    if address.authorization is not None:  # not for where a redirection leads
-        request.add_unredirected_header("Authorization", address.authorization)
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    try:
-        response: http.client.HTTPResponse = _opener().open(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        if have and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return cast("http.client.HTTPResponse", error)  # it can be read like a response
-        error.close()
-        text = f"the server answered {error.code} {error.reason}"
-        if error.code >= 500 or error.code in _RETRY_STATUS:
-            raise _TryAgainError(text) from error
-        raise DataError(f"cannot download {address.url}: {address.redacted(text)}") from error
-    except urllib.error.URLError as error:
-        raise _TryAgainError(f"no connection ({address.redacted(str(error.reason))})") from error
-    except (http.client.HTTPException, OSError) as error:
-        raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
-    return response
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """Return what follows redirections, but neither out of http and https nor out of https."""
-    import urllib.request
-
     class Redirections(urllib.request.HTTPRedirectHandler):
+        """Followed neither out of http and https nor out of https."""
+
         def redirect_request(
             self,
             req: urllib.request.Request,
@@ -283,7 +236,27 @@ def _opener() -> urllib.request.OpenerDirector:
                 )
             return super().redirect_request(req, *answer)
 
-    return urllib.request.build_opener(Redirections)
+    url = f"{address.url}?{address.query}" if address.query else address.url
+    request = urllib.request.Request(url, headers={"User-Agent": "rag-sourcebias"})
+    if address.authorization is not None:  # not for where a redirection leads
+        request.add_unredirected_header("Authorization", address.authorization)
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    try:
+        answer = urllib.request.build_opener(Redirections).open(request, timeout=timeout)
+        return cast("http.client.HTTPResponse", answer)
+    except urllib.error.HTTPError as error:
+        if have and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return cast("http.client.HTTPResponse", error)  # it can be read like a response
+        error.close()
+        text = f"the server answered {error.code} {error.reason}"
+        if error.code >= 500 or error.code in (408, 429):
+            raise _TryAgainError(text) from error
+        raise DataError(f"cannot download {address.url}: {address.redacted(text)}") from error
+    except urllib.error.URLError as error:
+        raise _TryAgainError(f"no connection ({address.redacted(str(error.reason))})") from error
+    except (http.client.HTTPException, OSError) as error:
+        raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
 
 
 def _copy(
@@ -298,7 +271,7 @@ def _copy(
     received = start
     while True:
         try:
-            chunk = response.read(_CHUNK)
+            chunk = response.read(1 << 16)
         except (http.client.HTTPException, OSError) as error:
             raise _TryAgainError(f"the connection broke ({error!r})") from error
         if not chunk:
@@ -338,8 +311,7 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
     if name not in _BUNDLED:
         raise DataError(f"no bundled sample {name!r}; there are {', '.join(_BUNDLED)}")
     file, read, design, attribution = _BUNDLED[name]
-    folder = resources.files("rag_sourcebias.io").joinpath("samples", name)
-    with resources.as_file(folder.joinpath(file)) as path:
+    with resources.as_file(resources.files(__package__).joinpath("samples", name, file)) as path:
         rows = [row for _, record in read_jsonl(path) for row in read(record)]
     texts = {query_id: text for *_, query_id, text in rows}
     return Dataset(
@@ -359,8 +331,10 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
 
 def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     query_id = record["query_id"]
-    versions = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
-    for source, text in versions.items():
+    for source, text in (
+        ("human", record["human"]),
+        ("llm:claude", record["doc_styles"]["0"]),
+    ):
         tags = DocTags(source=source, pair_id=query_id, origin="declared")
         yield f"{query_id}@{source}", text, tags, query_id, record["query"]
 
@@ -370,8 +344,13 @@ def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     # The model is named by scripts/create_llm_responses.py of the source repository.
     source = "human" if record["kind"] == "human" else "llm:gpt-4o"
     tags = DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared")
-    text = _CITATION.sub("", record["text"]).strip()
-    yield record["response"], text, tags, topic, record["query"]
+    yield (
+        record["response"],
+        _CITATION.sub("", record["text"]).strip(),
+        tags,
+        topic,
+        record["query"],
+    )
 
 
 # File, rows of a record, design and attribution of each sample.
@@ -399,18 +378,14 @@ _BUNDLED: dict[
 
 # Named public data sets: the Cocktail benchmark (Dai et al., Findings of ACL 2024).
 # Checksums are the md5 sums of the archives as printed in the README of
-# https://github.com/KID-22/Cocktail at the commit named below. Two of the archives lie in that
-# repository; for the others no address of the archive is known, only its checksum.
+# https://github.com/KID-22/Cocktail at the commit in the address below. Two of the archives lie in
+# that repository; for the others no address of the archive is known, only its checksum.
 
 
-_COMMIT = "0cf2682129b7ab3358d538eea4eef8b7cd2ce2c7"
-_BASE_URL = f"https://github.com/KID-22/Cocktail/raw/{_COMMIT}/dataset"
-_PAGE = "https://huggingface.co/IR-Cocktail"
-_ATTRIBUTION = (
-    "Dai et al.: Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated "
-    "Documents Integration, Findings of ACL 2024, https://github.com/KID-22/Cocktail"
+_BASE_URL = (
+    "https://github.com/KID-22/Cocktail/raw/0cf2682129b7ab3358d538eea4eef8b7cd2ce2c7/dataset"
 )
-_ACADEMIC = "academic use only (Cocktail); the licence of the original data set applies too"
+_PAGE = "https://huggingface.co/IR-Cocktail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,24 +409,23 @@ class PublicSet:
     n_queries: int
     base_url: str | None = None
     checksum: str | None = None
-    license: str = _ACADEMIC
-    attribution: str = _ATTRIBUTION
+    license: str = "academic use only (Cocktail); the licence of the original data set applies too"
+    attribution: str = (
+        "Dai et al.: Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated "
+        "Documents Integration, Findings of ACL 2024, https://github.com/KID-22/Cocktail"
+    )
 
     @property
     def how(self) -> str:
         """How to get it."""
         if self.base_url and self.checksum:
             return f"load_dataset({self.name!r}) downloads it once into the cache folder"
-        archive = f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
         if self.checksum:
-            return f"not downloaded: get the archive ({self.checksum}, {_PAGE}) and use {archive}"
+            return (
+                f"not downloaded: get the archive ({self.checksum}, {_PAGE}) and use "
+                f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
+            )
         return f"not downloaded: no checksum was published; get it from {_PAGE} and use read_beir"
-
-
-def _elsewhere(name: str, n_per_source: int, n_queries: int, md5: str) -> PublicSet:
-    return PublicSet(
-        name=name, n_documents=2 * n_per_source, n_queries=n_queries, checksum=f"md5:{md5}"
-    )
 
 
 PUBLIC_SETS: dict[str, PublicSet] = {
@@ -472,20 +446,25 @@ PUBLIC_SETS: dict[str, PublicSet] = {
             base_url=_BASE_URL,
             checksum="md5:695327760647984c5014d64b2fee8de0",
         ),
-        _elsewhere("msmarco", 542_203, 6_979, "985926f3e906fadf0dc6249f23ed850f"),
-        _elsewhere("dl19", 542_203, 43, "d652af47ec0e844af43109c0acf50b74"),
-        _elsewhere("dl20", 542_203, 54, "3afc48141dce3405ede2b6b937c65036"),
-        _elsewhere("trec-covid", 128_585, 50, "1e1e2264b623d9cb7cb50df8141bd535"),
-        _elsewhere("nq", 104_194, 3_446, "a10bfe33efdec54aafcc974ac989c338"),
-        _elsewhere("hotpotqa", 111_107, 7_405, "74467760fff8bf8fbdadd5094bf9dd7b"),
-        _elsewhere("fiqa", 57_450, 648, "4e1e688539b0622630fb6e65d39d26fa"),
-        _elsewhere("webis-touche2020", 101_922, 49, "d58ec465ccd567d8f75edb419b0faaed"),
-        _elsewhere("cqadupstack", 39_962, 1_563, "d48d963bc72689c765f381f04fc26f8b"),
-        _elsewhere("dbpedia-entity", 145_037, 400, "43292f4f1a1927e2e323a4a7fa165fc1"),
-        _elsewhere("scidocs", 25_259, 1_000, "4058c0915594ab34e9b2b67f885c595f"),
-        _elsewhere("fever", 114_529, 6_666, "98b631887d8c38772463e9633c477c69"),
-        _elsewhere("climate-fever", 101_339, 1_535, "5734d6ac34f24f5da496b27e04ff991a"),
-        _elsewhere("scifact", 5_183, 300, "b5b8e24ccad98c9ca959061af14bf833"),
+        *(
+            PublicSet(name=n, n_documents=2 * size, n_queries=queries, checksum=f"md5:{md5}")
+            for n, size, queries, md5 in (
+                ("msmarco", 542_203, 6_979, "985926f3e906fadf0dc6249f23ed850f"),
+                ("dl19", 542_203, 43, "d652af47ec0e844af43109c0acf50b74"),
+                ("dl20", 542_203, 54, "3afc48141dce3405ede2b6b937c65036"),
+                ("trec-covid", 128_585, 50, "1e1e2264b623d9cb7cb50df8141bd535"),
+                ("nq", 104_194, 3_446, "a10bfe33efdec54aafcc974ac989c338"),
+                ("hotpotqa", 111_107, 7_405, "74467760fff8bf8fbdadd5094bf9dd7b"),
+                ("fiqa", 57_450, 648, "4e1e688539b0622630fb6e65d39d26fa"),
+                ("webis-touche2020", 101_922, 49, "d58ec465ccd567d8f75edb419b0faaed"),
+                ("cqadupstack", 39_962, 1_563, "d48d963bc72689c765f381f04fc26f8b"),
+                ("dbpedia-entity", 145_037, 400, "43292f4f1a1927e2e323a4a7fa165fc1"),
+                ("scidocs", 25_259, 1_000, "4058c0915594ab34e9b2b67f885c595f"),
+                ("fever", 114_529, 6_666, "98b631887d8c38772463e9633c477c69"),
+                ("climate-fever", 101_339, 1_535, "5734d6ac34f24f5da496b27e04ff991a"),
+                ("scifact", 5_183, 300, "b5b8e24ccad98c9ca959061af14bf833"),
+            )
+        ),
     )
 }
 
@@ -525,14 +504,21 @@ def load_public_set(
     if not folder.is_dir():
         archive = store / f"{entry.name}.zip"
         if address is not None:
-            url = f"{address.rstrip('/')}/{archive.name}"
-            download(url, archive, checksum=entry.checksum, progress=progress)
+            download(
+                f"{address.rstrip('/')}/{archive.name}",
+                archive,
+                checksum=entry.checksum,
+                progress=progress,
+            )
         elif not has_checksum(archive, entry.checksum):
             found = "with another checksum" if archive.exists() else "missing"
             raise DataError(f"data set {entry.name!r} is {entry.how}; {archive} is {found}")
         extract_zip(archive, folder)
-    dataset = read_beir(_beir_root(folder), split=split, name=entry.name)
-    return dataclasses.replace(dataset, license=entry.license, attribution=entry.attribution)
+    return replace(
+        read_beir(_beir_root(folder), split=split, name=entry.name),
+        license=entry.license,
+        attribution=entry.attribution,
+    )
 
 
 def _beir_root(folder: Path) -> Path:
@@ -642,6 +628,7 @@ def load_dataset(
             PUBLIC_SETS[name], split=split, cache=cache, base_url=base_url, progress=progress
         )
     if name not in (info.name for info in _SAMPLES):
-        names = ", ".join(info.name for info in list_datasets())
-        raise DataError(f"no data set {name!r}; there are {names}")
+        raise DataError(
+            f"no data set {name!r}; there are {', '.join(info.name for info in list_datasets())}"
+        )
     return load_sample(name)

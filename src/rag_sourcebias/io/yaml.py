@@ -49,17 +49,19 @@ def read_yaml(path: Path, *, expected: str) -> Node:
     """
     import yaml
 
-    text = read_text(path, "YAML text in UTF-8", remedy=f"expected {expected}")
+    remedy = f"expected {expected}"
     try:
-        with sound(path, "YAML", remedy=f"expected {expected}"):
+        with sound(path, "YAML", remedy=remedy):
+            text = read_text(path, "YAML text in UTF-8", remedy=remedy)
             root = yaml.compose(text, Loader=yaml.SafeLoader)
     except DataError as error:
         # what is wrong, without the text around it that the library's own message shows
         mark = error.__cause__ if isinstance(error.__cause__, yaml.MarkedYAMLError) else None
         if mark is None or mark.problem_mark is None:
             raise
-        place = f"{path}:{mark.problem_mark.line + 1}"
-        raise DataError(f"{place}: not YAML: {mark.problem or mark.context}") from mark
+        raise DataError(
+            f"{path}:{mark.problem_mark.line + 1}: not YAML: {mark.problem or mark.context}"
+        ) from mark
     if root is None:
         raise DataError(f"{path} is empty; expected {expected}")
     return root
@@ -89,7 +91,8 @@ def entries(
         missing.
     """
     if kind(node) != "mapping" or not node.value:
-        raise place.error(node, f"{_said(node)}; expected a mapping{_of(allowed)}")
+        keys = "" if allowed is None else f" with keys out of {list(allowed)}"
+        raise place.error(node, f"{_said(node)}; expected a mapping{keys}")
     found: dict[str, tuple[Place, Node]] = {}
     for name, value in node.value:
         key = scalar(name, place, kinds=(str,))
@@ -150,7 +153,3 @@ def _said(node: Node) -> str:
     if kind(node) == "scalar":
         return repr(node.value)[:200] if node.value else "empty"
     return _KINDS[kind(node)] if node.value else f"{_KINDS[kind(node)]} without content"
-
-
-def _of(allowed: Sequence[str] | None) -> str:
-    return "" if allowed is None else f" with keys out of {list(allowed)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +27,14 @@ from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table
-from rag_sourcebias.tagging.detector.fit import check_detector_folder, fit_detector, save_detector
-from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, Rate
+from rag_sourcebias.tagging.detector.fit import (
+    DetectorTagger,
+    check_detector_folder,
+    fit_detector,
+    load_detector,
+    save_detector,
+)
+from rag_sourcebias.tagging.detector.model import Detector, Rate
 from rag_sourcebias.tagging.documents import (
     DocumentStore,
     SidecarStore,
@@ -60,9 +66,6 @@ Collection = Annotated[
 # What the tag commands read: the store, the taggers, the name of the backup.
 
 
-_AUTO = "auto"
-
-
 def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> DocumentStore:
     """Open a store that holds documents, with a file beside it where one is named."""
     require_writable_file("sidecar", sidecar)
@@ -82,11 +85,8 @@ def read_taggers(
     if rules is not None:
         taggers.append(RuleTagger(read_rules(rules)))
     if id_pattern is not None:
-        taggers.append(IdTagger() if id_pattern == _AUTO else IdTagger(id_pattern))
-    if detectors:
-        from rag_sourcebias.tagging.detector.fit import DetectorTagger, load_detector
-
-        taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
+        taggers.append(IdTagger() if id_pattern == "auto" else IdTagger(id_pattern))
+    taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
     if not taggers:
         raise DataError(
             "nothing to tag with: give at least one of --rules FILE, --provenance, "
@@ -111,8 +111,9 @@ def backup_file(
         server = place.startswith(("http://", "https://"))
         path = Path(re.sub(r"\W+", "-", place.partition("://")[2]).strip("-") if server else place)
         parts = (path.name, *([collection] if collection else []))
-        name = ".".join((*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl"))
-        backup = path.parent / name
+        backup = path.parent / ".".join(
+            (*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl")
+        )
     require_writable_file("backup", backup)
     if backup.suffix != ".jsonl":
         raise DataError(f"--backup {backup}: tags are kept as JSON lines; name a .jsonl file")
@@ -150,17 +151,6 @@ class Labelled:
     documents: list[tuple[str, str, str | None]]
     groups: list[str | None] | None
     grouped_by: str
-
-    def with_one_llm(self) -> Labelled:
-        """Give every LLM the same label."""
-        return Labelled(
-            documents=[
-                (doc_id, text, ANY_LLM if label and label.startswith("llm:") else label)
-                for doc_id, text, label in self.documents
-            ],
-            groups=self.groups,
-            grouped_by=self.grouped_by,
-        )
 
 
 def read_labelled(
@@ -200,10 +190,10 @@ def read_labelled(
     # ids of rows when there are none: messages then name the row
     ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
     groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
-    texts, labels = columns["text"], columns["label"]
+    texts, labels = columns["text"], map(_cell, columns["label"])
     return Labelled(
         documents=[
-            (doc_id, _cell(body) or "", _label(name, target, table.where(row)))
+            (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
             for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
         ],
         groups=groups,
@@ -250,11 +240,6 @@ def _column(
     return found
 
 
-def _label(value: object, target: str, where: str) -> str | None:
-    label = _cell(value)
-    return label if label is None else require_name(label, target, where)
-
-
 def _cell(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
 
@@ -274,7 +259,17 @@ _LEFT_OUT = {
 def show_detector(detector: Detector, *, grouped_by: str) -> None:
     """Print what a detector does to documents it has not seen."""
     report = detector.report
-    out.print(_labels_table(detector))
+    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
+    table.add_column(detector.target, overflow="fold")
+    table.add_column("documents", justify="right")
+    table.add_column("AUROC", justify="right")
+    for label in report.labels:
+        table.add_column(f"tagged {label}", justify="right", overflow="fold")
+    table.add_column("unknown", justify="right")
+    for label, row in zip(report.labels, report.confusion, strict=True):
+        cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
+        table.add_row(label, *cells)
+    out.print(table)
     left = [f"{n:,} {_LEFT_OUT[why]}" for why, n in report.left_out.items() if n]
     say(
         f"{report.n_documents:,} documents in {report.n_groups:,} groups ({grouped_by}), each "
@@ -295,37 +290,16 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
         f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
         f"|accuracy − confidence| {report.calibration_error:.3f}"
     )
-    _show_sources(report)
+    llm, human = report.sensitivity, report.specificity
+    if llm is not None and human is not None:
+        say(f"LLM texts tagged as LLM      {_rate(llm)} of the decided")
+        say(f"human texts tagged as human  {_rate(human)} of the decided")
+        if llm.n and human.n and llm.lower + human.lower - 1 < _WEAK:
+            say(
+                "Warning: too weak or too little tested to correct a measured skew for its "
+                "errors; label more documents"
+            )
     _warn(detector)
-
-
-def _labels_table(detector: Detector) -> Table:
-    report = detector.report
-    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
-    table.add_column(detector.target, overflow="fold")
-    table.add_column("documents", justify="right")
-    table.add_column("AUROC", justify="right")
-    for label in report.labels:
-        table.add_column(f"tagged {label}", justify="right", overflow="fold")
-    table.add_column("unknown", justify="right")
-    for label, row in zip(report.labels, report.confusion, strict=True):
-        cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
-        table.add_row(label, *cells)
-    return table
-
-
-def _show_sources(report: DetectorReport) -> None:
-    if report.sensitivity is None or report.specificity is None:
-        return
-    say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
-    say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
-    if not (report.sensitivity.n and report.specificity.n):
-        return
-    if report.sensitivity.lower + report.specificity.lower - 1 < _WEAK:
-        say(
-            "Warning: too weak or too little tested to correct a measured skew for its errors; "
-            "label more documents"
-        )
 
 
 def _warn(detector: Detector) -> None:
@@ -432,7 +406,13 @@ def fit(
         id=id_column,
     )
     if one_llm:
-        data = data.with_one_llm()
+        data = replace(
+            data,
+            documents=[
+                (doc_id, text, ANY_LLM if label and label.startswith("llm:") else label)
+                for doc_id, text, label in data.documents
+            ],
+        )
     try:
         with stages() as progress:
             progress.begin(f"learning {kind}s from {len(data.documents):,} documents")
@@ -548,9 +528,7 @@ def apply(
     if backup is not None and not overwrite:
         raise DataError(f"--backup {backup}: no tags are replaced without --overwrite")
     place = store if sidecar is None else f"sidecar:{sidecar}"
-    kept: Path | None = None
-    if overwrite:
-        kept = backup_file(backup, place, collection=collection, taggers=taggers)
+    kept = backup_file(backup, place, collection=collection, taggers=taggers) if overwrite else None
     opened = open_store(store, collection=collection, sidecar=sidecar)
     try:
         with stages() as progress:
@@ -564,7 +542,14 @@ def apply(
                 on_progress=lambda done: progress.advance(done, total),
             )
     except KeyboardInterrupt:
-        _say_interrupted(kept, dry_run=dry_run)
+        tell(
+            "\ninterrupted: nothing was written, as in any dry run"
+            if dry_run
+            else "\ninterrupted: the tags written so far are kept; run the same command again, and "
+            "it goes on where it stopped"
+        )
+        if kept is not None and kept.exists():
+            tell(f"the tags replaced so far are kept in {kept}")
         raise SystemExit(_INTERRUPTED) from None
     show_result(opened, result, taggers)
     if dry_run:
@@ -617,16 +602,3 @@ def report(
 
 
 app.command("fit")(fit)
-
-
-def _say_interrupted(backup: Path | None, *, dry_run: bool) -> None:
-    text = "nothing was written, as in any dry run"
-    if not dry_run:
-        text = (
-            "the tags written so far are kept; run the same command again, and it goes on where "
-            "it stopped"
-        )
-    tell(f"\ninterrupted: {text}")
-    if backup is not None and backup.exists():
-        text = f"the tags replaced so far are kept in {backup}"
-        tell(text)

@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
@@ -168,14 +168,6 @@ def read_text_manifest(text: str) -> TextManifest | None:
     )
 
 
-def strip_text_manifests(text: str) -> str:
-    """Return the text without embedded manifests, as it should be embedded and prompted.
-
-    Other variation selectors, such as those of emoji, are kept.
-    """
-    return _WRAPPER.sub("", text) if _MARK in text else text
-
-
 def _texts_after(store: bytes, key: bytes) -> list[str]:
     """CBOR texts that directly follow a CBOR key."""
     found: list[str] = []
@@ -260,8 +252,14 @@ def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
             continue
         if name == "digitalsourcetype":
             yield Declaration(field="digitalSourceType", value=value, says=_type(value))
-        else:
-            yield _disclosure(value)
+            continue
+        given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
+        yield Declaration(
+            field="AI-Disclosure",
+            value=value,
+            says=_MODES.get(given.get("mode", value.strip()).casefold(), "nothing"),
+            model=given.get("model", "").strip() or None,
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -276,17 +274,6 @@ def _type(value: str) -> Says:
     return _TYPES.get(term.removesuffix("digitalsource"), "nothing")
 
 
-def _disclosure(value: str) -> Declaration:
-    given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
-    mode = given.get("mode", value.strip()).casefold()
-    return Declaration(
-        field="AI-Disclosure",
-        value=value,
-        says=_MODES.get(mode, "nothing"),
-        model=given.get("model", "").strip() or None,
-    )
-
-
 # Tags from provenance that a document declares in standard fields.
 # Read are IPTC ``digitalSourceType`` (NewsCodes URI, bare term, or the schema.org form), the ``AI-
 # Disclosure`` field (draft-abaris-aicdh) and C2PA text manifests. Nothing is verified and nothing
@@ -295,7 +282,6 @@ def _disclosure(value: str) -> Declaration:
 
 #: Source of a text declared as generated where no model is named.
 UNNAMED_MODEL = "llm:unnamed"
-_READS = "provenance:1"
 
 
 class ProvenanceTagger:
@@ -324,7 +310,7 @@ class ProvenanceTagger:
     @property
     def fingerprint(self) -> str:
         """Identity of what is read as a declaration; a release that reads more changes it."""
-        return _READS
+        return "provenance:1"
 
     def read(self, text: str, metadata: Mapping[str, object]) -> tuple[Declaration, ...]:
         """Every declaration of one document, metadata first."""
@@ -338,15 +324,14 @@ class ProvenanceTagger:
         self.seen.update(f"{d.field}: {d.says}" for d in found)
         said = {d.says for d in found} - {"nothing"}
         models = {d.model for d in found if d.says == "llm" and d.model}
+        source = None
         if len(said) > 1 or len(models) > 1:
             self.seen["conflict"] += 1
-            return DocTags(origin="provenance")
-        if said == {"human"}:
-            return DocTags(source="human", origin="provenance")
-        if said == {"llm"}:
+        elif said == {"human"}:
+            source = "human"
+        elif said == {"llm"}:
             source = f"llm:{models.pop()}" if models else UNNAMED_MODEL
-            return DocTags(source=source, origin="provenance")
-        return DocTags(origin="provenance")
+        return DocTags(source=source, origin="provenance")
 
 
 # Tags from ids and from rules on metadata, URL, id or text, which a YAML file may hold.
@@ -374,7 +359,7 @@ class ProvenanceTagger:
 
 OPERATORS = ("equals", "in", "regex", "glob", "present")
 Target = Literal["metadata", "url_host", "id", "text"]
-_TARGETS = ("metadata", "url_host", "id", "text")
+_TARGETS = get_args(Target)
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
 _MISSING = object()
 
@@ -448,7 +433,10 @@ class Condition:
         if self.key is not None:
             value = metadata.get(self.key, _MISSING)
             if value is None or (value is _MISSING and "." in self.key):
-                value = _nested(metadata, self.key)
+                value = metadata
+                for part in self.key.split("."):
+                    value = value.get(part, _MISSING) if isinstance(value, Mapping) else _MISSING
+                value = _MISSING if value is None else value
             if isinstance(value, (list, tuple)) and self.operator != "present":
                 return next((hit for v in value if (hit := self._test(v))), None)
             return self._test(value)
@@ -475,8 +463,8 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        deep = isinstance(error, RecursionError)
-        reason = "its brackets are nested too deep" if deep else str(error)[:200]
+        deep = "its brackets are nested too deep"
+        reason = deep if isinstance(error, RecursionError) else str(error)[:200]
         raise DataError(
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
@@ -486,13 +474,6 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
 def _same_kind(value: object, expected: object) -> bool:
     """Keep True from being equal to 1."""
     return isinstance(value, bool) is isinstance(expected, bool)
-
-
-def _nested(metadata: Mapping[str, object], key: str) -> object:
-    node: object = metadata
-    for part in key.split("."):
-        node = node.get(part, _MISSING) if isinstance(node, Mapping) else _MISSING
-    return _MISSING if node is None else node
 
 
 @lru_cache(maxsize=256)
@@ -623,7 +604,19 @@ class TagRule:
         templates = {name: getattr(self, name) for name in TAG_FIELDS}
         if not any(templates.values()):
             raise DataError(f"rule {self.name!r} tags nothing; expected one of {list(TAG_FIELDS)}")
-        known = _known_groups(self)
+        patterns = [
+            c.pattern
+            for c in self.conditions
+            if c.operator == "regex" and c.pattern is not None and c.pattern.groups
+        ]
+        groups = [name for pattern in patterns for name in pattern.groupindex]
+        twice = next((name for name in groups if groups.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(
+                f"rule {self.name!r}: two regexes have a group {twice!r}; expected different names"
+            )
+        numbers = range(1, patterns[0].groups + 1) if len(patterns) == 1 else ()
+        known = {*groups, *map(str, numbers)}
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
                 if group not in known:
@@ -634,23 +627,6 @@ class TagRule:
                     )
         if self.source is not None and not PLACEHOLDER.search(self.source):
             check_source(self.source)
-
-
-def _known_groups(rule: TagRule) -> set[str]:
-    """Names and numbers that the fields of a rule may use."""
-    patterns = [
-        c.pattern
-        for c in rule.conditions
-        if c.operator == "regex" and c.pattern is not None and c.pattern.groups
-    ]
-    names = [name for pattern in patterns for name in pattern.groupindex]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(
-                f"rule {rule.name!r}: two regexes have a group {name!r}; expected different names"
-            )
-    numbers = range(1, patterns[0].groups + 1) if len(patterns) == 1 else ()
-    return set(names) | {str(n) for n in numbers}
 
 
 # Tags from rules on metadata, URL host, document id and text.
@@ -708,7 +684,10 @@ class RuleTagger:
     def fingerprint(self) -> str:
         """Identity of the rules in their order; their names do not count."""
         rules = [
-            [[getattr(rule, name) for name in TAG_FIELDS], [_asked(c) for c in rule.conditions]]
+            [
+                [getattr(rule, name) for name in TAG_FIELDS],
+                [[c.target, c.key, c.operator, c.value] for c in rule.conditions],
+            ]
             for rule in self.rules
         ]
         return "rules:" + digest(rules, self.url_keys)
@@ -740,10 +719,6 @@ class RuleTagger:
             pair_id=found.get("pair_id"),
             origin="declared" if "source" in found else None,
         )
-
-
-def _asked(condition: Condition) -> list[object]:
-    return [condition.target, condition.key, condition.operator, condition.value]
 
 
 def _groups(
@@ -803,17 +778,15 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
     """
     root = read_yaml(Path(path), expected="a mapping with the key 'rules'")
     top = Place(file=Path(path), key="the file")
-    found = entries(root, top, allowed=("rules",), required=("rules",))
-    place, node = found["rules"]
+    place, node = entries(root, top, allowed=("rules",), required=("rules",))["rules"]
     rules = [_rule(n, p, number) for number, (p, n) in enumerate(items(node, place), start=1)]
     seen: dict[str, int] = {}
     for rule, (_, item) in zip(rules, items(node, place), strict=True):
-        line = item.start_mark.line + 1
         if rule.name in seen:
             raise place.error(
                 item, f"the name {rule.name!r} is also that of the rule in line {seen[rule.name]}"
             )
-        seen[rule.name] = line
+        seen[rule.name] = item.start_mark.line + 1
     return tuple(rules)
 
 
@@ -826,8 +799,7 @@ def _rule(node: Node, place: Place, number: int) -> TagRule:
     set_place, chosen = found["set"]
     conditions = _conditions(when, when_place)
     tags: dict[str, str] = {}
-    fields = ("source", "style", "pair_id")
-    for key, (where, value) in entries(chosen, set_place, allowed=fields).items():
+    for key, (where, value) in entries(chosen, set_place, allowed=TAG_FIELDS).items():
         tags[key] = str(scalar(value, where, kinds=(str,)))
         if key == "source" and "{" not in tags[key]:
             with where.naming(value):
@@ -844,21 +816,16 @@ def _rule(node: Node, place: Place, number: int) -> TagRule:
 
 def _conditions(node: Node, place: Place) -> list[Condition]:
     conditions: list[Condition] = []
-    targets = ("metadata", "url_host", "id", "text")
-    for target, (where, value) in entries(node, place, allowed=targets).items():
+    for target, (where, value) in entries(node, place, allowed=_TARGETS).items():
         if target == "metadata":
             for key, (at, test) in entries(value, where).items():
                 conditions.append(_condition(test, at, "metadata", key))
-        elif target == "url_host":
-            conditions.append(_condition(value, where, "url_host", None))
         else:
-            conditions.append(_condition(value, where, "id" if target == "id" else "text", None))
+            conditions.append(_condition(value, where, cast("Target", target), None))
     return conditions
 
 
-def _condition(
-    node: Node, place: Place, target: Literal["metadata", "url_host", "id", "text"], key: str | None
-) -> Condition:
+def _condition(node: Node, place: Place, target: Target, key: str | None) -> Condition:
     """Build a condition from a value (equals), a list (in) or a mapping with one operator."""
     operator, at = "equals", place
     if kind(node) == "sequence":

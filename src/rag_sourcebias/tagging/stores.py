@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from io import SEEK_END, FileIO
+from io import SEEK_END
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -29,7 +29,7 @@ from rag_sourcebias.io.files import (
     MOST_KEYS,
     SqliteFile,
     check_file,
-    open_lines,
+    open_bytes,
     reason_of,
     sound,
     write_atomic,
@@ -61,8 +61,7 @@ class MemoryTagStore:
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Tags of each document in order; all unknown where the id is not in the store."""
-        tags = self._tags
-        return [tags.get(doc_id, UNKNOWN) for doc_id in check_strings(doc_ids, "document id")]
+        return [self._tags.get(i, UNKNOWN) for i in check_strings(doc_ids, "document id")]
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
@@ -98,8 +97,7 @@ class MemoryTagStore:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
         with self._lock:
             found = Counter(tags.source or "" for tags in self._tags.values())
-        untagged = found.pop("", 0)
-        return dict(sorted(found.items())) | ({"": untagged} if untagged else {})
+        return dict(sorted(found.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
@@ -165,7 +163,7 @@ class AppendLog:
         """
         if not os.path.lexists(self.path):
             return
-        with sound(self.path, "a log of tags"), open_lines(self.path) as stream:
+        with sound(self.path, "a log of tags"), open_bytes(self.path, lines=True) as stream:
             for number, raw in enumerate(stream, start=1):
                 where = f"{self.path}:{number}"
                 self._end += len(raw)
@@ -174,8 +172,9 @@ class AppendLog:
                         record = json.loads(raw.decode("utf-8-sig"))
                     except (ValueError, RecursionError) as error:
                         if raw.endswith(b"\n"):
-                            text = f"{where}: malformed JSON ({error}): {raw[:80]!r}"
-                            raise DataError(text) from error
+                            raise DataError(
+                                f"{where}: malformed JSON ({error}): {raw[:80]!r}"
+                            ) from error
                         self.torn = 1
                         return
                     self.lines += 1
@@ -200,7 +199,15 @@ class AppendLog:
                 self._check_unchanged(stream.seek(0, SEEK_END))
                 stream.truncate(self._good)  # removes a torn line
                 self._end = self._good
-                _write(stream, data, undo=self._good)
+                rest = memoryview(data)
+                try:
+                    while rest:
+                        rest = rest[stream.write(rest) :]
+                    os.fsync(stream.fileno())
+                except OSError:
+                    with suppress(OSError):
+                        stream.truncate(self._good)
+                    raise
         except OSError as error:
             raise DataError(
                 f"tags cannot be added to {self.path}: {error.strerror or error}; none of these "
@@ -233,18 +240,6 @@ class AppendLog:
             )
 
 
-def _write(stream: FileIO, data: bytes, *, undo: int) -> None:
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[stream.write(rest) :]
-        os.fsync(stream.fileno())
-    except OSError:
-        with suppress(OSError):
-            stream.truncate(undo)
-        raise
-
-
 # The lines of a tag log: a document with its tags, or a removal.
 
 
@@ -258,11 +253,6 @@ def put_line(row: TagRow) -> str:
     if text_hash is not None:
         record["text_hash"] = text_hash.hex()
     return json.dumps(record) + "\n"
-
-
-def remove_line(doc_id: str) -> str:
-    """Return the line that forgets a document."""
-    return json.dumps({"doc_id": doc_id, "removed": True}) + "\n"
 
 
 def read_record(record: object, where: str) -> TagRow | str:
@@ -288,10 +278,8 @@ def _hash(value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str) and len(value) == _HASH_DIGITS:
-        try:
+        with suppress(ValueError):
             return bytes.fromhex(value)
-        except ValueError:
-            pass
     raise DataError(f"text_hash {value!r} is not a number of {_HASH_DIGITS} hexadecimal digits")
 
 
@@ -351,7 +339,7 @@ class JsonlTagStore(MemoryTagStore):
         wanted = check_strings(doc_ids, "document id")
         with self._lock:
             ids = [doc_id for doc_id in wanted if doc_id in self._tags]
-            self._log.append([remove_line(doc_id) for doc_id in ids])
+            self._log.append([json.dumps({"doc_id": i, "removed": True}) + "\n" for i in ids])
             removed = super().remove(ids)
             self._compact_if_outdated()
         return removed
@@ -533,8 +521,7 @@ class SqliteTagStore:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
         found = self._select("source, count(*)", "GROUP BY source")
         number = {"" if source is None else self._text(source): n for source, n in found}
-        untagged = number.pop("", 0)
-        return dict(sorted(number.items())) | ({"": untagged} if untagged else {})
+        return dict(sorted(number.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""

@@ -10,7 +10,6 @@ from rag_sourcebias.tagging.rules import (
     ProvenanceTagger,
     html_fields,
     read_text_manifest,
-    strip_text_manifests,
 )
 
 IPTC = "http://cv.iptc.org/newscodes/digitalsourcetype/"
@@ -171,9 +170,7 @@ def test_ingredients_that_disagree_leave_the_source_unknown() -> None:
     assert tag(text=wrapped(payload)) == DocTags(origin="provenance")
 
 
-def test_stripping_keeps_everything_else() -> None:
+def test_an_emoji_is_no_manifest() -> None:
     plain = "\ufeffSome \U0001f600\ufe0f text"
-    assert strip_text_manifests(plain + wrapped(b"abc") + " end") == plain + " end"
-    assert strip_text_manifests(plain) is plain
     assert read_text_manifest(plain) is None
     assert read_text_manifest("C2PATXT\0 in plain letters") is None

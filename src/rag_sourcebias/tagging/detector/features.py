@@ -75,59 +75,34 @@ def _one(text: str) -> list[float]:
     words = _WORD.findall(text)
     lower = text.lower()
     counts = Counter(_WORD.findall(lower))
-    characters = Counter(text)
-    n_words, n_chars = max(len(words), 1), max(len(text), 1)
-    return [
-        *_sentences(text, len(words)),
-        *_words(words, counts, lower),
-        *_characters(characters, n_chars),
-        *_layout(text, n_words),
-        *(sum(characters[c] for c in group) / n_chars for group in _MARKS.values()),
-        *(counts[word] / n_words for word in _FUNCTION_WORDS),
-    ]
-
-
-def _sentences(text: str, n_words: int) -> list[float]:
-    sentences = [s for s in _SENTENCE_END.split(text) if s.strip()]
-    n = max(len(sentences), 1)
-    return [
-        float(np.log1p(n_words)),
-        float(np.log1p(len(sentences))),
-        *_mean_and_sd(Counter(len(s.split()) for s in sentences)),
-        sum(s.lstrip()[0].islower() for s in sentences) / n,
-        sum(1 for line in text.split("\n") if line.strip()) / n,
-    ]
-
-
-def _words(words: Sequence[str], counts: Counter[str], lower: str) -> list[float]:
-    n = max(len(words), 1)
     lengths = Counter(map(len, words))
     head = words[:_TTR_WORDS]
+    characters = Counter(text)
+    sentences = [s for s in _SENTENCE_END.split(text) if s.strip()]
+    n_words, n_sentences = max(len(words), 1), max(len(sentences), 1)
+    n_chars, n_lines = max(len(text), 1), text.count("\n") + 1
     return [
+        float(np.log1p(len(words))),
+        float(np.log1p(len(sentences))),
+        *_mean_and_sd(Counter(len(s.split()) for s in sentences)),
+        sum(s.lstrip()[0].islower() for s in sentences) / n_sentences,
+        sum(1 for line in text.split("\n") if line.strip()) / n_sentences,
         *_mean_and_sd(lengths),
         len(set(map(str.lower, head))) / max(len(head), 1),
-        list(counts.values()).count(1) / n,
-        sum(count for length, count in lengths.items() if length > 6) / n,
-        sum(word[0].isupper() for word in words) / n,
-        sum(map(str.isupper, words)) / n,
-        len(_CONTRACTION.findall(lower)) / n,
-    ]
-
-
-def _characters(characters: Counter[str], n: int) -> list[float]:
-    # once for each different character
-    capital = sum(k for c, k in characters.items() if c.isupper())
-    digits = sum(k for c, k in characters.items() if c.isdigit())
-    other = sum(k for c, k in characters.items() if c > _FIRST_SYMBOL and not c.isalnum())
-    return [capital / n, digits / n, other / n]
-
-
-def _layout(text: str, n_words: int) -> list[float]:
-    n_lines = text.count("\n") + 1
-    return [
+        list(counts.values()).count(1) / n_words,
+        sum(count for length, count in lengths.items() if length > 6) / n_words,
+        sum(word[0].isupper() for word in words) / n_words,
+        sum(map(str.isupper, words)) / n_words,
+        len(_CONTRACTION.findall(lower)) / n_words,
+        # once for each different character
+        sum(k for c, k in characters.items() if c.isupper()) / n_chars,
+        sum(k for c, k in characters.items() if c.isdigit()) / n_chars,
+        sum(k for c, k in characters.items() if c > _FIRST_SYMBOL and not c.isalnum()) / n_chars,
         len(_LIST_LINE.findall(text)) / n_lines,
         len(_HEADING.findall(text)) / n_lines,
         text.count("**") / n_words,
+        *(sum(characters[c] for c in group) / n_chars for group in _MARKS.values()),
+        *(counts[word] / n_words for word in _FUNCTION_WORDS),
     ]
 
 
@@ -247,30 +222,28 @@ def extract(
     from sklearn.feature_extraction.text import HashingVectorizer
 
     # Lone surrogates cannot be hashed as UTF-8.
-    read = [_hashable(text[: settings.max_chars]) for text in texts]
+    read = [text[: settings.max_chars].encode("utf-8", "replace").decode() for text in texts]
     common = {"norm": None, "alternate_sign": False, "lowercase": False}
-    chars = HashingVectorizer(
-        analyzer="char_wb",
-        ngram_range=(2, settings.char_longest),
-        n_features=2**settings.char_bits,
-        **common,
+    vectorizers = (
+        HashingVectorizer(
+            analyzer="char_wb",
+            ngram_range=(2, settings.char_longest),
+            n_features=2**settings.char_bits,
+            **common,
+        ),
+        HashingVectorizer(
+            analyzer="word",
+            token_pattern=r"(?u)\w+|[^\w\s]",
+            ngram_range=(1, settings.word_longest),
+            n_features=2**settings.word_bits,
+            **common,
+        ),
     )
-    words = HashingVectorizer(
-        analyzer="word",
-        token_pattern=r"(?u)\w+|[^\w\s]",
-        ngram_range=(1, settings.word_longest),
-        n_features=2**settings.word_bits,
-        **common,
-    )
-    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in (chars, words)]
+    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
     dense = stylometry(read)
     if settings.perplexity:
         dense = np.column_stack([dense, _log_perplexity(texts, perplexity)])
     return Features(sparse.hstack(blocks, format="csr"), dense)
-
-
-def _hashable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _scaled(counts: Any) -> Any:  # noqa: ANN401 - scipy matrix

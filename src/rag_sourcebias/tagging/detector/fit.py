@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,9 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     """
     check_detector_folder(folder)
     target = Path(folder)
-    mark = secrets.token_hex(4)
-    new, old = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("tmp", "old"))
+    new, old = (
+        target.with_name(f".{target.name}.{secrets.token_hex(4)}.{kind}") for kind in ("tmp", "old")
+    )
     packed = io.BytesIO()
     np.savez_compressed(packed, **detector.arrays())  # type: ignore[arg-type]
     record = {
@@ -108,8 +110,8 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     try:
         new.mkdir(parents=True)
         write_atomic(new / _ARRAYS, packed.getvalue())
-        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomic(new / _JSON, text + "\n")
+        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write_atomic(new / _JSON, text)
         if target.exists():
             target.replace(old)
         new.replace(target)
@@ -140,7 +142,13 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
     path = Path(folder)
     record = _record(path)
     with sound(path, "a complete detector", remedy="fit it again", names_file=False):
-        detector = _read(record, _arrays(path, record), perplexity)
+        if not (path / _ARRAYS).is_file():
+            raise DataError(f"{_ARRAYS} is missing")
+        with open_file(path / _ARRAYS) as stream:
+            data = stream.read()
+        if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
+            raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
+        detector = _read(record, read_arrays(path / _ARRAYS, content=data), perplexity)
     if detector.features.perplexity and perplexity is None:
         raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
     return detector
@@ -149,8 +157,10 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
 def _record(path: Path) -> dict[str, Any]:
     file = path / _JSON
     if not file.is_file():
-        what = "has no detector.json" if path.is_dir() else "is no folder"
-        raise DataError(f"{path} {what}; expected a folder that rag-sourcebias tag fit wrote")
+        raise DataError(
+            f"{path} {'has no detector.json' if path.is_dir() else 'is no folder'}; expected a "
+            "folder that rag-sourcebias tag fit wrote"
+        )
     record = read_json(file, "the record of a detector")
     if not isinstance(record, dict) or record.get("format") != _FORMAT:
         raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
@@ -162,17 +172,6 @@ def _record(path: Path) -> dict[str, Any]:
             f"{_VERSION}: use the release that wrote it or fit the detector again"
         )
     return record
-
-
-def _arrays(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    file = path / _ARRAYS
-    if not file.is_file():
-        raise DataError(f"{_ARRAYS} is missing")
-    with open_file(file) as stream:
-        data = stream.read()
-    if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
-        raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
-    return read_arrays(file, content=data)
 
 
 def _read(
@@ -356,17 +355,13 @@ def choose_threshold(
     check_max_error(max_error)
     order = np.argsort(-confidence, kind="stable")
     sorted_confidence = confidence[order]
-    bound = _upper_limit(np.cumsum(~right[order]), np.arange(1, len(order) + 1))
+    n = np.arange(1, len(order) + 1)
+    share = np.cumsum(~right[order]) / n
+    half = np.sqrt(share * (1 - share) / n + 1 / (4 * n**2))
+    bound = (share + 1 / (2 * n) + half) / (1 + 1 / n)
     last_of_tie = np.append(sorted_confidence[1:] < sorted_confidence[:-1], True)
     kept = np.flatnonzero((bound <= max_error) & last_of_tie)
     return float(sorted_confidence[kept[-1]]) if len(kept) else None
-
-
-def _upper_limit(errors: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> FloatArray:
-    share = errors / n
-    half = np.sqrt(share * (1 - share) / n + 1 / (4 * n**2))
-    limit: FloatArray = (share + 1 / (2 * n) + half) / (1 + 1 / n)
-    return limit
 
 
 # Fit a detector to labelled documents, with honest figures of what it can do.
@@ -446,7 +441,9 @@ def fit_detector(
     parts = []
     for fold in range(N_FOLDS):
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        learned, tested = _take(features, train), _take(features, held)
+        learned, tested = (
+            Features(features.hashed[rows], features.dense[rows]) for rows in (train, held)
+        )
         part = fit_linear(
             learned, data.codes[train], n_labels, mean=mean, scale=scale, strength=STRENGTH
         )
@@ -484,13 +481,11 @@ def fit_detector(
 
 def _steps(n_documents: int, on_progress: Progress | None) -> Callable[[], None]:
     total = -(-n_documents // _BATCH) + N_FOLDS
-    done = 0
+    done = count(1)
 
     def step() -> None:
-        nonlocal done
-        done += 1
         if on_progress is not None:
-            on_progress(done, total)
+            on_progress(next(done), total)
 
     return step
 
@@ -513,10 +508,6 @@ def _extract(
     return Features(sparse.vstack([part.hashed for part in parts], format="csr"), dense)
 
 
-def _take(features: Features, rows: IntArray) -> Features:
-    return Features(features.hashed[rows], features.dense[rows])
-
-
 def _threshold(probabilities: FloatArray, codes: IntArray, max_error: float) -> float | None:
     right = probabilities.argmax(axis=1) == codes
     return choose_threshold(probabilities.max(axis=1), right, max_error=max_error)
@@ -535,7 +526,7 @@ def _held_out(
     for fold in range(N_FOLDS):
         held = folds == fold
         calibration = fit_calibration(scores[~held], codes[~held])
-        seen = calibration.probabilities(scores[~held])
         probabilities[held] = calibration.probabilities(scores[held])
+        seen = calibration.probabilities(scores[~held])
         reached[held] = sure(probabilities[held], _threshold(seen, codes[~held], max_error))
     return Prediction(probabilities, reached, alike)

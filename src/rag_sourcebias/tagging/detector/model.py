@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,11 @@ def prepare(
         If a label has too few documents or groups.
     """
     rows = [(str(doc_id), text or "", label) for doc_id, text, label in documents]
-    group_names = _groups([doc_id for doc_id, _, _ in rows], groups)
-    _refuse_repeated([doc_id for doc_id, _, _ in rows])
+    doc_ids = [doc_id for doc_id, _, _ in rows]
+    group_names = _groups(doc_ids, groups)
+    if len(set(doc_ids)) < len(doc_ids):
+        twice, n = Counter(doc_ids).most_common(1)[0]
+        raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
     counts: Counter[str] = Counter(unlabelled=0, empty=0, repeated=0, contradictory=0)
     seen: dict[str, set[str]] = {}
     usable: list[tuple[str, str, str, str]] = []
@@ -99,16 +102,30 @@ def prepare(
     kept = [row for row in usable if len(seen[row[0]]) == 1]
     counts["contradictory"] = len(usable) - len(kept)
     labels = tuple(sorted({name for _, _, name, _ in kept}))
-    code_of = {name: code for code, name in enumerate(labels)}
     group_of = {name: code for code, name in enumerate(dict.fromkeys(row[3] for row in kept))}
     found = LabelledTexts(
         texts=tuple(text for _, text, _, _ in kept),
         labels=labels,
-        codes=np.array([code_of[name] for _, _, name, _ in kept], dtype=np.int64),
+        codes=np.array([labels.index(name) for _, _, name, _ in kept], dtype=np.int64),
         groups=np.array([group_of[group] for _, _, _, group in kept], dtype=np.int64),
         counts=dict(counts),
     )
-    _require_enough(found, target, n_folds)
+    if len(labels) < 2:
+        raise DataError(
+            f"a {target} detector needs documents of at least two labels; found "
+            f"{', '.join(labels) or 'no labelled document with text'}"
+        )
+    for code, label in enumerate(labels):
+        mine = found.codes == code
+        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
+        if n < MIN_DOCUMENTS or n_groups < n_folds:
+            raise InsufficientDataError(
+                f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
+                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
+                "prompts) of every label",
+                n=n,
+                n_needed=MIN_DOCUMENTS,
+            )
     return found
 
 
@@ -136,31 +153,6 @@ def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
         f"document {doc_id}" if name in (None, "") else f"group {name}"
         for doc_id, name in zip(doc_ids, names, strict=True)
     ]
-
-
-def _refuse_repeated(doc_ids: Sequence[str]) -> None:
-    if len(set(doc_ids)) < len(doc_ids):
-        twice, n = Counter(doc_ids).most_common(1)[0]
-        raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
-
-
-def _require_enough(found: LabelledTexts, target: Target, n_folds: int) -> None:
-    if len(found.labels) < 2:
-        raise DataError(
-            f"a {target} detector needs documents of at least two labels; found "
-            f"{', '.join(found.labels) or 'no labelled document with text'}"
-        )
-    for code, label in enumerate(found.labels):
-        mine = found.codes == code
-        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
-        if n < MIN_DOCUMENTS or n_groups < n_folds:
-            raise InsufficientDataError(
-                f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
-                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
-                "prompts) of every label",
-                n=n,
-                n_needed=MIN_DOCUMENTS,
-            )
 
 
 # Scores of documents that were not used for fitting, turned into probabilities.
@@ -449,9 +441,12 @@ class Rate:
         from scipy.special import betaincinv
 
         tail = (1 - confidence_level) / 2
-        lower = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
-        upper = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
-        return cls(hits=hits, n=n, lower=lower, upper=upper)
+        return cls(
+            hits=hits,
+            n=n,
+            lower=float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0,
+            upper=float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0,
+        )
 
     @property
     def value(self) -> float:
@@ -490,28 +485,23 @@ def reliability(
     confidence: FloatArray, right: npt.NDArray[np.bool_], *, n_bins: int = 10
 ) -> tuple[ReliabilityBin, ...]:
     """Bins of equally many documents, from the least to the most confident."""
-    order = np.argsort(confidence, kind="stable")
     return tuple(
         ReliabilityBin(
             n=len(rows),
             confidence=float(confidence[rows].mean()),
             accuracy=float(right[rows].mean()),
         )
-        for rows in np.array_split(order, n_bins)
+        for rows in np.array_split(np.argsort(confidence, kind="stable"), n_bins)
         if len(rows)
     )
 
 
 def calibration_error(bins: tuple[ReliabilityBin, ...]) -> float:
     """Expected calibration error: mean over documents of |accuracy − confidence| of their bin."""
-    n = sum(b.n for b in bins)
-    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / n
+    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / sum(b.n for b in bins)
 
 
 # What a detector achieved on documents it had not seen.
-
-
-HUMAN = "human"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -588,10 +578,9 @@ def evaluate(
     n, n_labels = probabilities.shape
     top = probabilities.argmax(axis=1)
     right = top == codes
-    confidence = probabilities.max(axis=1)
     confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
     np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
-    bins = reliability(confidence, right)
+    bins = reliability(probabilities.max(axis=1), right)
     sensitivity, specificity = _source_rates(confusion, labels) if sources else (None, None)
     return DetectorReport(
         labels=tuple(labels),
@@ -616,7 +605,7 @@ def evaluate(
 
 
 def _source_rates(confusion: IntArray, labels: Sequence[str]) -> tuple[Rate | None, Rate | None]:
-    human = np.array([label == HUMAN for label in labels])
+    human = np.array([label == "human" for label in labels])
     if not human.any() or human.all():
         return None, None
     decided = confusion[:, :-1]
@@ -638,15 +627,6 @@ class Decision(NamedTuple):
 
     label: str | None
     confidence: float
-
-
-class TagErrors(TypedDict):
-    """Arguments of :class:`rag_sourcebias.stats.ratio.DetectorQuality`."""
-
-    n_other: int
-    n_other_detected: int
-    n_baseline: int
-    n_baseline_kept: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -712,13 +692,12 @@ class Detector:
     def decide(self, texts: Sequence[str]) -> Iterator[Decision]:
         """Label and confidence of each text, in order."""
         found = self.predict(texts)
-        tops = found.probabilities.argmax(axis=1)
-        for top, decided, row in zip(tops, found.decided, found.probabilities, strict=True):
-            label = self.labels[top] if decided else None
+        for decided, row in zip(found.decided, found.probabilities, strict=True):
+            top = row.argmax()
             # six digits are more than it knows, and the same on every machine
-            yield Decision(label, round(float(row[top]), 6))
+            yield Decision(self.labels[top] if decided else None, round(float(row[top]), 6))
 
-    def tag_errors(self) -> TagErrors:
+    def tag_errors(self) -> dict[str, int]:
         """Held-out counts for the correction of Relative Δ for tag errors.
 
         Counted among decided documents, any LLM against human:
@@ -740,9 +719,12 @@ class Detector:
                 f"the detector decided {llm.n} LLM and {human.n} human documents; its errors are "
                 "unknown: label more documents or allow a larger max_error"
             )
-        return TagErrors(
-            n_other=llm.n, n_other_detected=llm.hits, n_baseline=human.n, n_baseline_kept=human.hits
-        )
+        return {
+            "n_other": llm.n,
+            "n_other_detected": llm.hits,
+            "n_baseline": human.n,
+            "n_baseline_kept": human.hits,
+        }
 
     @property
     def fingerprint(self) -> str:
