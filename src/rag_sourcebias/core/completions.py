@@ -249,8 +249,7 @@ def mean_judge(judges: FloatArray) -> FloatArray:
         total, said = np.where(known, judges, 0.0).sum(axis=1), known.sum(axis=1, dtype=np.float64)
         centres, scales = [0.0], [1.0]
     mean = np.divide(total, said, out=np.full(len(judges), np.nan), where=said > 0)
-    combined: FloatArray = float(np.mean(centres)) + float(np.mean(scales)) * mean
-    return combined
+    return np.asarray(float(np.mean(centres)) + float(np.mean(scales)) * mean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -417,11 +416,11 @@ class JudgedItems:
 # What a judge said about every item it was asked about, failures included.
 
 
+#: ``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model
+#: declined. ``nan``: the model computed no number. ``timeout``: no answer in time, after all
+#: retries. ``rejected``: the server does not accept this item (too long, filtered). ``error``: the
+#: server failed, after all retries. ``not_asked``: the run stopped before.
 STATUSES = ("ok", "garbage", "refused", "nan", "timeout", "rejected", "error", "not_asked")
-"""``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model
-declined. ``nan``: the model computed no number. ``timeout``: no answer in time, after all retries.
-``rejected``: the server does not accept this item (too long, filtered). ``error``: the server
-failed, after all retries. ``not_asked``: the run stopped before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,11 +540,13 @@ class Judgments(Stored):
             raise DataError(
                 f"probabilities of shape {self.probs.shape}: one row per item, one column per grade"
             )
-        columns = (
-            self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded,
-            self.prompt_tokens, self.completion_tokens,
-        )  # fmt: skip
-        if any(len(column) != m for column in columns):
+        if any(
+            len(column) != m
+            for column in (
+                self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded,
+                self.prompt_tokens, self.completion_tokens,
+            )
+        ):  # fmt: skip
             raise DataError("columns of the judgments differ in length")
         unknown = sorted(set(self.status) - set(STATUSES))
         if unknown:

@@ -24,8 +24,8 @@ def _table() -> dict[str, dict[str, str | list[str]]]:
     import json  # with this file every import of the package begins: a former name alone pays
     from importlib.resources import files
 
-    file = files("rag_sourcebias").joinpath("core", "moved.json")
-    found: dict[str, dict[str, str | list[str]]] = json.loads(file.read_text(encoding="utf-8"))
+    text = files("rag_sourcebias").joinpath("core", "moved.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str | list[str]]] = json.loads(text)
     return found
 
 
@@ -62,9 +62,8 @@ class _FormerModules:
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
 
-        if not fullname.startswith("rag_sourcebias") or fullname not in _table():
-            return None
-        return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
+        known = fullname.startswith("rag_sourcebias") and fullname in _table()
+        return ModuleSpec(fullname, self, is_package=True) if known else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave it to Python to make the module."""

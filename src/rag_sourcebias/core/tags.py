@@ -22,9 +22,9 @@ from rag_sourcebias.core.values import IntArray
 _PREFIX = "rsb_"
 _ORIGINS = get_args(Origin)
 TAG_FIELDS = ("source", "style", "pair_id", "origin", "confidence")
+#: Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
+#: ``rsb_origin`` and ``rsb_confidence``.
 METADATA_KEYS = tuple(_PREFIX + name for name in TAG_FIELDS)
-"""Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
-``rsb_origin`` and ``rsb_confidence``."""
 #: Which taggers wrote the tags, so that a pass can go on and stale tags are seen.
 FINGERPRINT_KEY = _PREFIX + "tagger"
 _VALUES = attrgetter(*TAG_FIELDS)
@@ -96,7 +96,7 @@ def make_tags(*values: object, prefix: str = "") -> DocTags:
         style=_text(style, prefix, "style"),
         pair_id=_text(pair_id, prefix, "pair_id"),
         origin=cast("Origin | None", origin),
-        confidence=None if confidence is None else _confidence(confidence, prefix),
+        confidence=_confidence(confidence, prefix),
     )
 
 
@@ -112,7 +112,7 @@ def _text(value: object, prefix: str, name: str) -> str | None:
 
 
 def _confidence(value: object, prefix: str) -> float | None:
-    if value == "":
+    if value is None or value == "":
         return None
     # Before it is a float, which a whole number of 400 digits cannot be.
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast("float", value) <= 1:
@@ -259,9 +259,10 @@ def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...
     paired = tags.pair_codes >= 0
     ours = np.zeros(len(tags.pair_ids) + 1, dtype=bool)
     ours[tags.pair_codes[paired & (tags.source_codes == tags.sources.index(baseline))]] = True
-    codes = np.unique(tags.source_codes[paired & ours[tags.pair_codes]])
     return tuple(
-        tags.sources[code] for code in codes if code >= 0 and tags.sources[code] != baseline
+        tags.sources[code]
+        for code in np.unique(tags.source_codes[paired & ours[tags.pair_codes]])
+        if code >= 0 and tags.sources[code] != baseline
     )
 
 
@@ -298,31 +299,24 @@ def source_of(tags: TagTable, source: str | None, baseline: str) -> str:
         be meant.
     """
     paired = paired_sources(tags, baseline=baseline)
-    if source is None:
-        if len(paired) == 1:
-            return paired[0]
-        if paired:
-            raise DataError(
-                f"several sources have versions of {baseline!r} documents: {list(paired)}; name "
-                "one of them as source"
-            )
-        raise DataError(_no_pairs(tags, baseline, "another source"))
-    if source == baseline or source not in tags.sources:
+    if source is None and len(paired) > 1:
+        raise DataError(
+            f"several sources have versions of {baseline!r} documents: {list(paired)}; name "
+            "one of them as source"
+        )
+    if source is not None and (source == baseline or source not in tags.sources):
         raise DataError(
             f"source {source!r} cannot be paired with baseline {baseline!r}; sources that have "
             f"pairs with it are {list(paired)}"
         )
-    if source not in paired:
-        raise DataError(_no_pairs(tags, baseline, repr(source)))
-    return source
-
-
-def _no_pairs(tags: TagTable, baseline: str, other: str) -> str:
-    return (
-        f"no document of {baseline!r} shares its pair_id with one of {other}: "
-        f"{int(np.count_nonzero(tags.pair_codes >= 0))} of {len(tags)} documents have a pair_id; "
-        "give a document and its rewrites the same one"
-    )
+    if not paired or source not in (None, *paired):
+        raise DataError(
+            f"no document of {baseline!r} shares its pair_id with one of "
+            f"{'another source' if source is None else repr(source)}: "
+            f"{int(np.count_nonzero(tags.pair_codes >= 0))} of {len(tags)} documents have a "
+            "pair_id; give a document and its rewrites the same one"
+        )
+    return source or paired[0]
 
 
 def complete_pairs(corpus: Corpus, baseline: str, source: str) -> PairRows:

@@ -110,9 +110,9 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> print(visible("llm:\x1b[31mred"))
     llm:\u001b[31mred
     """
-    if text.isprintable():  # none of these is, and most texts are
-        return text
-    return (_IN_TEXTS if lines else _IN_NAMES).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    pattern = _IN_TEXTS if lines else _IN_NAMES
+    # most texts are printable, and none of these characters is
+    return text if text.isprintable() else pattern.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def require_name(name: str, what: str, where: str = "") -> str:
@@ -231,9 +231,7 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _floats(array: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401 - nested lists of any depth
@@ -282,16 +280,17 @@ def from_versioned(cls: type[T], data: Mapping[str, Any], *, version: int, what:
 def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        if value is None and type(None) in args:
-            return None
-        return _read(next(a for a in args if a is not type(None)), value, path)
+        none = value is None and type(None) in args
+        return None if none else _read(next(a for a in args if a is not type(None)), value, path)
     if origin is np.ndarray:
         return np.array(_expect(list, value, path), dtype=get_args(args[1])[0])
     if is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where=path)
     if origin is tuple:
-        items = _expect(list, value, path)
-        return tuple(_read(args[0], item, f"{path}[{i}]") for i, item in enumerate(items))
+        return tuple(
+            _read(args[0], item, f"{path}[{i}]")
+            for i, item in enumerate(_expect(list, value, path))
+        )
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {k: _read(args[1], v, f"{path}.{k}") for k, v in _expect(dict, value, path).items()}
     if isinstance(hint, type) and issubclass(hint, Enum):

@@ -9,11 +9,10 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import unquote
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import IntArray, require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_tags
 
@@ -89,15 +88,13 @@ def _fault(row: Mapping[str, Any], row_id: object, line_of: Mapping[str, int], u
             f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
             "each row needs its own _id"
         )
-    if not isinstance(row.get("text"), str):
-        return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
-    return f"title of _id {row_id!r} must be a string"
+    if isinstance(row.get("text"), str):
+        return f"title of _id {row_id!r} must be a string"
+    return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
 
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
-    metadata = row["metadata"]
-    if not isinstance(metadata, dict):
-        return
+    metadata = metadata_of(row)
     style, source = metadata.get("style"), metadata.get("source")
     if isinstance(style, str) and not style.isprintable() and style.strip():
         require_name(style, "style", where)
@@ -351,8 +348,8 @@ def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) ->
     texts, items, strange = read_documents(rows, titles=titles, table=table)
     corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
     if paired:
-        versions = rows_as_judged([str(tags.pair_id) for _, tags in items], str)
-        return BeirCorpus(corpus=corpus, rows=versions, paired=True)
+        pair_ids = [str(tags.pair_id) for _, tags in items]
+        return BeirCorpus(corpus=corpus, rows=rows_as_judged(pair_ids, str), paired=True)
     report_strange(files[None], strange)
     extra = [d for d in table.doc_ids if d not in corpus.tags.row_of] if table else []
     if extra:
@@ -429,7 +426,7 @@ class JudgedQueries(NamedTuple):
     """
 
     queries: tuple[Query, ...]
-    rows: npt.NDArray[np.int64]
+    rows: IntArray
     n_rows: int
     judged: Qrels
     where: str
@@ -467,8 +464,11 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
     candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
     qrels_file = next((file for file in candidates if file.is_file()), None)
     if qrels_file is None:
-        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        splits = {n.removesuffix(e) for n in names for e in _SPLIT_ENDINGS if n.endswith(e)}
+        splits = {
+            path.name.removesuffix(ending)
+            for ending in _SPLIT_ENDINGS
+            for path in folder.glob(f"*{ending}")
+        }
         raise DataError(
             f"{folder} has no split {split!r} ({split}.tsv); splits found: "
             f"{sorted(splits) or 'none'}"
@@ -602,7 +602,7 @@ def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> No
                 "fit the paired layout, whose ids are '<pair_id>@<source>'"
             )
     stems = {source: _file_stem(source) for source in dataset.corpus.tags.sources}
-    judgments = list(_judgments(dataset, tags))
+    judgments = [f"{query}\t{pair}\t{grade}\n" for query, pair, grade in _judgments(dataset, tags)]
     try:
         (root / "corpus").mkdir(parents=True, exist_ok=True)
         (root / "qrels").mkdir(exist_ok=True)
@@ -618,12 +618,11 @@ def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> No
         write_atomic(root / "corpus" / f"{stem}.jsonl", jsonl_text(rows))
     queries = ({"_id": q.query_id, "text": q.text} for q in dataset.queries)
     write_atomic(root / "queries.jsonl", jsonl_text(queries))
-    lines = (f"{query}\t{pair}\t{grade}\n" for query, pair, grade in judgments)
-    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *lines])
+    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *judgments])
 
 
 def _file_stem(source: str) -> str:
-    """Return the file stem that reads back as this source."""
+
     plain = source.replace("%", "%25").replace("/", "%2F")
     for stem in (plain.removeprefix("llm:"), plain):
         if stem and not stem.startswith(".") and source_of_stem(stem) == source:

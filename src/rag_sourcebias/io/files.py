@@ -88,8 +88,13 @@ def address_of(url: str, name: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise wrong from None  # it may repeat the password
-    readable = url.isprintable() and " " not in url
-    if parts.scheme not in ("http", "https") or not host or port == 0 or not readable:
+    if (
+        parts.scheme not in ("http", "https")
+        or not host
+        or port == 0
+        or " " in url
+        or not url.isprintable()
+    ):
         raise wrong
     if "@" in parts.path:  # what stands before it may be half a password
         raise DataError(
@@ -208,8 +213,8 @@ def _kinds() -> tuple[type[BaseException], ...]:
 
 def reason_of(error: BaseException) -> str:
     """Say on one line what went wrong; messages of libraries may have several, or none."""
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    words = _one_line(text)[:_LONGEST_REASON]
+    said = error.strerror if isinstance(error, OSError) else None
+    words = _one_line(said or str(error))[:_LONGEST_REASON]
     return words if words and not isinstance(error, LookupError) else repr(error)[:_LONGEST_REASON]
 
 
@@ -249,7 +254,7 @@ def _inside(folder: Path) -> str:
         names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
     except OSError:
         return f"nor does its folder {folder}"
-    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    shown = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
     return f"its folder holds {shown}" if names else "its folder is empty"
 
 
@@ -264,8 +269,9 @@ def open_file(path: PathLike) -> io.BufferedReader:
     check_file(path)
     try:
         # A pipe may have come in between: opening it must not wait for somebody to write.
-        wait = getattr(os, "O_NONBLOCK", 0)
-        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | wait))
+        return open(
+            path, "rb", opener=lambda name, how: os.open(name, how | getattr(os, "O_NONBLOCK", 0))
+        )
     except OSError as error:
         raise DataError(f"{os.fspath(path)} cannot be opened: {reason_of(error)}") from error
 
@@ -344,11 +350,9 @@ def create_file(path: Path, mode: int = PRIVATE) -> None:
         opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     except FileExistsError:
         return
-    try:
+    with os.fdopen(opened, "wb"):
         if hasattr(os, "fchmod"):  # whatever the umask says
             os.fchmod(opened, mode)
-    finally:
-        os.close(opened)
 
 
 def create_folder(path: Path, mode: int = PRIVATE) -> None:
@@ -484,9 +488,7 @@ def _decoded(
             # About as many bytes each time: a few lines are decoded at a third of the cost of one
             # by one, and lines may be long.
             n_lines = max(1, min(_LINES, _BLOCK * len(block) // len(packed)))
-            text = packed.decode()
-            if not number:
-                text = text.removeprefix("\ufeff")
+            text = packed.decode("utf-8" if number else "utf-8-sig")
             if "\r" in text:
                 text = re.sub("\r+(\n|$)", r"\1", text)
             found = text.split("\n")
@@ -604,8 +606,7 @@ def read_json(path: PathLike, expected: str, *, remedy: str = REMEDY) -> Any:  #
 
 def jsonl_text(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Give one line of strict JSON per row; any text can be encoded, as answers of models need."""
-    for row in rows:
-        yield visible(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
+    return (visible(json.dumps(r, ensure_ascii=False, allow_nan=False)) + "\n" for r in rows)
 
 
 def write_atomic(
@@ -639,8 +640,10 @@ def write_atomic(
             if isinstance(content, bytes):
                 stream.write(content)
             else:
-                text = [content] if isinstance(content, str) else content
-                chunks = (chunk.encode("utf-8") for chunk in text)
+                chunks = (
+                    chunk.encode("utf-8")
+                    for chunk in ([content] if isinstance(content, str) else content)
+                )
                 if file.suffix == ".gz":
                     # mtime 0 and no name: equal content gives equal bytes.
                     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
@@ -727,8 +730,8 @@ def read_arrays(
     opened = open_file(path) if content is None else io.BytesIO(content)
     with sound(path, expected, remedy=remedy), opened as stream, zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
-        unpacked = sum(member.file_size for member in members)
-        check_unpacked(path, unpacked=unpacked, packed=stream.seek(0, os.SEEK_END))
+        sizes = (member.file_size for member in members)
+        check_unpacked(path, unpacked=sum(sizes), packed=stream.seek(0, os.SEEK_END))
         found: dict[str, Array] = {}
         for member in members:
             with archive.open(member) as data:
@@ -788,9 +791,8 @@ def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> Non
     DataError
         If the folder is missing.
     """
-    said = {"kind": kind.replace(" ", "_"), "schema_version": version}
-    text = json.dumps(said | to_plain(fitted), ensure_ascii=False, allow_nan=False, indent=1)
-    write_atomic(path, text + "\n")
+    data = {"kind": kind.replace(" ", "_"), "schema_version": version, **to_plain(fitted)}
+    write_atomic(path, json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
@@ -835,6 +837,9 @@ class SqliteFile:
         ``CREATE TABLE IF NOT EXISTS …``
     """
 
+    kind, whole_kind = "cache", "cache of this library"
+    remedy = "delete the file, it will be filled again"
+
     def __init__(self, path: str | Path, schema: str) -> None:
         self.path = Path(path)
         self._schema = schema
@@ -873,19 +878,23 @@ class SqliteFile:
                     database.execute(self._schema)
                     yield database
         except sqlite3.OperationalError as error:
-            raise DataError(
-                f"cache {self.path} cannot be used ({reason_of(error)}); check that its folder can "
-                "be written, that the disk is not full and that the file is a cache of this library"
-            ) from error
+            raise self.unusable(error) from error
         # UnicodeDecodeError: of a message that quotes what is damaged
         except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
             raise self.damaged(reason_of(error)) from error
 
-    def damaged(self, reason: str) -> DataError:
-        """Return the error for content that cannot be read."""
+    def unusable(self, error: sqlite3.OperationalError) -> DataError:
+        """Return the error for a file that cannot be opened or written."""
         return DataError(
-            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
-            "filled again"
+            f"{self.kind} {self.path} cannot be used ({reason_of(error)}); check that its folder "
+            "can be written, that the disk is not full and that the file is a "
+            f"{self.whole_kind}"
+        )
+
+    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
+        """Return the error for content that cannot be read."""
+        return kind(
+            f"{self.kind} {self.path} is damaged or not a {self.kind} ({reason}); {self.remedy}"
         )
 
 

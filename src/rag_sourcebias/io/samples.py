@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
@@ -76,8 +76,11 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
                 members = archive.infolist()
                 for member in members:
                     name = PurePosixPath(member.filename.replace("\\", "/"))
-                    drive = re.match(r"[A-Za-z]:", member.filename)
-                    if name.is_absolute() or ".." in name.parts or drive:
+                    if (
+                        name.is_absolute()
+                        or ".." in name.parts
+                        or re.match(r"[A-Za-z]:", member.filename)
+                    ):
                         raise DataError(
                             f"{path}: member {member.filename!r} points outside the archive; "
                             "refused"
@@ -209,7 +212,12 @@ def _attempt(address: Address, part: Path, progress: Progress | None, timeout: f
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdigit() else None
         with part.open("ab" if start else "wb") as stream:
-            received = _copy(response, stream, start, total, progress)
+            received = start
+            for chunk in _chunks(response):
+                stream.write(chunk)
+                received += len(chunk)
+                if progress is not None:
+                    progress(received, total)
     if total is not None and received < total:
         raise _TryAgainError(f"the connection broke after {received} of {total} bytes")
 
@@ -220,9 +228,8 @@ def _request(address: Address, have: int, timeout: float) -> http.client.HTTPRes
     import urllib.error
     import urllib.request
 
+    # followed neither out of http and https nor out of https
     class Redirections(urllib.request.HTTPRedirectHandler):
-        """Followed neither out of http and https nor out of https."""
-
         def redirect_request(
             self,
             req: urllib.request.Request,
@@ -236,8 +243,10 @@ def _request(address: Address, have: int, timeout: float) -> http.client.HTTPRes
                 )
             return super().redirect_request(req, *answer)
 
-    url = f"{address.url}?{address.query}" if address.query else address.url
-    request = urllib.request.Request(url, headers={"User-Agent": "rag-sourcebias"})
+    request = urllib.request.Request(
+        f"{address.url}?{address.query}" if address.query else address.url,
+        headers={"User-Agent": "rag-sourcebias"},
+    )
     if address.authorization is not None:  # not for where a redirection leads
         request.add_unredirected_header("Authorization", address.authorization)
     if have:
@@ -259,27 +268,14 @@ def _request(address: Address, have: int, timeout: float) -> http.client.HTTPRes
         raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
 
 
-def _copy(
-    response: http.client.HTTPResponse,
-    stream: IO[bytes],
-    start: int,
-    total: int | None,
-    progress: Progress | None,
-) -> int:
+def _chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
     import http.client
 
-    received = start
-    while True:
-        try:
-            chunk = response.read(1 << 16)
-        except (http.client.HTTPException, OSError) as error:
-            raise _TryAgainError(f"the connection broke ({error!r})") from error
-        if not chunk:
-            return received
-        stream.write(chunk)
-        received += len(chunk)
-        if progress is not None:
-            progress(received, total)
+    try:
+        while chunk := response.read(1 << 16):
+            yield chunk
+    except (http.client.HTTPException, OSError) as error:
+        raise _TryAgainError(f"the connection broke ({error!r})") from error
 
 
 # The two samples that come with the package.
@@ -385,7 +381,6 @@ _BUNDLED: dict[
 _BASE_URL = (
     "https://github.com/KID-22/Cocktail/raw/0cf2682129b7ab3358d538eea4eef8b7cd2ce2c7/dataset"
 )
-_PAGE = "https://huggingface.co/IR-Cocktail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,16 +394,16 @@ class PublicSet:
         Documents of both sources together, and test queries.
     base_url : str or None
         Folder on the web that holds ``<name>.zip``; None where no address is known to be good.
-    checksum : str or None
-        Of ``<name>.zip``, as :func:`download` takes it; None where none was published.
+    checksum : str
+        Of ``<name>.zip``, as :func:`download` takes it.
     license, attribution : str
     """
 
     name: str
     n_documents: int
     n_queries: int
+    checksum: str
     base_url: str | None = None
-    checksum: str | None = None
     license: str = "academic use only (Cocktail); the licence of the original data set applies too"
     attribution: str = (
         "Dai et al.: Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated "
@@ -418,14 +413,13 @@ class PublicSet:
     @property
     def how(self) -> str:
         """How to get it."""
-        if self.base_url and self.checksum:
+        if self.base_url:
             return f"load_dataset({self.name!r}) downloads it once into the cache folder"
-        if self.checksum:
-            return (
-                f"not downloaded: get the archive ({self.checksum}, {_PAGE}) and use "
-                f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
-            )
-        return f"not downloaded: no checksum was published; get it from {_PAGE} and use read_beir"
+        return (
+            f"not downloaded: get the archive ({self.checksum}, "
+            "https://huggingface.co/IR-Cocktail) and use "
+            f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
+        )
 
 
 PUBLIC_SETS: dict[str, PublicSet] = {
@@ -467,74 +461,6 @@ PUBLIC_SETS: dict[str, PublicSet] = {
         ),
     )
 }
-
-
-def load_public_set(
-    entry: PublicSet,
-    *,
-    split: str = "test",
-    cache: PathLike | None = None,
-    base_url: str | None = None,
-    progress: Progress | None = None,
-) -> Dataset:
-    """Download a public set on first use, and read it.
-
-    Parameters
-    ----------
-    entry : PublicSet
-    split : str
-    cache : path or None
-        None takes :func:`cache_dir`. A ``<name>.zip`` with the right checksum that already lies in
-        its ``datasets`` folder is used without any connection.
-    base_url : str or None
-        A mirror of the folder that holds ``<name>.zip``; the checksum stays the same.
-    progress : callable or None
-        As for :func:`download`.
-
-    Raises
-    ------
-    DataError
-        If the set has no known checksum or address, cannot be downloaded, or is not a BEIR folder.
-    """
-    address = base_url or entry.base_url
-    if entry.checksum is None:
-        raise DataError(f"data set {entry.name!r} is {entry.how}")
-    store = Path(cache or cache_dir()) / "datasets"
-    folder = store / f"{entry.name}-{entry.checksum.partition(':')[2][:8]}"
-    if not folder.is_dir():
-        archive = store / f"{entry.name}.zip"
-        if address is not None:
-            download(
-                f"{address.rstrip('/')}/{archive.name}",
-                archive,
-                checksum=entry.checksum,
-                progress=progress,
-            )
-        elif not has_checksum(archive, entry.checksum):
-            found = "with another checksum" if archive.exists() else "missing"
-            raise DataError(f"data set {entry.name!r} is {entry.how}; {archive} is {found}")
-        extract_zip(archive, folder)
-    return replace(
-        read_beir(_beir_root(folder), split=split, name=entry.name),
-        license=entry.license,
-        attribution=entry.attribution,
-    )
-
-
-def _beir_root(folder: Path) -> Path:
-    """Return the shallowest folder of an unpacked archive that holds a corpus and queries."""
-    holders = [
-        path.parent
-        for path in folder.rglob("queries.jsonl*")
-        if any((path.parent / n).exists() for n in ("corpus", "corpus.jsonl", "corpus.jsonl.gz"))
-        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-    ]
-    if not holders:
-        found = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
-        raise DataError(
-            f"{folder} holds no folder with queries.jsonl and a corpus; it holds {found[:10]}"
-        )
-    return min(holders, key=lambda p: (len(p.parts), str(p)))
 
 
 # Data sets by name: two bundled samples and the public sets.
@@ -612,7 +538,8 @@ def load_dataset(
     split : str
         Of a public set; a bundled sample has one split only.
     cache : path or None
-        Folder for downloads; None takes :func:`cache_dir`.
+        Folder for downloads; None takes :func:`cache_dir`. A ``<name>.zip`` with the right
+        checksum that already lies in its ``datasets`` folder is used without any connection.
     base_url : str or None
         A mirror of the folder that holds ``<name>.zip``; its checksum is verified all the same.
     progress : callable or None
@@ -623,12 +550,46 @@ def load_dataset(
     DataError
         If the name is unknown, or the set cannot or may not be downloaded.
     """
-    if name in PUBLIC_SETS:
-        return load_public_set(
-            PUBLIC_SETS[name], split=split, cache=cache, base_url=base_url, progress=progress
-        )
-    if name not in (info.name for info in _SAMPLES):
+    if name in _BUNDLED:
+        return load_sample(name)
+    if name not in PUBLIC_SETS:
         raise DataError(
             f"no data set {name!r}; there are {', '.join(info.name for info in list_datasets())}"
         )
-    return load_sample(name)
+    entry = PUBLIC_SETS[name]
+    address = base_url or entry.base_url
+    store = Path(cache or cache_dir()) / "datasets"
+    folder = store / f"{name}-{entry.checksum.partition(':')[2][:8]}"
+    if not folder.is_dir():
+        archive = store / f"{name}.zip"
+        if address is not None:
+            download(
+                f"{address.rstrip('/')}/{archive.name}",
+                archive,
+                checksum=entry.checksum,
+                progress=progress,
+            )
+        elif not has_checksum(archive, entry.checksum):
+            raise DataError(
+                f"data set {name!r} is {entry.how}; {archive} is "
+                f"{'with another checksum' if archive.exists() else 'missing'}"
+            )
+        extract_zip(archive, folder)
+    # the shallowest folder of the archive that holds a corpus and queries
+    holders = [
+        path.parent
+        for path in folder.rglob("queries.jsonl*")
+        if any((path.parent / n).exists() for n in ("corpus", "corpus.jsonl", "corpus.jsonl.gz"))
+        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
+    ]
+    if not holders:
+        found = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+        raise DataError(
+            f"{folder} holds no folder with queries.jsonl and a corpus; it holds {found[:10]}"
+        )
+    root = min(holders, key=lambda p: (len(p.parts), str(p)))
+    return replace(
+        read_beir(root, split=split, name=name),
+        license=entry.license,
+        attribution=entry.attribution,
+    )

@@ -214,20 +214,22 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
 
 def _check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
     def fits(name: str) -> bool:
-        kind = schema.field(name).type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return True
+        found = schema.field(name).type
+        kind = found.value_type if pa.types.is_dictionary(found) else found
         return bool(
-            pa.types.is_integer(kind) if name == "_id" else name in _OPTIONAL and kind == pa.null()
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or (name == "_id" and pa.types.is_integer(kind))
+            or (name in _OPTIONAL and kind == pa.null())
         )
 
     names = schema.names
-    wanted = f"expected _id and text, optionally {', '.join(_OPTIONAL)}"
     missing = [name for name in _NEEDED if name not in names]
     if missing:
-        raise DataError(f"{path} lacks column {' and '.join(missing)}; found {names}, {wanted}")
+        raise DataError(
+            f"{path} lacks column {' and '.join(missing)}; found {names}, expected _id and text, "
+            f"optionally {', '.join(_OPTIONAL)}"
+        )
     for name in (*_NEEDED, *_OPTIONAL):
         if names.count(name) > 1:
             raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
@@ -324,7 +326,7 @@ class FolderCorpus:
         if self.tags_file is not None:
             self.tags_file.check()
             table = _tags_of(self.tags_file)
-        rows = ((file.source, doc_id, row) for doc_id, row in _rows(file.state.path, part))
+        rows = ((file.source, *row) for row in _rows(file.state.path, part))
         texts, items, strange = read_documents(rows, titles=self.titles, table=table)
         if strange and self.fingerprint not in _warned:
             _warned.add(self.fingerprint)
@@ -342,15 +344,13 @@ class FolderCorpus:
         DataError
             If the id does not end with a source of the corpus.
         """
-        if not self._endings:
-            return doc_id
-        for ending in self._endings:
-            if doc_id.endswith(ending):
-                return doc_id[: -len(ending)]
-        raise DataError(
-            f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
-            f"with a source of {list(self.sources)}"
-        )
+        ending = next((e for e in self._endings if doc_id.endswith(e)), None)
+        if self._endings and ending is None:
+            raise DataError(
+                f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
+                f"with a source of {list(self.sources)}"
+            )
+        return doc_id.removesuffix(ending or "")
 
 
 def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -505,7 +505,7 @@ def open_corpus(
             )
     tags = None if sources else tag_file(root)
     tags_state = None if tags is None else FileState.of(tags)
-    states = [file.state for file in files] + ([tags_state] if tags_state else [])
+    states = [*(file.state for file in files), *([tags_state] if tags_state else [])]
     return FolderCorpus(
         name=name or root.resolve().name,
         fingerprint=state_fingerprint(states, root, titles, shard_documents),
@@ -516,10 +516,10 @@ def open_corpus(
 
 
 def _corpus_files(root: Path) -> dict[Path, str | None]:
-    """Return the files of the corpus, in row order, with the source each holds."""
+
     folder = root / "corpus"
-    whole = [p for p in (root / "corpus.parquet",) if p.is_file()]
-    parquet = whole or (sorted(folder.glob("*.parquet")) if folder.is_dir() else [])
+    whole = root / "corpus.parquet"
+    parquet = [whole] if whole.is_file() else sorted(folder.glob("*.parquet"))
     if not parquet:
         return {path: source for source, path in corpus_files(root).items()}
     others = [

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import FloatArray, require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import (
     PathLike,
@@ -231,20 +230,22 @@ def _longest_repeated(
     """
     from pyarrow import compute
 
-    schema, texts = file.metadata.schema, []
-    for column in (schema.column(i) for i in range(len(schema))):
-        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type:
-            if column.physical_type != "BYTE_ARRAY" or column.path not in columns:
-                return None
-            texts.append(column.path)
+    schema = file.metadata.schema
+    found = [
+        column
+        for column in map(schema.column, range(len(schema)))
+        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type
+    ]
+    if any(c.physical_type != "BYTE_ARRAY" or c.path not in columns for c in found):
+        return None
+    texts = [column.path for column in found]
     longest = 0
     # The first row as a dictionary comes with all values of its row group's.
     with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
         for group in groups if texts else ():
-            for row in reader.iter_batches(1, row_groups=[group], columns=texts):
-                for values in (column.dictionary for column in row):
-                    longest = max(longest, compute.max(compute.binary_length(values)).as_py() or 0)
-                break
+            for column in next(reader.iter_batches(1, row_groups=[group], columns=texts), ()):
+                sizes = compute.binary_length(column.dictionary)
+                longest = max(longest, compute.max(sizes).as_py() or 0)
     return longest
 
 
@@ -295,6 +296,10 @@ class Table:
     lines: Sequence[int]
     columns: dict[str, list[Any]]
     unit: Literal["", " row ", " record "] = ""
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            raise DataError(f"{self.path} holds a header but no rows")
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -356,13 +361,7 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
         lines.append(line)
         for append, i in targets:
             append(cells[i])
-    return Table(path=name, names=names, lines=_rows(lines, name), columns=columns)
-
-
-def _rows(lines: Sequence[int], path: str) -> Sequence[int]:
-    if not lines:
-        raise DataError(f"{path} holds a header but no rows")
-    return lines
+    return Table(path=name, names=names, lines=lines, columns=columns)
 
 
 def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
@@ -374,9 +373,11 @@ def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
     # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
-    lines = (line + "\n" for _, line in read_lines(path, blank=True))
-    delimiter = ";" if ";" in header and "," not in header else ","
-    records = csv.reader(lines, strict=True, delimiter=delimiter)
+    records = csv.reader(
+        (line + "\n" for _, line in read_lines(path, blank=True)),
+        strict=True,
+        delimiter=";" if ";" in header and "," not in header else ",",
+    )
     last, more = 0, True  # line on which the record before ends
     while more:
         found: list[tuple[int, list[str]]] = []
@@ -433,7 +434,7 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
     return Table(
         path=str(path),
         names=names,
-        lines=_rows(range(1, n_rows + 1), str(path)),
+        lines=range(1, n_rows + 1),
         columns=columns,
         unit=" row ",
     )
@@ -449,7 +450,7 @@ _WORDS = {
 }
 
 
-def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.NDArray[np.float64]:
+def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
     """Read a column as numbers; NaN where a cell is missing.
 
     Parameters
@@ -498,7 +499,7 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.N
     return values
 
 
-def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def _numbers(cells: Sequence[Any]) -> FloatArray | None:
     """Return cells that are all numbers or missing, as of Parquet; None if one is anything else."""
     if not set(map(type, cells)) <= {float, int, type(None)}:
         return None
@@ -702,8 +703,11 @@ def find_ids(
     single = find_column(names, "id", given=None, path=path, taken=taken)
     if single is not None:
         return (single,)
-    both = [find_column(names, role, given=None, path=path) for role in ("query_id", "doc_id")]
-    pair = tuple(name for name in both if name is not None)
+    pair = tuple(
+        found
+        for role in ("query_id", "doc_id")
+        if (found := find_column(names, role, given=None, path=path)) is not None
+    )
     return () if len(pair) == 1 and pair[0] in taken else pair
 
 
@@ -799,7 +803,7 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
     table = read_table(path, choose)
     ids = ids_of(table, (chosen[0],))
     columns = [table.columns[c] for c in (*chosen[2:], chosen[1])]
-    texts = [" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True)]
+    texts = (" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True))
     return dict(zip(ids, texts, strict=True))
 
 

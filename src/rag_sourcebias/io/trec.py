@@ -134,9 +134,7 @@ def _tags(row: Mapping[str, Any], where: str) -> DocTags:
     )
     require_name(source or "", "source", where)
     require_name(style or "", "style", where)
-    origin = clean_tag(row.get("origin"), "origin", where)
-    if "origin" not in row and source is not None:
-        origin = "declared"
+    origin = clean_tag(row.get("origin", source and "declared"), "origin", where)
     if origin is not None and origin not in _ORIGINS:
         raise DataError(f"{where}: origin {origin!r} is not one of {', '.join(_ORIGINS)}")
     try:
@@ -186,8 +184,9 @@ def write_tags(tags: TagTable, path: PathLike) -> None:
     if ending == ".jsonl":
         write_atomic(path, jsonl_text(dict(zip(TAG_COLUMNS, row, strict=True)) for row in rows))
     elif ending in (".tsv", ".csv"):
-        lines = (_line(row, tabs=ending == ".tsv") for row in chain([TAG_COLUMNS], rows))
-        write_atomic(path, lines)
+        write_atomic(
+            path, (_line(row, tabs=ending == ".tsv") for row in chain([TAG_COLUMNS], rows))
+        )
     else:
         raise DataError(f"{path}: tags are written as .tsv, .csv or .jsonl (or those with .gz)")
 
@@ -233,9 +232,7 @@ _SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
 
 
 def _fields(line: str) -> list[str]:
-    if line.isascii():
-        return line.split()
-    return [field for field in _SPACE.split(line) if field]
+    return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
 
 
 def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = True) -> Run:

@@ -52,8 +52,9 @@ def read_yaml(path: Path, *, expected: str) -> Node:
     remedy = f"expected {expected}"
     try:
         with sound(path, "YAML", remedy=remedy):
-            text = read_text(path, "YAML text in UTF-8", remedy=remedy)
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            root = yaml.compose(
+                read_text(path, "YAML text in UTF-8", remedy=remedy), Loader=yaml.SafeLoader
+            )
     except DataError as error:
         # what is wrong, without the text around it that the library's own message shows
         mark = error.__cause__ if isinstance(error.__cause__, yaml.MarkedYAMLError) else None
@@ -102,8 +103,11 @@ def entries(
             hint = f" did you mean {close[0]!r}?" if close else ""
             raise here.error(name, f"unknown key {key!r:.200};{hint} accepted: {list(allowed)}")
         if key in found:
-            first = found[str(key)][1].start_mark.line + 1
-            raise here.error(name, f"the key {key!r:.200} stands twice, first in line {first}")
+            raise here.error(
+                name,
+                f"the key {key!r:.200} stands twice, first in line "
+                f"{found[str(key)][1].start_mark.line + 1}",
+            )
         found[str(key)] = here, value
     for key in required:
         if key not in found:
@@ -143,8 +147,8 @@ def scalar(
     except (yaml.YAMLError, ValueError) as error:
         raise place.error(node, f"{_said(node)} cannot be read; expected {wanted}") from error
     if type(value) not in kinds or value == "":
-        quoted = "" if getattr(node, "style", None) else " (quote it to make it a text)"
-        hint = quoted if str in kinds and isinstance(value, bool | int | float) else ""
+        bare = not getattr(node, "style", None) and isinstance(value, bool | int | float)
+        hint = " (quote it to make it a text)" if bare and str in kinds else ""
         raise place.error(node, f"{_said(node)}; expected {wanted}{hint}")
     return cast("str | bool | int | float", value)
 

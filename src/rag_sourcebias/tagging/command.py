@@ -1,10 +1,7 @@
 """``tag``: say of which source and style the documents of a store are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -129,28 +126,11 @@ _COLUMNS = "Columns"
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
 
 
-_IDS = ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id")
-_TEXTS = ("text", "contents", "content", "passage", "body", "document")
-_GROUPS = ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid")
-ANY_LLM = "llm:any"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """Labelled documents.
-
-    Parameters
-    ----------
-    documents : list of (doc_id, text, label)
-    groups : list of str or None
-        In the order of the documents; None where nothing says what belongs together.
-    grouped_by : str
-        Where the groups come from, in words.
-    """
-
-    documents: list[tuple[str, str, str | None]]
-    groups: list[str | None] | None
-    grouped_by: str
+_USUAL = {
+    "id": ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id"),
+    "text": ("text", "contents", "content", "passage", "body", "document"),
+    "group": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
+}
 
 
 def read_labelled(
@@ -161,8 +141,14 @@ def read_labelled(
     label: str | None = None,
     group: str | None = None,
     id: str | None = None,
-) -> Labelled:
+) -> tuple[list[tuple[str, str, str | None]], list[str | None] | None, str]:
     """Read labelled documents of a table or a folder.
+
+    Returns
+    -------
+    tuple
+        Documents (id, text and label), the group of each (None where nothing says what belongs
+        together), and where the groups come from, in words.
 
     Raises
     ------
@@ -175,47 +161,41 @@ def read_labelled(
                 f"{path} is a folder, which has no columns; leave out --text-column, "
                 "--label-column, --group-column and --id-column"
             )
-        return _of_folder(path, target)
+        root = path.parent if path.name == "corpus" and not (path / "corpus").exists() else path
+        corpus = read_corpus(root, sources=None, titles=False).corpus
+        tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
+        documents = [
+            (doc_id, body, tag.source if target == "source" else tag.style)
+            for (doc_id, body), tag in zip(corpus, tags, strict=True)
+        ]
+        pairs = [tag.pair_id for tag in tags]
+        if any(pairs):
+            return documents, pairs, "pairs of the folder"
+        return documents, None, "nothing: each document alone"
     chosen: dict[str, str | None] = {}
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        chosen["id"] = _column(path, names, "id", id, _IDS, needed=False)
-        chosen["text"] = _column(path, names, "text", text, _TEXTS)
-        chosen["label"] = _column(path, names, "label", label, (target, "label"))
-        chosen["group"] = _column(path, names, "group", group, _GROUPS, needed=False)
+        chosen.update(
+            id=_column(path, names, "id", id, _USUAL["id"], needed=False),
+            text=_column(path, names, "text", text, _USUAL["text"]),
+            label=_column(path, names, "label", label, (target, "label")),
+            group=_column(path, names, "group", group, _USUAL["group"], needed=False),
+        )
         return list(dict.fromkeys(name for name in chosen.values() if name is not None))
 
     table = read_table(path, choose)
     columns = {role: table.columns[name] for role, name in chosen.items() if name is not None}
     # ids of rows when there are none: messages then name the row
-    ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
+    ids = ids_of(table, (chosen["id"],) if chosen["id"] else ())
     groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
     texts, labels = columns["text"], map(_cell, columns["label"])
-    return Labelled(
-        documents=[
-            (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
-            for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
-        ],
-        groups=groups,
-        grouped_by="pair ids in the document ids, if there are any"
-        if groups is None
-        else f"column {chosen['group']!r}",
-    )
-
-
-def _of_folder(path: Path, target: str) -> Labelled:
-    root = path.parent if path.name == "corpus" and not (path / "corpus").exists() else path
-    corpus = read_corpus(root, sources=None, titles=False).corpus
-    tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
-    pairs = [tag.pair_id for tag in tags]
-    return Labelled(
-        documents=[
-            (doc_id, text, tag.source if target == "source" else tag.style)
-            for (doc_id, text), tag in zip(corpus, tags, strict=True)
-        ],
-        groups=pairs if any(pairs) else None,
-        grouped_by="pairs of the folder" if any(pairs) else "nothing: each document alone",
-    )
+    documents = [
+        (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
+        for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
+    ]
+    if groups is None:
+        return documents, None, "pair ids in the document ids, if there are any"
+    return documents, groups, f"column {chosen['group']!r}"
 
 
 def _column(
@@ -317,9 +297,8 @@ def _warn(detector: Detector) -> None:
 
 
 def _rate(rate: Rate) -> str:
-    if not rate.n:
-        return "no document"
-    return f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+    limits = f"[{rate.lower:.1%}, {rate.upper:.1%}]"
+    return f"{rate.value:.1%} {limits} ({rate.hits:,} of {rate.n:,})" if rate.n else "no document"
 
 
 # ``tag fit``: learn to tell sources or styles from labelled documents.
@@ -397,7 +376,7 @@ def fit(
     if one_llm and kind != "source":
         raise DataError("--one-llm goes with --target source")
     check_detector_folder(out)
-    data = read_labelled(
+    documents, groups, grouped_by = read_labelled(
         labelled,
         target=kind,
         text=text_column,
@@ -406,20 +385,17 @@ def fit(
         id=id_column,
     )
     if one_llm:
-        data = replace(
-            data,
-            documents=[
-                (doc_id, text, ANY_LLM if label and label.startswith("llm:") else label)
-                for doc_id, text, label in data.documents
-            ],
-        )
+        documents = [
+            (doc_id, text, "llm:any" if label and label.startswith("llm:") else label)
+            for doc_id, text, label in documents
+        ]
     try:
         with stages() as progress:
-            progress.begin(f"learning {kind}s from {len(data.documents):,} documents")
+            progress.begin(f"learning {kind}s from {len(documents):,} documents")
             detector = fit_detector(
-                data.documents,
+                documents,
                 target=kind,
-                groups=data.groups,
+                groups=groups,
                 rng=seed,
                 max_error=max_error,
                 on_progress=progress.advance,
@@ -428,7 +404,7 @@ def fit(
         err.print("\ninterrupted: no detector was written", soft_wrap=True)
         raise SystemExit(_INTERRUPTED) from None
     save_detector(detector, out)
-    show_detector(detector, grouped_by=data.grouped_by)
+    show_detector(detector, grouped_by=grouped_by)
     err.print(f"detector: {out}", highlight=False, soft_wrap=True)
 
 

@@ -70,8 +70,10 @@ def tag_documents(
     while chunk := list(islice(rows, _CHUNK)):
         found = [_ask_many(tagger, chunk) for tagger in taggers]
         for index, (doc_id, _, _) in enumerate(chunk):
-            known = [tags for column in found if (tags := column[index]) is not None]
-            yield doc_id, _combine(known)
+            yield (
+                doc_id,
+                _combine([tags for column in found if (tags := column[index]) is not None]),
+            )
 
 
 def _ask_many(tagger: Tagger, rows: Sequence[Row]) -> list[DocTags | None]:
@@ -403,13 +405,11 @@ class CorpusStore:
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text and metadata of every document, in the order of the files."""
-        for doc_id, (text, metadata, _) in self._rows.items():
-            yield doc_id, text, metadata
+        yield from ((i, text, metadata) for i, (text, metadata, _) in self._rows.items())
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and tags of every document, as the corpus declares them."""
-        for doc_id, (_, _, tags) in self._rows.items():
-            yield doc_id, tags
+        yield from ((doc_id, tags) for doc_id, (_, _, tags) in self._rows.items())
 
     def tag(
         self,

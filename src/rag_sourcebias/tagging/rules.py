@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import check_source, require_name
 from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
@@ -78,8 +78,7 @@ def html_fields(text: str) -> Iterator[tuple[str, str]]:
         if name and given.get("content"):
             yield name, html.unescape(given["content"])
     for block in _JSON_LD.findall(page):
-        for value in _source_types(block):
-            yield "digitalSourceType", value
+        yield from (("digitalSourceType", value) for value in _source_types(block))
 
 
 def _source_types(block: str) -> Iterator[str]:
@@ -169,7 +168,7 @@ def read_text_manifest(text: str) -> TextManifest | None:
 
 
 def _texts_after(store: bytes, key: bytes) -> list[str]:
-    """CBOR texts that directly follow a CBOR key."""
+
     found: list[str] = []
     for hit in re.finditer(re.escape(key) + b"(" + _TEXT + b")", store, re.DOTALL):
         head = hit.group(1)
@@ -229,11 +228,9 @@ class Declaration:
 
 def read_declarations(text: str, metadata: Mapping[str, object]) -> Iterator[Declaration]:
     """Every declaration of one document: metadata, then HTML fields, then text manifest."""
-    yield from _of_fields(metadata)
-    for name in _CONTAINERS:
-        inner = metadata.get(name)
-        if isinstance(inner, Mapping):
-            yield from _of_fields(inner)
+    for fields in (metadata, *map(metadata.get, _CONTAINERS)):
+        if isinstance(fields, Mapping):
+            yield from _of_fields(fields)
     for name, value in html_fields(text):
         yield from _of_fields({name: value})
     manifest = read_text_manifest(text)
@@ -407,6 +404,7 @@ class Condition:
         object.__setattr__(self, "_test", self._compile())
 
     def _compile(self) -> Test:
+        # isinstance keeps True from being equal to 1
         expected = self.value
         if self.pattern is not None:
             fits = self.pattern.match if self.operator == "glob" else self.pattern.search
@@ -418,12 +416,16 @@ class Condition:
         if self.operator == "equals":
             if not isinstance(expected, str | int | float | bool):
                 raise DataError(f"equals: {expected!r} is not one text, number, true or false")
-            return lambda value: value == expected and _same_kind(value, expected)
+            return lambda value: (
+                value == expected and isinstance(value, bool) is isinstance(expected, bool)
+            )
         if self.operator == "in":
             if isinstance(expected, str) or not isinstance(expected, Collection) or not expected:
                 raise DataError(f"in: {expected!r} is not a list with at least one value")
             values = tuple(expected)
-            return lambda value: any(value == v and _same_kind(value, v) for v in values)
+            return lambda value: any(
+                value == v and isinstance(value, bool) is isinstance(v, bool) for v in values
+            )
         raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
 
     def match(
@@ -448,8 +450,10 @@ class Condition:
 def _pattern(operator: str, value: object) -> re.Pattern[str]:
     if not isinstance(value, str) or not value:
         raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
-    source = fnmatch.translate(value) if operator == "glob" else value
-    return regular_expression(source, named=f"{operator}: {value!r:.200}")
+    return regular_expression(
+        fnmatch.translate(value) if operator == "glob" else value,
+        named=f"{operator}: {value!r:.200}",
+    )
 
 
 def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
@@ -463,17 +467,15 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        deep = "its brackets are nested too deep"
-        reason = deep if isinstance(error, RecursionError) else str(error)[:200]
+        reason = (
+            "its brackets are nested too deep"
+            if isinstance(error, RecursionError)
+            else str(error)[:200]
+        )
         raise DataError(
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
         ) from error
-
-
-def _same_kind(value: object, expected: object) -> bool:
-    """Keep True from being equal to 1."""
-    return isinstance(value, bool) is isinstance(expected, bool)
 
 
 @lru_cache(maxsize=256)
@@ -545,19 +547,16 @@ class IdTagger:
             try:
                 check_source(source)
             except DataError as error:
-                known = f"; the texts given a meaning are {sorted(self.sources)}"
-                raise DataError(f"document id {doc_id!r}: {error}{known}") from error
+                raise DataError(
+                    f"document id {doc_id!r}: {error}; the texts given a meaning are "
+                    f"{sorted(self.sources)}"
+                ) from error
         if groups.get("model"):
             source = f"llm:{groups['model']}"
         pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
-        if source is None and pair_id is None and style is None:
-            return None
-        return DocTags(
-            source=source,
-            style=style,
-            pair_id=pair_id,
-            origin=None if source is None else "declared",
-        )
+        origin: Origin | None = None if source is None else "declared"
+        tags = DocTags(source=source, style=style, pair_id=pair_id, origin=origin)
+        return None if tags == DocTags() else tags
 
 
 # One tag rule: conditions, and what documents that fulfil them are tagged with.
@@ -709,16 +708,15 @@ class RuleTagger:
             before = len(found)
             for name, template in templates:
                 if name not in found and (value := _fill(template, groups)):
-                    found[name] = _checked(value, name, rule)
+                    found[name] = value if name != "source" else _source(value, rule)
             self.matched[rule.name] += len(found) > before
-        if not found:
-            return None
-        return DocTags(
+        tags = DocTags(
             source=found.get("source"),
             style=found.get("style"),
             pair_id=found.get("pair_id"),
             origin="declared" if "source" in found else None,
         )
+        return tags if found else None
 
 
 def _groups(
@@ -745,9 +743,7 @@ def _fill(template: str, groups: Mapping[str, str | None]) -> str | None:
     return PLACEHOLDER.sub(lambda m: (groups[m[1]] or "").strip(), template) if names else template
 
 
-def _checked(value: str, name: str, rule: TagRule) -> str:
-    if name != "source":
-        return value
+def _source(value: str, rule: TagRule) -> str:
     try:
         return check_source(value)
     except DataError as error:
@@ -776,9 +772,12 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
         a value of a wrong type, a bad regex, a bad source name or a group that no regex has; names
         file, line and key and what would be accepted.
     """
-    root = read_yaml(Path(path), expected="a mapping with the key 'rules'")
-    top = Place(file=Path(path), key="the file")
-    place, node = entries(root, top, allowed=("rules",), required=("rules",))["rules"]
+    place, node = entries(
+        read_yaml(Path(path), expected="a mapping with the key 'rules'"),
+        Place(file=Path(path), key="the file"),
+        allowed=("rules",),
+        required=("rules",),
+    )["rules"]
     rules = [_rule(n, p, number) for number, (p, n) in enumerate(items(node, place), start=1)]
     seen: dict[str, int] = {}
     for rule, (_, item) in zip(rules, items(node, place), strict=True):
@@ -792,9 +791,8 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
 
 def _rule(node: Node, place: Place, number: int) -> TagRule:
     found = entries(node, place, allowed=("name", "when", "set"), required=("when", "set"))
-    name = f"rule {number}"
-    if "name" in found:
-        name = str(scalar(found["name"][1], found["name"][0], kinds=(str,)))
+    place, named = found.get("name", (place, None))
+    name = f"rule {number}" if named is None else str(scalar(named, place, kinds=(str,)))
     when_place, when = found["when"]
     set_place, chosen = found["set"]
     conditions = _conditions(when, when_place)
@@ -835,11 +833,11 @@ def _condition(node: Node, place: Place, target: Target, key: str | None) -> Con
         if len(tests) != 1:
             raise place.error(node, f"{len(tests)} tests {list(tests)}; expected exactly one")
         operator, (at, node) = next(iter(tests.items()))
-    value: object
-    if operator == "in":
-        value = [scalar(item, where) for where, item in items(node, at)]
-    else:
-        value = scalar(node, at)
+    value = (
+        [scalar(item, where) for where, item in items(node, at)]
+        if operator == "in"
+        else scalar(node, at)
+    )
     with at.naming(node):
         try:
             return Condition(target=target, key=key, operator=operator, value=value)

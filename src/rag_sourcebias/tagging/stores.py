@@ -5,7 +5,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from io import SEEK_END
 from pathlib import Path
 from threading import RLock
@@ -70,7 +70,7 @@ class MemoryTagStore:
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their hash only."""
         with self._lock:
-            found = [self._ids_of.get(key) for key in hashes]
+            found = map(self._ids_of.get, hashes)
             return [UNKNOWN if ids is None else self._tags[next(reversed(ids))] for ids in found]
 
     def put(
@@ -83,10 +83,9 @@ class MemoryTagStore:
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
-        ids = check_strings(doc_ids, "document id")
         with self._lock:
             before = len(self._tags)
-            for doc_id in ids:
+            for doc_id in check_strings(doc_ids, "document id"):
                 self._forget(doc_id)
             return before - len(self._tags)
 
@@ -250,9 +249,7 @@ def put_line(row: TagRow) -> str:
     """Return the line of a document: pure ASCII, so that lone surrogates can be written too."""
     doc_id, tags, text_hash = row
     record = {"doc_id": doc_id} | {name: getattr(tags, name) for name in TAG_FIELDS}
-    if text_hash is not None:
-        record["text_hash"] = text_hash.hex()
-    return json.dumps(record) + "\n"
+    return json.dumps(record | ({"text_hash": text_hash.hex()} if text_hash else {})) + "\n"
 
 
 def read_record(record: object, where: str) -> TagRow | str:
@@ -336,9 +333,8 @@ class JsonlTagStore(MemoryTagStore):
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
-        wanted = check_strings(doc_ids, "document id")
         with self._lock:
-            ids = [doc_id for doc_id in wanted if doc_id in self._tags]
+            ids = [i for i in check_strings(doc_ids, "document id") if i in self._tags]
             self._log.append([json.dumps({"doc_id": i, "removed": True}) + "\n" for i in ids])
             removed = super().remove(ids)
             self._compact_if_outdated()
@@ -353,8 +349,8 @@ class JsonlTagStore(MemoryTagStore):
             If the file was changed by someone else, or cannot be written.
         """
         with self._lock:
-            rows = ((i, tags, self._hash_of.get(i)) for i, tags in self._tags.items())
-            self._log.rewrite((put_line(row) for row in rows), count=len(self._tags))
+            lines = (put_line((i, tags, self._hash_of.get(i))) for i, tags in self._tags.items())
+            self._log.rewrite(lines, count=len(self._tags))
 
     def _compact_if_outdated(self) -> None:
         if self._log.lines > 2 * len(self._tags) + _SPARE_LINES:
@@ -378,16 +374,8 @@ Cell = str | bytes | float | None
 class TagFile(SqliteFile):
     """The file with messages of its own: a cache may be deleted, a tag store may not."""
 
-    @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
-        """Open the file as :class:`SqliteFile` does."""
-        try:
-            with super().connection() as database:
-                yield database
-        except DataError as error:
-            if not isinstance(error.__cause__, sqlite3.OperationalError):
-                raise
-            raise self._unusable(error.__cause__) from error.__cause__
+    kind = whole_kind = "tag store"
+    remedy = "restore it from a copy or name another file"
 
     def check(self) -> None:
         """Look at an existing file without changing it.
@@ -397,14 +385,20 @@ class TagFile(SqliteFile):
         DataError
             If it is no database, or one with tables of another program only.
         """
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         check_file(self.path)
         try:
-            address = f"{self.path.resolve().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=60.0)) as database:
-                names = [str(name) for (name,) in database.execute(query)]
+            with closing(
+                sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", timeout=60.0, uri=True)
+            ) as database:
+                names = [
+                    str(name)
+                    for (name,) in database.execute(
+                        "SELECT name FROM sqlite_master "
+                        "WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+                    )
+                ]
         except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
+            raise self.unusable(error) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self.damaged(reason_of(error)) from error
         if names and TABLE not in names:
@@ -412,19 +406,6 @@ class TagFile(SqliteFile):
                 f"{self.path} is a database of another program (it holds {', '.join(names[:5])}); "
                 "name a file of its own for the tags"
             )
-
-    def _unusable(self, error: sqlite3.OperationalError) -> DataError:
-        return DataError(
-            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can "
-            "be written, that the disk is not full and that the file is a tag store"
-        )
-
-    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
-        """Return the error for content that cannot be read."""
-        return kind(
-            f"tag store {self.path} is damaged or not a tag store ({reason}); restore it from a "
-            "copy or name another file"
-        )
 
 
 def to_cell(value: str | float | None) -> Cell:
@@ -519,14 +500,18 @@ class SqliteTagStore:
 
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
-        found = self._select("source, count(*)", "GROUP BY source")
-        number = {"" if source is None else self._text(source): n for source, n in found}
+        number = {
+            "" if source is None else self._text(source): n
+            for source, n in self._select("source, count(*)", "GROUP BY source")
+        }
         return dict(sorted(number.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
-        rows = self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
-        return TagTable.from_tags((self._text(key), self._tags(key, row)) for key, *row in rows)
+        return TagTable.from_tags(
+            (self._text(key), self._tags(key, row))
+            for key, *row in self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
+        )
 
     def _find(self, column: str, keys: list[Cell] | list[bytes]) -> list[DocTags]:
         found: dict[Cell, DocTags] = {}
@@ -535,9 +520,11 @@ class SqliteTagStore:
         with self._file.connection() as database:
             for start in range(0, len(keys), MOST_KEYS):
                 some = keys[start : start + MOST_KEYS]
-                places = ",".join("?" * len(some))
-                query = f"SELECT {column}, {_COLUMNS} FROM {TABLE} WHERE {column} IN ({places})"
-                for key, *row in database.execute(f"{query} ORDER BY n", some):
+                for key, *row in database.execute(
+                    f"SELECT {column}, {_COLUMNS} FROM {TABLE} "
+                    f"WHERE {column} IN ({','.join('?' * len(some))}) ORDER BY n",
+                    some,
+                ):
                     found[key] = self._tags(key, row)
         return [found.get(key, UNKNOWN) for key in keys]
 
@@ -551,8 +538,9 @@ class SqliteTagStore:
         try:
             return str(from_cell(cell))
         except UnicodeDecodeError as error:
-            reason = f"{cell!r:.40} is no text: {error.reason}"
-            raise self._file.damaged(reason, DamagedRowError) from error
+            raise self._file.damaged(
+                f"{cell!r:.40} is no text: {error.reason}", DamagedRowError
+            ) from error
 
     def _tags(self, key: object, row: Sequence[Cell]) -> DocTags:
         try:

@@ -150,8 +150,7 @@ class FeatureSettings:
 
     def __post_init__(self) -> None:
         for name in ("char_bits", "word_bits"):
-            bits = getattr(self, name)
-            if not 1 <= bits <= _MOST_BITS:
+            if not 1 <= (bits := getattr(self, name)) <= _MOST_BITS:
                 raise DataError(f"{name} is {bits}; expected 1 to {_MOST_BITS}")
         if self.char_longest < 2 or self.word_longest < 1 or self.max_chars < 1:
             raise DataError(
@@ -242,7 +241,24 @@ def extract(
     blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
     dense = stylometry(read)
     if settings.perplexity:
-        dense = np.column_stack([dense, _log_perplexity(texts, perplexity)])
+        if perplexity is None:
+            raise DataError(
+                "this detector was fitted with perplexities; give it the same perplexity function"
+            )
+        values = np.asarray(perplexity(texts), dtype=np.float64)
+        if values.shape != (len(texts),):
+            raise DataError(
+                f"perplexity returned shape {values.shape} for {len(texts)} texts; expected one "
+                "number per text"
+            )
+        bad = np.flatnonzero(~((values > 0) | np.isnan(values)))
+        if len(bad):
+            raise DataError(
+                f"perplexity of text {bad[0]} is {values[bad[0]]!r}; expected a positive number, "
+                "or NaN where there is none"
+            )
+        # an infinite perplexity is a very large one
+        dense = np.column_stack([dense, np.log(np.minimum(values, 1e12))])
     return Features(sparse.hstack(blocks, format="csr"), dense)
 
 
@@ -252,24 +268,3 @@ def _scaled(counts: Any) -> Any:  # noqa: ANN401 - scipy matrix
     length = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
     counts.data /= np.repeat(np.where(length > 0, length, 1.0), np.diff(counts.indptr))
     return counts
-
-
-def _log_perplexity(texts: Sequence[str], perplexity: Perplexity | None) -> FloatArray:
-    if perplexity is None:
-        raise DataError(
-            "this detector was fitted with perplexities; give it the same perplexity function"
-        )
-    values = np.asarray(perplexity(texts), dtype=np.float64)
-    if values.shape != (len(texts),):
-        raise DataError(
-            f"perplexity returned shape {values.shape} for {len(texts)} texts; expected one "
-            "number per text"
-        )
-    bad = np.flatnonzero(~((values > 0) | np.isnan(values)))
-    if len(bad):
-        raise DataError(
-            f"perplexity of text {bad[0]} is {values[bad[0]]!r}; expected a positive number, or "
-            "NaN where there is none"
-        )
-    # an infinite perplexity is a very large one
-    return np.log(np.minimum(values, 1e12))

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray, from_plain, to_plain
+from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, from_plain, to_plain
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import (
     Features,
@@ -110,8 +109,9 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     try:
         new.mkdir(parents=True)
         write_atomic(new / _ARRAYS, packed.getvalue())
-        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        write_atomic(new / _JSON, text)
+        write_atomic(
+            new / _JSON, json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
         if target.exists():
             target.replace(old)
         new.replace(target)
@@ -140,7 +140,22 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
         perplexity function that is not given.
     """
     path = Path(folder)
-    record = _record(path)
+    file = path / _JSON
+    if not file.is_file():
+        raise DataError(
+            f"{path} {'has no detector.json' if path.is_dir() else 'is no folder'}; expected a "
+            "folder that rag-sourcebias tag fit wrote"
+        )
+    record = read_json(file, "the record of a detector")
+    if not isinstance(record, dict) or record.get("format") != _FORMAT:
+        raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
+    if record.get("schema_version") != _VERSION:
+        made = dict(record.get("versions") or {}).get("rag-sourcebias", "unknown")
+        raise DataError(
+            f"{file} has schema version {record.get('schema_version')!r} (rag-sourcebias {made}); "
+            f"this release reads {_VERSION}: use the release that wrote it or fit the detector "
+            "again"
+        )
     with sound(path, "a complete detector", remedy="fit it again", names_file=False):
         if not (path / _ARRAYS).is_file():
             raise DataError(f"{_ARRAYS} is missing")
@@ -152,26 +167,6 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
     if detector.features.perplexity and perplexity is None:
         raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
     return detector
-
-
-def _record(path: Path) -> dict[str, Any]:
-    file = path / _JSON
-    if not file.is_file():
-        raise DataError(
-            f"{path} {'has no detector.json' if path.is_dir() else 'is no folder'}; expected a "
-            "folder that rag-sourcebias tag fit wrote"
-        )
-    record = read_json(file, "the record of a detector")
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
-    version = record.get("schema_version")
-    if version != _VERSION:
-        made = dict(record.get("versions") or {}).get("rag-sourcebias", "unknown")
-        raise DataError(
-            f"{file} has schema version {version!r} (rag-sourcebias {made}); this release reads "
-            f"{_VERSION}: use the release that wrote it or fit the detector again"
-        )
-    return record
 
 
 def _read(
@@ -266,9 +261,12 @@ class DetectorTagger:
     def _tags(self, decision: Decision) -> DocTags | None:
         if decision.label is None:
             return None
-        if self.detector.target == "style":  # origin and confidence are those of the source
-            return DocTags(style=decision.label)
-        return DocTags(source=decision.label, origin="detected", confidence=decision.confidence)
+        # origin and confidence are those of the source
+        return (
+            DocTags(style=decision.label)
+            if self.detector.target == "style"
+            else DocTags(source=decision.label, origin="detected", confidence=decision.confidence)
+        )
 
 
 # Folds that keep groups whole and labels balanced.
@@ -322,15 +320,7 @@ def group_folds(
 # How sure a detector must be to say anything.
 
 
-def check_max_error(max_error: float) -> None:
-    """Refuse an error rate that cannot be asked for."""
-    if not 0 < max_error < 1:
-        raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
-
-
-def choose_threshold(
-    confidence: FloatArray, right: npt.NDArray[np.bool_], *, max_error: float
-) -> float | None:
+def choose_threshold(confidence: FloatArray, right: BoolArray, *, max_error: float) -> float | None:
     """Lowest confidence down to which the wanted error is kept.
 
     The error of the documents at or above a threshold is taken one standard error high (the upper
@@ -352,7 +342,6 @@ def choose_threshold(
     float or None
         None where no threshold keeps the error.
     """
-    check_max_error(max_error)
     order = np.argsort(-confidence, kind="stable")
     sorted_confidence = confidence[order]
     n = np.arange(1, len(order) + 1)
@@ -426,7 +415,8 @@ def fit_detector(
     MissingExtraError
         If scikit-learn is not installed.
     """
-    check_max_error(max_error)
+    if not 0 < max_error < 1:
+        raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
     target = checked_target(target)
     require_sklearn()
     data = prepare(documents, target=target, groups=groups, n_folds=N_FOLDS)
@@ -509,13 +499,14 @@ def _extract(
 
 
 def _threshold(probabilities: FloatArray, codes: IntArray, max_error: float) -> float | None:
-    right = probabilities.argmax(axis=1) == codes
-    return choose_threshold(probabilities.max(axis=1), right, max_error=max_error)
+    return choose_threshold(
+        probabilities.max(axis=1), probabilities.argmax(axis=1) == codes, max_error=max_error
+    )
 
 
 def _held_out(
     scores: FloatArray,
-    alike: npt.NDArray[np.bool_],
+    alike: BoolArray,
     codes: IntArray,
     folds: IntArray,
     max_error: float,

@@ -12,10 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray, check_source, to_plain
+from rag_sourcebias.core.values import (
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    beta_quantile,
+    check_source,
+    to_plain,
+)
 from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 
@@ -27,7 +34,6 @@ Target = Literal["source", "style"]
 Groups: TypeAlias = Mapping[str, str] | Sequence[str | None]
 
 MIN_DOCUMENTS = 20
-_PAIRED_ID = re.compile(ID_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +53,8 @@ class LabelledTexts:
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
-    codes: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int64]
+    codes: IntArray
+    groups: IntArray
     counts: Mapping[str, int]
 
 
@@ -141,7 +147,7 @@ def _label(label: str | None, doc_id: str, target: Target) -> str | None:
 def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
     """Name the group of each document; the mark keeps given names and ids apart."""
     if groups is None:
-        pairs = (_PAIRED_ID.match(doc_id) for doc_id in doc_ids)
+        pairs = map(re.compile(ID_PATTERN).match, doc_ids)
         names = [None if pair is None else pair["pair_id"] for pair in pairs]
     elif isinstance(groups, Mapping):
         names = [groups.get(doc_id) for doc_id in doc_ids]
@@ -224,8 +230,7 @@ def fit_calibration(scores: FloatArray, codes: IntArray) -> Calibration:
 
 def _softmax(scores: FloatArray) -> FloatArray:
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    result: FloatArray = raised / raised.sum(axis=1, keepdims=True)
-    return result
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 # Which texts are of the kind that was labelled.
@@ -249,14 +254,13 @@ class Domain:
         Cosine with it below which a text is unlike them.
     """
 
-    centre: npt.NDArray[np.float32]
+    centre: Float32Array
     limit: float
 
-    def holds(self, features: Features) -> npt.NDArray[np.bool_]:
+    def holds(self, features: Features) -> BoolArray:
         """Whether each text is alike; shape ``(n,)``. A text without n-grams is not."""
         cosine = features.hashed @ self.centre
-        alike: npt.NDArray[np.bool_] = (cosine >= self.limit) & (cosine > 0)
-        return alike
+        return np.asarray((cosine >= self.limit) & (cosine > 0))
 
 
 def fit_domain(features: Features) -> Domain:
@@ -288,7 +292,7 @@ class LinearModel:
 
     mean: FloatArray
     scale: FloatArray
-    coef: npt.NDArray[np.float32]
+    coef: Float32Array
     intercept: FloatArray
     converged: bool = True
 
@@ -298,10 +302,8 @@ class LinearModel:
         hashed = features.hashed @ self.coef[:, :n_hashed].T
         dense = _standardised(features.dense, self.mean, self.scale)
         # not a matrix product: its last digits depend on how many texts there are
-        total: FloatArray = (
-            hashed + np.einsum("nd,kd->nk", dense, self.coef[:, n_hashed:]) + self.intercept
-        )
-        return total
+        own = np.einsum("nd,kd->nk", dense, self.coef[:, n_hashed:])
+        return np.asarray(hashed + own + self.intercept)
 
 
 def standards(dense: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -325,7 +327,7 @@ def average(models: Sequence[LinearModel]) -> LinearModel:
 
 def fit_linear(
     features: Features,
-    codes: npt.NDArray[np.int64],
+    codes: IntArray,
     n_labels: int,
     *,
     mean: FloatArray,
@@ -376,8 +378,7 @@ def _standardised(dense: FloatArray, mean: FloatArray, scale: FloatArray) -> Flo
     heavy as one block of n-grams would be if each had size 1.
     """  # noqa: D205
     columns = np.clip((dense - mean) / scale, -_LIMIT, _LIMIT)
-    result: FloatArray = np.nan_to_num(columns) / np.sqrt(dense.shape[1])
-    return result
+    return np.asarray(np.nan_to_num(columns) / np.sqrt(dense.shape[1]))
 
 
 # Probabilities of texts, and which of them may become tags.
@@ -396,22 +397,20 @@ class Prediction(NamedTuple):
     """
 
     probabilities: FloatArray
-    sure: npt.NDArray[np.bool_]
-    alike: npt.NDArray[np.bool_]
+    sure: BoolArray
+    alike: BoolArray
 
     @property
-    def decided(self) -> npt.NDArray[np.bool_]:
+    def decided(self) -> BoolArray:
         """Texts that get the likeliest label as their tag; the others are unknown."""
-        both: npt.NDArray[np.bool_] = self.sure & self.alike
-        return both
+        return self.sure & self.alike
 
 
-def sure(probabilities: FloatArray, threshold: float | None) -> npt.NDArray[np.bool_]:
+def sure(probabilities: FloatArray, threshold: float | None) -> BoolArray:
     """Which rows of probabilities reach the threshold; none where there is no threshold."""
     if threshold is None:
         return np.zeros(len(probabilities), dtype=np.bool_)
-    reached: npt.NDArray[np.bool_] = probabilities.max(axis=1) >= threshold
-    return reached
+    return np.asarray(probabilities.max(axis=1) >= threshold)
 
 
 # How good probabilities and decisions are.
@@ -438,14 +437,12 @@ class Rate:
     @classmethod
     def of(cls, hits: int, n: int, *, confidence_level: float = 0.95) -> Rate:
         """Make a rate out of counts."""
-        from scipy.special import betaincinv
-
         tail = (1 - confidence_level) / 2
         return cls(
             hits=hits,
             n=n,
-            lower=float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0,
-            upper=float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0,
+            lower=beta_quantile(tail, hits, n - hits + 1) if hits else 0.0,
+            upper=beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0,
         )
 
     @property
@@ -463,7 +460,7 @@ class ReliabilityBin:
     accuracy: float
 
 
-def auroc(scores: FloatArray, positive: npt.NDArray[np.bool_]) -> float:
+def auroc(scores: FloatArray, positive: BoolArray) -> float:
     """Area under the ROC curve: P(a positive scores above a negative), ties half."""
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if not n_positive or not n_negative:
@@ -482,7 +479,7 @@ def brier_score(probabilities: FloatArray, codes: IntArray) -> float:
 
 
 def reliability(
-    confidence: FloatArray, right: npt.NDArray[np.bool_], *, n_bins: int = 10
+    confidence: FloatArray, right: BoolArray, *, n_bins: int = 10
 ) -> tuple[ReliabilityBin, ...]:
     """Bins of equally many documents, from the least to the most confident."""
     return tuple(
@@ -581,7 +578,12 @@ def evaluate(
     confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
     np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
     bins = reliability(probabilities.max(axis=1), right)
-    sensitivity, specificity = _source_rates(confusion, labels) if sources else (None, None)
+    sensitivity = specificity = None
+    human = np.array([label == "human" for label in labels])
+    if sources and human.any() and not human.all():
+        llm_rows, human_rows = confusion[~human, :-1], confusion[human, :-1]
+        sensitivity = Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum()))
+        specificity = Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum()))
     return DetectorReport(
         labels=tuple(labels),
         n_documents=n,
@@ -601,18 +603,6 @@ def evaluate(
         error=Rate.of(int((decided & ~right).sum()), int(decided.sum())),
         sensitivity=sensitivity,
         specificity=specificity,
-    )
-
-
-def _source_rates(confusion: IntArray, labels: Sequence[str]) -> tuple[Rate | None, Rate | None]:
-    human = np.array([label == "human" for label in labels])
-    if not human.any() or human.all():
-        return None, None
-    decided = confusion[:, :-1]
-    llm_rows, human_rows = decided[~human], decided[human]
-    return (
-        Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum())),
-        Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum())),
     )
 
 
@@ -746,7 +736,7 @@ class Detector:
             digest.update(np.ascontiguousarray(array).tobytes())
         return f"detector-{digest.hexdigest()[:16]}"
 
-    def arrays(self) -> dict[str, npt.NDArray[np.float64] | npt.NDArray[np.float32]]:
+    def arrays(self) -> dict[str, FloatArray | Float32Array]:
         """Return the fitted arrays by name."""
         return {
             "mean": self.linear.mean,
