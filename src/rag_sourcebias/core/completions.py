@@ -292,8 +292,9 @@ class JudgedItems:
         for name in ("human", "judge"):
             object.__setattr__(self, name, self._column(name, getattr(self, name)))
         if self.judges is not None:
-            columns = {name: self._column(name, v) for name, v in self.judges.items()}
-            object.__setattr__(self, "judges", columns)
+            object.__setattr__(
+                self, "judges", {name: self._column(name, v) for name, v in self.judges.items()}
+            )
         for name in ("groups", "clusters", "strata"):
             column = getattr(self, name)
             if column is not None and len(column) != n:
@@ -555,17 +556,15 @@ class Judgments(Stored):
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
-                f"item {self._pair(row)} has status {self.status[row]!r} and probabilities "
-                f"{self.probs[row].tolist()}; exactly the ok items have probabilities"
+                f"item query {self.query_ids[row]!r}, document {self.doc_ids[row]!r} has status "
+                f"{self.status[row]!r} and probabilities {self.probs[row].tolist()}; exactly the "
+                "ok items have probabilities"
             )
         twice = [
             p for p, n in Counter(zip(self.query_ids, self.doc_ids, strict=True)).items() if n > 1
         ]
         if twice:
             raise DataError(f"{len(twice)} pair(s) judged twice, first {twice[0]}; keep one each")
-
-    def _pair(self, row: int) -> str:
-        return f"query {self.query_ids[row]!r}, document {self.doc_ids[row]!r}"
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -595,8 +594,11 @@ class Judgments(Stored):
         """
         ok = self.ok
         if not ok.any():
-            first = self.reasons[0] if self.reasons else "no items were given"
-            raise InsufficientDataError(f"no item was judged ({self}); first: {first}", n=0)
+            raise InsufficientDataError(
+                f"no item was judged ({self}); first: "
+                + (self.reasons[0] if self.reasons else "no items were given"),
+                n=0,
+            )
         return self._distributions(self.probs[ok], np.flatnonzero(ok))
 
     def values(self, gains: Sequence[float] | FloatArray | None = None) -> FloatArray:

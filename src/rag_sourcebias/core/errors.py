@@ -29,8 +29,8 @@ class SourceBiasError(Exception):
 
     def __init__(self, message: str = "") -> None:
         half = _LONGEST // 2
-        cut = f"{message[:half]} … {message[-half:]}"
-        super().__init__(cut if len(message) > _LONGEST else message)
+        long = len(message) > _LONGEST
+        super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
 
 
 class DataError(SourceBiasError, ValueError):

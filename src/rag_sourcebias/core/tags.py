@@ -535,9 +535,9 @@ def _nothing_left(found: PairRows, n_excluded: int, tags: TagTable, qrels: Qrels
         return f"{found.n_incomplete} pairs are incomplete or blank; add the missing versions"
     if n_excluded == n:
         return f"all {n} pairs are excluded; leave some to fit on"
-    judged = [] if qrels is None else list(qrels.doc_ids[:5])
     return (
         f"the judgments call no version of {n - n_excluded} pairs relevant; pairs are such as "
-        f"{[tags.pair_ids[code] for code in found.codes[:5]]}, judged documents such as {judged}: "
+        f"{[tags.pair_ids[code] for code in found.codes[:5]]}, judged documents such as "
+        f"{[] if qrels is None else list(qrels.doc_ids[:5])}: "
         "give judgments with the document ids of this corpus"
     )

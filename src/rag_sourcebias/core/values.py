@@ -58,14 +58,13 @@ def require_finite(values: npt.NDArray[np.floating[Any]], what: str, *, remedy: 
     DataError
     """
     bad = np.argwhere(~np.isfinite(values))
-    if not len(bad):
-        return
-    names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
-    place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
-    more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
-    raise DataError(
-        f"{what} hold NaN or infinity: {values[tuple(bad[0])]} in {place}{more}; {remedy}"
-    )
+    if len(bad):
+        names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
+        place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
+        more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
+        raise DataError(
+            f"{what} hold NaN or infinity: {values[tuple(bad[0])]} in {place}{more}; {remedy}"
+        )
 
 
 # Small values of every report: intervals, names of sources, the environment, their codec.

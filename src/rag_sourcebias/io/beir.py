@@ -276,20 +276,19 @@ def read_documents(
         if source is not None:
             tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
             items.append((f"{doc_id}@{source}", tags))
-            continue
-        # Elsewhere the key often holds a path, an address or a publisher: never take that for a
-        # tag.
-        value = metadata_of(row).get("source")
-        known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
-        if value and not known:
-            strange.append(str(value))
-        tags = DocTags(
-            source=value if known else None,
-            style=style,
-            pair_id=metadata_text(row, "pair_id"),
-            origin="declared" if known else None,
-        )
-        items.append((doc_id, table.get(doc_id) if table and doc_id in table.row_of else tags))
+        else:
+            # Elsewhere the key often holds a path, an address or a publisher: that is no tag.
+            value = metadata_of(row).get("source")
+            known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
+            if value and not known:
+                strange.append(str(value))
+            tags = DocTags(
+                source=value if known else None,
+                style=style,
+                pair_id=metadata_text(row, "pair_id"),
+                origin="declared" if known else None,
+            )
+            items.append((doc_id, table.get(doc_id) if table and doc_id in table.row_of else tags))
     return texts, items, strange
 
 
@@ -344,12 +343,18 @@ def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) ->
         chosen = _selected([s for s in files if s is not None], sources, str(folder / "corpus"))
     tags_file = None if paired else tag_file(folder)
     table = read_tags(tags_file) if tags_file else None
-    rows = ((source, doc_id, row) for source in chosen for doc_id, row in read_rows(files[source]))
-    texts, items, strange = read_documents(rows, titles=titles, table=table)
+    texts, items, strange = read_documents(
+        ((source, *row) for source in chosen for row in read_rows(files[source])),
+        titles=titles,
+        table=table,
+    )
     corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
     if paired:
-        pair_ids = [str(tags.pair_id) for _, tags in items]
-        return BeirCorpus(corpus=corpus, rows=rows_as_judged(pair_ids, str), paired=True)
+        return BeirCorpus(
+            corpus=corpus,
+            rows=rows_as_judged([str(tags.pair_id) for _, tags in items], str),
+            paired=True,
+        )
     report_strange(files[None], strange)
     extra = [d for d in table.doc_ids if d not in corpus.tags.row_of] if table else []
     if extra:

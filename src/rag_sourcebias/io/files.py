@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.values import from_plain, to_plain, visible
+from rag_sourcebias.core.values import T, from_plain, to_plain, visible
 
 # Addresses of servers, apart from the passwords and keys that may stand in them.
 
@@ -730,8 +730,11 @@ def read_arrays(
     opened = open_file(path) if content is None else io.BytesIO(content)
     with sound(path, expected, remedy=remedy), opened as stream, zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
-        sizes = (member.file_size for member in members)
-        check_unpacked(path, unpacked=sum(sizes), packed=stream.seek(0, os.SEEK_END))
+        check_unpacked(
+            path,
+            unpacked=sum(member.file_size for member in members),
+            packed=stream.seek(0, os.SEEK_END),
+        )
         found: dict[str, Array] = {}
         for member in members:
             with archive.open(member) as data:
@@ -771,9 +774,6 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
 
 
 # Something fitted, as a JSON file that says what it is.
-
-
-T = TypeVar("T")
 
 
 def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> None:  # noqa: ANN401

@@ -98,8 +98,6 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
 # Download a file once, completely and verified.
 
 
-_CHECKSUM = re.compile(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}")
-
 Progress = Callable[[int, int | None], None]
 
 
@@ -185,7 +183,7 @@ def download(
 
 def has_checksum(file: Path, checksum: str) -> bool:
     """Whether the file exists and has this checksum (as :func:`download` takes it)."""
-    if not _CHECKSUM.fullmatch(checksum):
+    if not re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum):
         raise DataError(f"checksum {checksum!r} is neither md5:<32 hex> nor sha256:<64 hex>")
     return file.is_file() and _digest(file, checksum) == checksum
 
@@ -309,14 +307,16 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
     file, read, design, attribution = _BUNDLED[name]
     with resources.as_file(resources.files(__package__).joinpath("samples", name, file)) as path:
         rows = [row for _, record in read_jsonl(path) for row in read(record)]
-    texts = {query_id: text for *_, query_id, text in rows}
     return Dataset(
         name=name,
         corpus=Corpus(
             texts=tuple(text for _, text, *_ in rows),
             tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
         ),
-        queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
+        queries=tuple(
+            Query(query_id=query_id, text=text)
+            for query_id, text in {query_id: text for *_, query_id, text in rows}.items()
+        ),
         # each document has grade 1 for its own query
         qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows),
         design=design,
@@ -331,19 +331,23 @@ def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
         ("human", record["human"]),
         ("llm:claude", record["doc_styles"]["0"]),
     ):
-        tags = DocTags(source=source, pair_id=query_id, origin="declared")
-        yield f"{query_id}@{source}", text, tags, query_id, record["query"]
+        yield (
+            f"{query_id}@{source}",
+            text,
+            DocTags(source=source, pair_id=query_id, origin="declared"),
+            query_id,
+            record["query"],
+        )
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     topic, style = record["topic"], record["style"]
     # The model is named by scripts/create_llm_responses.py of the source repository.
     source = "human" if record["kind"] == "human" else "llm:gpt-4o"
-    tags = DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared")
     yield (
         record["response"],
         _CITATION.sub("", record["text"]).strip(),
-        tags,
+        DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared"),
         topic,
         record["query"],
     )

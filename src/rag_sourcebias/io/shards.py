@@ -326,8 +326,11 @@ class FolderCorpus:
         if self.tags_file is not None:
             self.tags_file.check()
             table = _tags_of(self.tags_file)
-        rows = ((file.source, *row) for row in _rows(file.state.path, part))
-        texts, items, strange = read_documents(rows, titles=self.titles, table=table)
+        texts, items, strange = read_documents(
+            ((file.source, *row) for row in _rows(file.state.path, part)),
+            titles=self.titles,
+            table=table,
+        )
         if strange and self.fingerprint not in _warned:
             _warned.add(self.fingerprint)
             report_strange(f"{file.state.path}, shard {shard.index} (said once)", strange)

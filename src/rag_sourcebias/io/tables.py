@@ -175,8 +175,8 @@ def open_parquet(path: Path, *, expected: str = "a readable Parquet file") -> It
     size = check_file(path).st_size
     _, pq = pyarrow_modules(f"reading {path.name}")
     with sound(path, expected), pq.ParquetFile(path) as file:
-        sizes = (file.metadata.row_group(g).total_byte_size for g in range(file.num_row_groups))
-        check_unpacked(path, unpacked=sum(sizes), packed=size)
+        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        check_unpacked(path, unpacked=sum(g.total_byte_size for g in groups), packed=size)
         yield file
 
 
@@ -802,8 +802,8 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
 
     table = read_table(path, choose)
     ids = ids_of(table, (chosen[0],))
-    columns = [table.columns[c] for c in (*chosen[2:], chosen[1])]
-    texts = (" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True))
+    rows = zip(*(table.columns[c] for c in (*chosen[2:], chosen[1])), strict=True)
+    texts = (" ".join(str(cell) for cell in row if cell).strip() for row in rows)
     return dict(zip(ids, texts, strict=True))
 
 

@@ -221,7 +221,6 @@ def _line(row: Sequence[object], *, tabs: bool) -> str:
 # TREC runs and relevance judgments, and the BEIR form of the latter.
 
 
-_logger = logging.getLogger("rag_sourcebias.io")
 # The first number that rounds to infinity; the largest float32 itself prints as 3.4028235e+38.
 _FLOAT32_LIMIT = 2.0**128 - 2.0**103
 
@@ -320,7 +319,7 @@ def write_run(run: Run, path: PathLike) -> None:
             raise DataError(f"run {run.name!r} has infinite scores; expected finite numbers")
         rises = (np.diff(run.scores) > 0) & (np.diff(run.query_codes) == 0)
         if rises.any():
-            _logger.warning(
+            logging.getLogger("rag_sourcebias.io").warning(
                 "run %r is not ordered by score in %d place(s): tools that sort by score will "
                 "read another ranking from %s",
                 run.name,

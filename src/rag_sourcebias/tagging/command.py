@@ -161,8 +161,8 @@ def read_labelled(
                 f"{path} is a folder, which has no columns; leave out --text-column, "
                 "--label-column, --group-column and --id-column"
             )
-        root = path.parent if path.name == "corpus" and not (path / "corpus").exists() else path
-        corpus = read_corpus(root, sources=None, titles=False).corpus
+        inner = path.name == "corpus" and not (path / "corpus").exists()
+        corpus = read_corpus(path.parent if inner else path, sources=None, titles=False).corpus
         tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
         documents = [
             (doc_id, body, tag.source if target == "source" else tag.style)
@@ -227,7 +227,6 @@ def _cell(value: object) -> str | None:
 # What ``tag fit`` prints.
 
 
-_WEAK = 0.3  # sensitivity + specificity − 1 below which skew cannot be corrected for tag errors
 _LEFT_OUT = {
     "unlabelled": "without a label",
     "empty": "without text",
@@ -274,7 +273,8 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
     if llm is not None and human is not None:
         say(f"LLM texts tagged as LLM      {_rate(llm)} of the decided")
         say(f"human texts tagged as human  {_rate(human)} of the decided")
-        if llm.n and human.n and llm.lower + human.lower - 1 < _WEAK:
+        # below this, skew cannot be corrected for tag errors
+        if llm.n and human.n and llm.lower + human.lower - 1 < 0.3:
             say(
                 "Warning: too weak or too little tested to correct a measured skew for its "
                 "errors; label more documents"
@@ -297,8 +297,11 @@ def _warn(detector: Detector) -> None:
 
 
 def _rate(rate: Rate) -> str:
-    limits = f"[{rate.lower:.1%}, {rate.upper:.1%}]"
-    return f"{rate.value:.1%} {limits} ({rate.hits:,} of {rate.n:,})" if rate.n else "no document"
+    return (
+        f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+        if rate.n
+        else "no document"
+    )
 
 
 # ``tag fit``: learn to tell sources or styles from labelled documents.

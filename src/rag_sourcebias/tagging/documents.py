@@ -36,8 +36,6 @@ Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
 
 Row: TypeAlias = tuple[str, str, Mapping[str, object]]
 
-_CHUNK = 256  # documents given at once to taggers that are faster with many
-
 
 def tag_documents(
     documents: Iterable[Row], taggers: Sequence[Tagger]
@@ -66,14 +64,19 @@ def tag_documents(
     DataError
         If a tagger raises or returns something else than tags: names document and tagger.
     """
-    rows = iter(documents)
-    while chunk := list(islice(rows, _CHUNK)):
+    for chunk in _pages(documents, 256):  # some taggers are faster with many at once
         found = [_ask_many(tagger, chunk) for tagger in taggers]
         for index, (doc_id, _, _) in enumerate(chunk):
             yield (
                 doc_id,
                 _combine([tags for column in found if (tags := column[index]) is not None]),
             )
+
+
+def _pages(documents: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    rows = iter(documents)
+    while page := list(islice(rows, size)):
+        yield page
 
 
 def _ask_many(tagger: Tagger, rows: Sequence[Row]) -> list[DocTags | None]:
@@ -182,10 +185,10 @@ def _identity(tagger: object) -> object:
                 if value is not tagger  # it may call itself
             ),
         ]
-    what = "a bound method" if isinstance(tagger, MethodType) else type(tagger).__name__
     raise DataError(
-        f"a tagger ({what}) has no fingerprint; give it an attribute 'fingerprint', a text that "
-        "changes whenever it would tag differently"
+        f"a tagger ({'a bound method' if isinstance(tagger, MethodType) else type(tagger).__name__}"
+        ") has no fingerprint; give it an attribute 'fingerprint', a text that changes whenever it "
+        "would tag differently"
     )
 
 
@@ -357,9 +360,6 @@ class DocumentStore(Protocol):
 # A corpus on disk as a store of documents: read, never written.
 
 
-_EVERY = 1_000  # documents between two reports of progress
-
-
 class CorpusStore:
     """Documents of a BEIR folder or of one file of JSON lines.
 
@@ -436,14 +436,15 @@ class CorpusStore:
         known = self._rows
         for done, (doc_id, tags) in enumerate(tag_documents(self.documents(), taggers), start=1):
             counts.add(tags, written=tags != known[doc_id][2])
-            if on_progress is not None and (done % _EVERY == 0 or done == len(known)):
+            if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
                 on_progress(done)
         return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
 
 
 def _metadata(row: Mapping[str, Any]) -> Mapping[str, object]:
-    own = ("_id", "title", "text", "metadata")
-    return {k: v for k, v in row.items() if k not in own} | dict(metadata_of(row))
+    return {
+        key: value for key, value in row.items() if key not in ("_id", "title", "text", "metadata")
+    } | dict(metadata_of(row))
 
 
 def _tags(doc_id: str, row: Mapping[str, Any]) -> DocTags:
@@ -496,7 +497,7 @@ class SidecarStore:
         self.path = Path(path)
         self.name = f"{documents.name}, tags in {path}"
         self.tag_store: TagStore = open_tag_store(path)
-        self._note = _beside(self.path, "taggers.json")
+        self._note = self.path.with_name(f"{self.path.name}.taggers.json")
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -507,7 +508,7 @@ class SidecarStore:
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and tags of every document of the store, all unknown where the file has none."""
-        for page in self._pages():
+        for page in _pages(self.documents(), _PAGE):
             ids = [doc_id for doc_id, _, _ in page]
             yield from zip(ids, self.tag_store.get(ids), strict=True)
 
@@ -542,7 +543,7 @@ class SidecarStore:
                 f"{self.path} holds the tags of {len(self.tag_store)} documents by other taggers; "
                 "replace them with --overwrite (they are kept in a backup), or name another file"
             )
-        saved = Path(backup or _beside(self.path, f"before-{fingerprint[:8]}.jsonl"))
+        saved = Path(backup or f"{self.path}.before-{fingerprint[:8]}.jsonl")
         if not dry_run:
             if replacing:
                 table = self.tag_store.table()
@@ -551,7 +552,7 @@ class SidecarStore:
             # before the first tag, so that an interrupted pass is known as one of these taggers
             write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")
         counts = PassCounts()
-        for page in self._pages():
+        for page in _pages(self.documents(), _PAGE):
             texts = {doc_id: text for doc_id, text, _ in page}
             before = self.tag_store.get([doc_id for doc_id, _, _ in page])
             by_text = self.tag_store.get_by_text([texts[doc_id] for doc_id, _, _ in page])
@@ -574,21 +575,12 @@ class SidecarStore:
             backup=str(saved) if replacing and not dry_run else None,
         )
 
-    def _pages(self) -> Iterator[list[tuple[str, str, Mapping[str, object]]]]:
-        documents = iter(self.documents())
-        while page := list(islice(documents, _PAGE)):
-            yield page
-
     def _tagged_by(self) -> str | None:
         try:
             found = read_json(self._note, "a note on taggers")
         except DataError:  # then --overwrite is asked for
             return None
         return str(found.get("taggers")) if isinstance(found, dict) else None
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f"{path.name}.{ending}")
 
 
 # Open a store of documents by its address, ``KIND:PLACE``.

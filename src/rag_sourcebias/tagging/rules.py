@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from rag_sourcebias.core.data import DocTags, Origin
+from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import check_source, require_name
 from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
@@ -52,7 +52,7 @@ _JSON_LD = re.compile(
     r"""<script\b[^>]*type\s*=\s*["']?application/ld\+json["']?[^>]*>(.*?)</script""",
     re.IGNORECASE | re.DOTALL,
 )
-_MEDIA = ("ImageObject", "VideoObject", "AudioObject", "MediaObject", "Photograph")
+_MEDIA = {"ImageObject", "VideoObject", "AudioObject", "MediaObject", "Photograph"}
 
 
 def html_fields(text: str) -> Iterator[tuple[str, str]]:
@@ -89,7 +89,7 @@ def _source_types(block: str) -> Iterator[str]:
     nodes = content if isinstance(content, list) else [content]
     nodes += [n for node in nodes if isinstance(node, dict) for n in _list(node.get("@graph"))]
     for node in nodes:
-        if isinstance(node, dict) and not set(map(str, _list(node.get("@type")))) & set(_MEDIA):
+        if isinstance(node, dict) and not set(map(str, _list(node.get("@type")))) & _MEDIA:
             yield from (v for v in _list(node.get("digitalSourceType")) if isinstance(v, str))
 
 
@@ -107,7 +107,6 @@ def _list(value: object) -> list[object]:
 
 
 _MAGIC = b"C2PATXT\0"
-_HEADER = len(_MAGIC) + 1 + 4
 
 
 def _selectors(data: bytes) -> str:
@@ -121,50 +120,36 @@ _BYTES = {ord(_selectors(bytes([b]))): b for b in range(256)}
 _TEXT = rb"(?:[\x61-\x77]|\x78.|\x79..)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextManifest:
-    """What one embedded manifest store says; its signature is **not** verified.
+def read_text_manifest(text: str) -> Iterator[Declaration]:
+    """Return what the last manifest of a text says; its signature is **not** verified.
 
-    Parameters
-    ----------
-    complete : bool
-        False when the wrapper is cut short or of another version: then nothing is read from it.
-    claim_generator : str or None
-        The software that made the claim, which need not be what wrote the text.
-    source_types : tuple of str
-        Every ``digitalSourceType`` in the store, ingredients included, in order.
-    """
-
-    complete: bool
-    claim_generator: str | None = None
-    source_types: tuple[str, ...] = ()
-
-
-def read_text_manifest(text: str) -> TextManifest | None:
-    """Return what the last manifest of a text says, None when it holds none.
+    Every ``digitalSourceType`` in the store, ingredients included, in order. Where there is none,
+    the software that made the claim, which need not be what wrote the text. Nothing is read from
+    a wrapper that is cut short or of another version.
 
     Examples
     --------
-    >>> read_text_manifest("plain") is None
-    True
+    >>> list(read_text_manifest("plain"))
+    []
     """
     if _MARK not in text:
-        return None
+        return
     data = bytes(_BYTES[ord(char)] for char in _WRAPPER.findall(text)[-1])
-    start = _HEADER - len(_MAGIC)
-    store = data[start : start + int.from_bytes(data[1:start], "big")]
-    if len(data) < start or data[0] != 1 or len(store) < int.from_bytes(data[1:start], "big"):
-        return TextManifest(complete=False)
+    size = int.from_bytes(data[1:5], "big")
+    store = data[5 : 5 + size]
+    if len(data) < 5 or data[0] != 1 or len(store) < size:
+        yield Declaration(field="C2PA", value="cut short", says="nothing")
+        return
+    source_types = _texts_after(store, b"\x71digitalSourceType")
+    yield from (Declaration(field="C2PA", value=v, says=_type(v)) for v in source_types)
     generators = _texts_after(store, b"\x6fclaim_generator")
     if not generators:
         # claim_generator_info is a map (or a list of one) whose "name" is the software
         at = store.find(b"\x74claim_generator_info")
         generators = _texts_after(store[at : at + 300], b"\x64name") if at >= 0 else []
-    return TextManifest(
-        complete=True,
-        claim_generator=generators[-1] if generators else None,
-        source_types=tuple(_texts_after(store, b"\x71digitalSourceType")),
-    )
+    if not source_types:
+        value = (generators[-1] if generators else "") or "present"
+        yield Declaration(field="C2PA", value=value, says="nothing")
 
 
 def _texts_after(store: bytes, key: bytes) -> list[str]:
@@ -233,13 +218,7 @@ def read_declarations(text: str, metadata: Mapping[str, object]) -> Iterator[Dec
             yield from _of_fields(fields)
     for name, value in html_fields(text):
         yield from _of_fields({name: value})
-    manifest = read_text_manifest(text)
-    if manifest is not None:
-        for value in manifest.source_types:
-            yield Declaration(field="C2PA", value=value, says=_type(value))
-        if not manifest.source_types:
-            value = manifest.claim_generator or ("present" if manifest.complete else "cut short")
-            yield Declaration(field="C2PA", value=value, says="nothing")
+    yield from read_text_manifest(text)
 
 
 def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
@@ -249,14 +228,14 @@ def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
             continue
         if name == "digitalsourcetype":
             yield Declaration(field="digitalSourceType", value=value, says=_type(value))
-            continue
-        given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
-        yield Declaration(
-            field="AI-Disclosure",
-            value=value,
-            says=_MODES.get(given.get("mode", value.strip()).casefold(), "nothing"),
-            model=given.get("model", "").strip() or None,
-        )
+        else:
+            given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
+            yield Declaration(
+                field="AI-Disclosure",
+                value=value,
+                says=_MODES.get(given.get("mode", value.strip()).casefold(), "nothing"),
+                model=given.get("model", "").strip() or None,
+            )
 
 
 @lru_cache(maxsize=1024)
@@ -554,9 +533,14 @@ class IdTagger:
         if groups.get("model"):
             source = f"llm:{groups['model']}"
         pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
-        origin: Origin | None = None if source is None else "declared"
-        tags = DocTags(source=source, style=style, pair_id=pair_id, origin=origin)
-        return None if tags == DocTags() else tags
+        if source is None and pair_id is None and style is None:
+            return None
+        return DocTags(
+            source=source,
+            style=style,
+            pair_id=pair_id,
+            origin=None if source is None else "declared",
+        )
 
 
 # One tag rule: conditions, and what documents that fulfil them are tagged with.
@@ -614,8 +598,8 @@ class TagRule:
             raise DataError(
                 f"rule {self.name!r}: two regexes have a group {twice!r}; expected different names"
             )
-        numbers = range(1, patterns[0].groups + 1) if len(patterns) == 1 else ()
-        known = {*groups, *map(str, numbers)}
+        n_numbered = patterns[0].groups if len(patterns) == 1 else 0
+        known = {*groups, *map(str, range(1, n_numbered + 1))}
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
                 if group not in known:
@@ -682,14 +666,16 @@ class RuleTagger:
     @property
     def fingerprint(self) -> str:
         """Identity of the rules in their order; their names do not count."""
-        rules = [
+        return "rules:" + digest(
             [
-                [getattr(rule, name) for name in TAG_FIELDS],
-                [[c.target, c.key, c.operator, c.value] for c in rule.conditions],
-            ]
-            for rule in self.rules
-        ]
-        return "rules:" + digest(rules, self.url_keys)
+                [
+                    [getattr(rule, name) for name in TAG_FIELDS],
+                    [[c.target, c.key, c.operator, c.value] for c in rule.conditions],
+                ]
+                for rule in self.rules
+            ],
+            self.url_keys,
+        )
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:
         """Tags of one document, with origin "declared"; None when no rule gives any."""
@@ -700,9 +686,7 @@ class RuleTagger:
                 continue
             # most rules fail at their first condition: ask it before anything is set up
             hit = first(doc_id, text, metadata, url)
-            if not hit:
-                continue
-            groups = _groups(rule.conditions, hit, (doc_id, text, metadata, url))
+            groups = _groups(rule.conditions, hit, (doc_id, text, metadata, url)) if hit else None
             if groups is None:
                 continue
             before = len(found)
@@ -710,13 +694,14 @@ class RuleTagger:
                 if name not in found and (value := _fill(template, groups)):
                     found[name] = value if name != "source" else _source(value, rule)
             self.matched[rule.name] += len(found) > before
-        tags = DocTags(
+        if not found:
+            return None
+        return DocTags(
             source=found.get("source"),
             style=found.get("style"),
             pair_id=found.get("pair_id"),
             origin="declared" if "source" in found else None,
         )
-        return tags if found else None
 
 
 def _groups(

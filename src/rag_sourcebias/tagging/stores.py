@@ -223,12 +223,11 @@ class AppendLog:
         DataError
             As :meth:`append`.
         """
-        if not self.path.exists():
-            return
-        self._check_unchanged(self.path.stat().st_size)
-        write_atomic(self.path, lines)
-        self._good = self._end = self.path.stat().st_size
-        self.lines, self._lead = count, b""
+        if self.path.exists():
+            self._check_unchanged(self.path.stat().st_size)
+            write_atomic(self.path, lines)
+            self._good = self._end = self.path.stat().st_size
+            self.lines, self._lead = count, b""
 
     def _check_unchanged(self, size: int) -> None:
         if size != self._end:
@@ -281,9 +280,6 @@ def _hash(value: object) -> bytes | None:
 
 
 # Tags in an append-only log of JSON lines.
-
-
-_SPARE_LINES = 10_000  # outdated lines a log may hold, beyond one per document
 
 
 class JsonlTagStore(MemoryTagStore):
@@ -349,11 +345,14 @@ class JsonlTagStore(MemoryTagStore):
             If the file was changed by someone else, or cannot be written.
         """
         with self._lock:
-            lines = (put_line((i, tags, self._hash_of.get(i))) for i, tags in self._tags.items())
-            self._log.rewrite(lines, count=len(self._tags))
+            self._log.rewrite(
+                (put_line((i, tags, self._hash_of.get(i))) for i, tags in self._tags.items()),
+                count=len(self._tags),
+            )
 
     def _compact_if_outdated(self) -> None:
-        if self._log.lines > 2 * len(self._tags) + _SPARE_LINES:
+        # so many outdated lines a log may hold, beyond one per document
+        if self._log.lines > 2 * len(self._tags) + 10_000:
             with suppress(DataError):  # the rows are stored; the next write tries again
                 self.compact()
 
@@ -479,13 +478,12 @@ class SqliteTagStore:
             (to_cell(doc_id), text_hash, *(to_cell(getattr(tags, name)) for name in TAG_FIELDS))
             for doc_id, tags, text_hash in check_rows(rows, texts)
         ]
-        if not cells:
-            return
-        self._file.create_folder()
-        with self._file.connection() as database:
-            database.execute("BEGIN IMMEDIATE")
-            database.execute(_INDEX)
-            database.executemany(_PUT, cells)
+        if cells:
+            self._file.create_folder()
+            with self._file.connection() as database:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(_INDEX)
+                database.executemany(_PUT, cells)
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""

@@ -45,8 +45,6 @@ STYLE_FEATURES = (
     *(f"mark {name}" for name in _MARKS),
     *(f"word {word}" for word in _FUNCTION_WORDS),
 )
-_FIRST_SYMBOL = "\u2190"  # arrows, mathematics, dingbats, emoji
-_TTR_WORDS = 200  # the ratio falls with length: taken over the first words only
 
 
 def stylometry(texts: Sequence[str]) -> FloatArray:
@@ -76,7 +74,7 @@ def _one(text: str) -> list[float]:
     lower = text.lower()
     counts = Counter(_WORD.findall(lower))
     lengths = Counter(map(len, words))
-    head = words[:_TTR_WORDS]
+    head = words[:200]  # the share of different words falls with length: the first ones only
     characters = Counter(text)
     sentences = [s for s in _SENTENCE_END.split(text) if s.strip()]
     n_words, n_sentences = max(len(words), 1), max(len(sentences), 1)
@@ -97,7 +95,8 @@ def _one(text: str) -> list[float]:
         # once for each different character
         sum(k for c, k in characters.items() if c.isupper()) / n_chars,
         sum(k for c, k in characters.items() if c.isdigit()) / n_chars,
-        sum(k for c, k in characters.items() if c > _FIRST_SYMBOL and not c.isalnum()) / n_chars,
+        # arrows, mathematics, dingbats, emoji
+        sum(k for c, k in characters.items() if c > "\u2190" and not c.isalnum()) / n_chars,
         len(_LIST_LINE.findall(text)) / n_lines,
         len(_HEADING.findall(text)) / n_lines,
         text.count("**") / n_words,
@@ -238,7 +237,6 @@ def extract(
             **common,
         ),
     )
-    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
     dense = stylometry(read)
     if settings.perplexity:
         if perplexity is None:
@@ -259,6 +257,7 @@ def extract(
             )
         # an infinite perplexity is a very large one
         dense = np.column_stack([dense, np.log(np.minimum(values, 1e12))])
+    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
     return Features(sparse.hstack(blocks, format="csr"), dense)
 
 

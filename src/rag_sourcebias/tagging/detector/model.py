@@ -236,9 +236,6 @@ def _softmax(scores: FloatArray) -> FloatArray:
 # Which texts are of the kind that was labelled.
 
 
-_SHARE = 0.01  # of the labelled documents themselves that count as unlike the others
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
     """Texts whose n-grams are about as common as those of the labelled documents.
@@ -267,7 +264,7 @@ def fit_domain(features: Features) -> Domain:
     """Learn the kind of the labelled documents; 1 % of them fall outside."""
     mean = np.asarray(features.hashed.mean(axis=0)).ravel()
     centre = (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype(np.float32)
-    return Domain(centre=centre, limit=float(np.quantile(features.hashed @ centre, _SHARE)))
+    return Domain(centre=centre, limit=float(np.quantile(features.hashed @ centre, 0.01)))
 
 
 # Regularised logistic regression over sparse n-grams and dense stylometry.
