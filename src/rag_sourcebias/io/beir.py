@@ -401,7 +401,8 @@ def corpus_files(folder: Path) -> dict[str | None, Path]:
 
 
 def _jsonl_files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.glob("*") if p.name.endswith((".jsonl", ".jsonl.gz")))
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in found if p.name.endswith((".jsonl", ".jsonl.gz")))
 
 
 def _stem(path: Path) -> str:
@@ -469,11 +470,8 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
     candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
     qrels_file = next((file for file in candidates if file.is_file()), None)
     if qrels_file is None:
-        splits = {
-            path.name.removesuffix(ending)
-            for ending in _SPLIT_ENDINGS
-            for path in folder.glob(f"*{ending}")
-        }
+        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        splits = {n.removesuffix(e) for n in names for e in _SPLIT_ENDINGS if n.endswith(e)}
         raise DataError(
             f"{folder} has no split {split!r} ({split}.tsv); splits found: "
             f"{sorted(splits) or 'none'}"
