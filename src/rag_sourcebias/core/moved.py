@@ -61,7 +61,6 @@ class _FormerModules:
     """Finds modules of version 0.1 that are gone, as modules that know where each name is."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-
         known = fullname.startswith("rag_sourcebias") and fullname in _table()
         return ModuleSpec(fullname, self, is_package=True) if known else None  # type: ignore[arg-type]
 
@@ -69,7 +68,6 @@ class _FormerModules:
         """Leave it to Python to make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-
         module.__dict__["__getattr__"] = moved_names(module.__name__)
 
 

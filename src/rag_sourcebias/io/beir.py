@@ -401,8 +401,11 @@ def corpus_files(folder: Path) -> dict[str | None, Path]:
 
 
 def _jsonl_files(folder: Path) -> list[Path]:
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted(p for p in found if p.name.endswith((".jsonl", ".jsonl.gz")))
+    return sorted(
+        path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.name.endswith((".jsonl", ".jsonl.gz"))
+    )
 
 
 def _stem(path: Path) -> str:
@@ -470,8 +473,12 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
     candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
     qrels_file = next((file for file in candidates if file.is_file()), None)
     if qrels_file is None:
-        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        splits = {n.removesuffix(e) for n in names for e in _SPLIT_ENDINGS if n.endswith(e)}
+        splits = {
+            path.name.removesuffix(ending)
+            for path in (folder.iterdir() if folder.is_dir() else ())
+            for ending in _SPLIT_ENDINGS
+            if path.name.endswith(ending)
+        }
         raise DataError(
             f"{folder} has no split {split!r} ({split}.tsv); splits found: "
             f"{sorted(splits) or 'none'}"

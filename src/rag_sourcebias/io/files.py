@@ -414,19 +414,15 @@ class _Bounded(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-
         return self._size is None
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-
         return self._data.seek(offset, whence)
 
     def tell(self) -> int:
-
         return self._data.tell()
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
-
         n = self._data.readinto(buffer) or 0
         self._n_bytes += n
         if self._size is not None:
@@ -442,7 +438,6 @@ class _Bounded(io.RawIOBase):
         return n
 
     def close(self) -> None:
-
         self._data.close()
         self._stream.close()
         super().close()
@@ -837,6 +832,7 @@ class SqliteFile:
         ``CREATE TABLE IF NOT EXISTS …``
     """
 
+    # words of the messages
     kind, whole_kind = "cache", "cache of this library"
     remedy = "delete the file, it will be filled again"
 
