@@ -186,7 +186,7 @@ def read_labelled(
     table = read_table(path, choose)
     columns = {role: table.columns[name] for role, name in chosen.items() if name is not None}
     # ids of rows when there are none: messages then name the row
-    ids = ids_of(table, (chosen["id"],) if chosen["id"] else ())
+    ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
     groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
     texts, labels = columns["text"], map(_cell, columns["label"])
     documents = [
