@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.data import LabelDistributions, coded
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Stored
 
@@ -249,8 +249,7 @@ def mean_judge(judges: FloatArray) -> FloatArray:
         total, said = np.where(known, judges, 0.0).sum(axis=1), known.sum(axis=1, dtype=np.float64)
         centres, scales = [0.0], [1.0]
     mean = np.divide(total, said, out=np.full(len(judges), np.nan), where=said > 0)
-    combined: FloatArray = float(np.mean(centres)) + float(np.mean(scales)) * mean
-    return combined
+    return np.asarray(float(np.mean(centres)) + float(np.mean(scales)) * mean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -291,11 +290,11 @@ class JudgedItems:
     def __post_init__(self) -> None:
         n = len(self.ids)
         for name in ("human", "judge"):
-            values = self._column(name, getattr(self, name))
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, self._column(name, getattr(self, name)))
         if self.judges is not None:
-            columns = {name: self._column(name, v) for name, v in self.judges.items()}
-            object.__setattr__(self, "judges", columns)
+            object.__setattr__(
+                self, "judges", {name: self._column(name, v) for name, v in self.judges.items()}
+            )
         for name in ("groups", "clusters", "strata"):
             column = getattr(self, name)
             if column is not None and len(column) != n:
@@ -418,11 +417,11 @@ class JudgedItems:
 # What a judge said about every item it was asked about, failures included.
 
 
+#: ``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model
+#: declined. ``nan``: the model computed no number. ``timeout``: no answer in time, after all
+#: retries. ``rejected``: the server does not accept this item (too long, filtered). ``error``: the
+#: server failed, after all retries. ``not_asked``: the run stopped before.
 STATUSES = ("ok", "garbage", "refused", "nan", "timeout", "rejected", "error", "not_asked")
-"""``ok``: a distribution. ``garbage``: an answer without a readable grade. ``refused``: the model
-declined. ``nan``: the model computed no number. ``timeout``: no answer in time, after all retries.
-``rejected``: the server does not accept this item (too long, filtered). ``error``: the server
-failed, after all retries. ``not_asked``: the run stopped before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,8 +443,11 @@ class JudgeItem:
     @classmethod
     def relevance(cls, *, query_id: str, doc_id: str, query: str, text: str) -> JudgeItem:
         """Ask how relevant a text is to a query."""
-        texts = {"query": query, "passage": text, "document": text}
-        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+        return cls(
+            query_id=query_id,
+            doc_id=doc_id,
+            texts={"query": query, "passage": text, "document": text},
+        )
 
     @classmethod
     def correctness(
@@ -463,8 +465,11 @@ class JudgeItem:
             raise DataError(
                 f"question {query_id!r} has no reference answer; at least one is needed"
             )
-        texts = {"question": question, "reference": " / ".join(references), "answer": answer}
-        return cls(query_id=query_id, doc_id=doc_id, texts=texts)
+        return cls(
+            query_id=query_id,
+            doc_id=doc_id,
+            texts={"question": question, "reference": " / ".join(references), "answer": answer},
+        )
 
 
 class LabelBounds(NamedTuple):
@@ -536,28 +541,30 @@ class Judgments(Stored):
             raise DataError(
                 f"probabilities of shape {self.probs.shape}: one row per item, one column per grade"
             )
-        columns = (self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded)
-        if any(len(c) != m for c in (*columns, self.prompt_tokens, self.completion_tokens)):
+        if any(
+            len(column) != m
+            for column in (
+                self.doc_ids, self.probs, self.status, self.reasons, self.mass, self.n_bounded,
+                self.prompt_tokens, self.completion_tokens,
+            )
+        ):  # fmt: skip
             raise DataError("columns of the judgments differ in length")
         unknown = sorted(set(self.status) - set(STATUSES))
         if unknown:
             raise DataError(f"status {unknown[0]!r} is not one of {', '.join(STATUSES)}")
-        finite = np.isfinite(self.probs).all(axis=1)
-        wrong = np.flatnonzero(finite != self.ok)
+        wrong = np.flatnonzero(np.isfinite(self.probs).all(axis=1) != self.ok)
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
-                f"item {self._pair(row)} has status {self.status[row]!r} and probabilities "
-                f"{self.probs[row].tolist()}; exactly the ok items have probabilities"
+                f"item query {self.query_ids[row]!r}, document {self.doc_ids[row]!r} has status "
+                f"{self.status[row]!r} and probabilities {self.probs[row].tolist()}; exactly the "
+                "ok items have probabilities"
             )
         twice = [
             p for p, n in Counter(zip(self.query_ids, self.doc_ids, strict=True)).items() if n > 1
         ]
         if twice:
             raise DataError(f"{len(twice)} pair(s) judged twice, first {twice[0]}; keep one each")
-
-    def _pair(self, row: int) -> str:
-        return f"query {self.query_ids[row]!r}, document {self.doc_ids[row]!r}"
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -587,8 +594,11 @@ class Judgments(Stored):
         """
         ok = self.ok
         if not ok.any():
-            first = self.reasons[0] if self.reasons else "no items were given"
-            raise InsufficientDataError(f"no item was judged ({self}); first: {first}", n=0)
+            raise InsufficientDataError(
+                f"no item was judged ({self}); first: "
+                + (self.reasons[0] if self.reasons else "no items were given"),
+                n=0,
+            )
         return self._distributions(self.probs[ok], np.flatnonzero(ok))
 
     def values(self, gains: Sequence[float] | FloatArray | None = None) -> FloatArray:
@@ -599,7 +609,10 @@ class Judgments(Stored):
         gains : array-like of shape (L,), optional
             Gain of each grade; the grade itself by default.
         """
-        return self.probs @ self._gains(gains)
+        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
+        if scale.shape != (self.n_grades,):
+            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
+        return self.probs @ scale.astype(np.float64)
 
     def bounds(self) -> LabelBounds:
         """Return all items, those without a judgment at the lowest and at the highest grade.
@@ -620,19 +633,13 @@ class Judgments(Stored):
         parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
         return ", ".join(parts)
 
-    def _gains(self, gains: Sequence[float] | FloatArray | None) -> FloatArray:
-        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
-        if scale.shape != (self.n_grades,):
-            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
-        return scale.astype(np.float64)
-
     def _distributions(self, probs: FloatArray, rows: npt.NDArray[np.intp]) -> LabelDistributions:
-        queries = {q: code for code, q in enumerate(dict.fromkeys(self.query_ids[r] for r in rows))}
-        docs = {d: code for code, d in enumerate(dict.fromkeys(self.doc_ids[r] for r in rows))}
+        query_ids, query_codes = coded(self.query_ids[row] for row in rows)
+        doc_ids, doc_codes = coded(self.doc_ids[row] for row in rows)
         return LabelDistributions(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array([queries[self.query_ids[r]] for r in rows], dtype=np.int32),
-            doc_codes=np.array([docs[self.doc_ids[r]] for r in rows], dtype=np.int32),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
             probs=probs,
         )

@@ -65,9 +65,15 @@ def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], IntArray]:
     """Factorise labels: sorted names and one code per value, -1 for None."""
     column = list(values)
     names = tuple(sorted({v for v in column if v is not None}))
-    index: dict[str | None, int] = {name: code for code, name in enumerate(names)}
-    index[None] = -1
+    index: dict[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
     return names, np.fromiter((index[v] for v in column), dtype=np.int32, count=len(column))
+
+
+def coded(ids: Iterable[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Return different ids, in the order in which they come first, and the number of each."""
+    code_of: dict[str, int] = {}
+    codes = np.fromiter((code_of.setdefault(i, len(code_of)) for i in ids), dtype=np.int32)
+    return tuple(code_of), codes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,8 +119,10 @@ class TagTable:
         rows = list(items)
         doc_ids = tuple(doc_id for doc_id, _ in rows)
         if len(set(doc_ids)) != len(doc_ids):
-            twice = Counter(doc_ids).most_common(1)[0][0]
-            raise DataError(f"document id {twice!r} is tagged twice; each id may have one tag row")
+            raise DataError(
+                f"document id {Counter(doc_ids).most_common(1)[0][0]!r} is tagged twice; each id "
+                "may have one tag row"
+            )
         sources, source_codes = _encode(tags.source for _, tags in rows)
         pair_ids, pair_codes = _encode(tags.pair_id for _, tags in rows)
         styles, style_codes = _encode(tags.style for _, tags in rows)
@@ -164,8 +172,7 @@ class TagTable:
 
     def rows_for(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """Row number of each id, -1 where the id is not in the table; shape ``(len(doc_ids),)``."""
-        get = self.row_of.get
-        return np.fromiter(map(get, doc_ids, repeat(-1)), dtype=np.int64, count=len(doc_ids))
+        return np.fromiter(map(self.row_of.get, doc_ids, repeat(-1)), np.int64, len(doc_ids))
 
     @property
     def n_documents(self) -> int:
@@ -195,25 +202,23 @@ class TagTable:
         >>> table.merge_sources({"llm": ["llm:x"]}).sources
         ('llm',)
         """
-        new_name: dict[str, str] = {}
-        for group, members in groups.items():
-            for member in members:
-                if member not in self.sources:
-                    raise DataError(
-                        f"group {group!r} names source {member!r}, which no document has; "
-                        f"sources are {list(self.sources)}"
-                    )
-                new_name[member] = group
-        labels = [new_name.get(s, s) for s in self.sources]
-        names, recode = _encode(labels)
-        codes = np.where(
-            self.source_codes >= 0, recode[self.source_codes] if len(recode) else -1, -1
-        ).astype(np.int32)
-        whole = None if self.whole is None else Counter[str]()
+        new_name = {member: group for group, members in groups.items() for member in members}
+        for member, group in new_name.items():
+            if member not in self.sources:
+                raise DataError(
+                    f"group {group!r} names source {member!r}, which no document has; "
+                    f"sources are {list(self.sources)}"
+                )
+        names, recode = _encode(new_name.get(s, s) for s in self.sources)
+        whole = Counter[str]()
         for name, count in (self.whole or {}).items():
-            if whole is not None:
-                whole[new_name.get(name, name)] += count
-        return replace(self, sources=names, source_codes=codes, whole=whole)
+            whole[new_name.get(name, name)] += count
+        return replace(
+            self,
+            sources=names,
+            source_codes=np.append(recode, -1)[self.source_codes].astype(np.int32),
+            whole=None if self.whole is None else whole,
+        )
 
     def take(self, rows: npt.NDArray[np.intp]) -> TagTable:
         """Return the rows asked for, in that order."""
@@ -379,10 +384,10 @@ class Run:
                 raise DataError(f"run {self.name!r}: scores and documents differ in number")
             bad = np.flatnonzero(np.isnan(self.scores))
             if len(bad):
-                query = self.query_ids[int(self.query_codes[bad[0]])]
                 raise DataError(
-                    f"run {self.name!r}: {len(bad)} NaN score(s), first for query {query!r}, "
-                    f"document {self.doc_ids[self.doc_codes[bad[0]]]!r}; a score must be a number"
+                    f"run {self.name!r}: {len(bad)} NaN score(s), first for query "
+                    f"{self.query_ids[int(self.query_codes[bad[0]])]!r}, document "
+                    f"{self.doc_ids[self.doc_codes[bad[0]]]!r}; a score must be a number"
                 )
 
     @classmethod
@@ -415,45 +420,39 @@ class Run:
         docs = np.asarray(doc_codes, dtype=np.int64)
         with np.errstate(over="ignore"):  # a score beyond float32 becomes infinite
             values = None if scores is None else np.asarray(scores, dtype=np.float32)
-        if values is not None and sort_by_score:
-            order = np.lexsort((-values, queries))
-        else:
-            order = np.argsort(queries, kind="stable")
-        queries, docs = queries[order], docs[order]
-        values = None if values is None else values[order]
-        key = queries * max(len(doc_ids), 1) + docs
+        order = (
+            np.lexsort((-values, queries))
+            if sort_by_score and values is not None
+            else np.argsort(queries, kind="stable")
+        )
+        key = (queries * max(len(doc_ids), 1) + docs)[order]
         by_key = np.argsort(key, kind="stable")
         repeated = np.zeros(len(key), dtype=bool)
         repeated[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
-        n_duplicates = int(repeated.sum())
-        if n_duplicates:
-            keep = ~repeated
-            queries, docs = queries[keep], docs[keep]
-            values = None if values is None else values[keep]
+        kept = order[~repeated]
         offsets = np.zeros(len(query_ids) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(queries, minlength=len(query_ids)), out=offsets[1:])
+        np.cumsum(np.bincount(queries[kept], minlength=len(query_ids)), out=offsets[1:])
         return cls(
             query_ids=tuple(query_ids),
             offsets=offsets,
-            doc_codes=docs.astype(np.int32),
+            doc_codes=docs[kept].astype(np.int32),
             doc_ids=tuple(doc_ids),
-            scores=values,
+            scores=None if values is None else values[kept],
             name=name,
-            n_duplicates=n_duplicates,
+            n_duplicates=int(repeated.sum()),
         )
 
     @classmethod
     def from_lists(cls, lists: Iterable[RankedList], *, name: str = "run") -> Run:
         """Collect per-query lists; scores are kept when every list has them."""
         rows = list(lists)
-        code_of: dict[str, int] = {}
-        docs = [code_of.setdefault(d, len(code_of)) for row in rows for d in row.doc_ids]
+        doc_ids, docs = coded(d for row in rows for d in row.doc_ids)
         scored = [row.scores for row in rows if row.scores is not None]
         return cls.from_arrays(
             query_ids=[row.query_id for row in rows],
             query_codes=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
-            doc_codes=np.array(docs, dtype=np.int64),
-            doc_ids=list(code_of),
+            doc_codes=docs,
+            doc_ids=doc_ids,
             scores=np.concatenate(scored) if scored and len(scored) == len(rows) else None,
             name=name,
         )
@@ -461,15 +460,13 @@ class Run:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Mapping[str, float]], *, name: str = "run") -> Run:
         """Build a run from ``{query_id: {doc_id: score}}``; order by score, ties in given order."""
-        code_of: dict[str, int] = {}
-        docs = [code_of.setdefault(d, len(code_of)) for row in mapping.values() for d in row]
-        scores = [score for row in mapping.values() for score in row.values()]
+        doc_ids, docs = coded(d for row in mapping.values() for d in row)
         return cls.from_arrays(
             query_ids=list(mapping),
             query_codes=np.repeat(np.arange(len(mapping)), [len(row) for row in mapping.values()]),
-            doc_codes=np.array(docs, dtype=np.int64),
-            doc_ids=list(code_of),
-            scores=np.array(scores, dtype=np.float64),
+            doc_codes=docs,
+            doc_ids=doc_ids,
+            scores=np.array([s for row in mapping.values() for s in row.values()], np.float64),
             name=name,
             sort_by_score=True,
         )
@@ -550,34 +547,29 @@ class Qrels:
             raise DataError("qrels columns differ in length")
         if len(self.grades) and int(self.grades.min()) < 0:
             raise DataError(f"grade {int(self.grades.min())} is negative; grades start at 0")
-        if len(self.grades):
-            key = self.query_codes.astype(np.int64) * len(self.doc_ids) + self.doc_codes
-            order = np.argsort(key, kind="stable")
-            same = np.flatnonzero(key[order][1:] == key[order][:-1])
-            if len(same):
-                row = int(order[same[0]])
-                raise DataError(
-                    f"{len(same)} pair(s) judged twice, first query "
-                    f"{self.query_ids[self.query_codes[row]]!r}, document "
-                    f"{self.doc_ids[self.doc_codes[row]]!r}; keep one judgment per pair"
-                )
+        key = self.query_codes.astype(np.int64) * len(self.doc_ids) + self.doc_codes
+        order = np.argsort(key, kind="stable")
+        same = np.flatnonzero(key[order][1:] == key[order][:-1])
+        if len(same):
+            row = int(order[same[0]])
+            raise DataError(
+                f"{len(same)} pair(s) judged twice, first query "
+                f"{self.query_ids[self.query_codes[row]]!r}, document "
+                f"{self.doc_ids[self.doc_codes[row]]!r}; keep one judgment per pair"
+            )
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
         """Build qrels from ``(query_id, doc_id, grade)`` rows."""
-        queries: dict[str, int] = {}
-        docs: dict[str, int] = {}
-        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for query_id, doc_id, grade in rows:
-            columns[0].append(queries.setdefault(query_id, len(queries)))
-            columns[1].append(docs.setdefault(doc_id, len(docs)))
-            columns[2].append(grade)
-        grades = np.array(columns[2], dtype=np.int32)
+        judged = list(rows)
+        query_ids, query_codes = coded(query_id for query_id, _, _ in judged)
+        doc_ids, doc_codes = coded(doc_id for _, doc_id, _ in judged)
+        grades = np.array([grade for _, _, grade in judged], dtype=np.int32)
         return cls(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array(columns[0], dtype=np.int32),
-            doc_codes=np.array(columns[1], dtype=np.int32),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
             grades=np.maximum(grades, 0),
             n_negative=int(np.count_nonzero(grades < 0)),
         )
@@ -674,28 +666,24 @@ class LabelDistributions:
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, Sequence[float]]]) -> LabelDistributions:
         """Build from ``(query_id, doc_id, probabilities)`` rows."""
-        queries: dict[str, int] = {}
-        docs: dict[str, int] = {}
-        query_codes: list[int] = []
-        doc_codes: list[int] = []
-        probs: list[Sequence[float]] = []
-        for query_id, doc_id, row in rows:
-            if probs and len(row) != len(probs[0]):
+        judged = list(rows)
+        if not judged:
+            raise DataError("no label distributions: at least one judged pair is needed")
+        n_grades = len(judged[0][2])
+        for query_id, doc_id, row in judged:
+            if len(row) != n_grades:
                 raise DataError(
                     f"query {query_id!r}, document {doc_id!r}: {len(row)} probabilities where "
-                    f"the first pair has {len(probs[0])}"
+                    f"the first pair has {n_grades}"
                 )
-            query_codes.append(queries.setdefault(query_id, len(queries)))
-            doc_codes.append(docs.setdefault(doc_id, len(docs)))
-            probs.append(row)
-        if not probs:
-            raise DataError("no label distributions: at least one judged pair is needed")
+        query_ids, query_codes = coded(query_id for query_id, _, _ in judged)
+        doc_ids, doc_codes = coded(doc_id for _, doc_id, _ in judged)
         return cls(
-            query_ids=tuple(queries),
-            doc_ids=tuple(docs),
-            query_codes=np.array(query_codes, dtype=np.int32),
-            doc_codes=np.array(doc_codes, dtype=np.int32),
-            probs=np.array(probs, dtype=np.float64),
+            query_ids=query_ids,
+            doc_ids=doc_ids,
+            query_codes=query_codes,
+            doc_codes=doc_codes,
+            probs=np.array([row for _, _, row in judged], dtype=np.float64),
         )
 
     @classmethod

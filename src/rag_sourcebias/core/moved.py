@@ -50,8 +50,7 @@ def moved_names(module: str, current: Callable[[str], Any] | None = None) -> Cal
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         path, use = (home, home) if isinstance(home, str) else home
-        message = f"{module}.{name} is deprecated; use {use}"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{module}.{name} is deprecated; use {use}", DeprecationWarning, stacklevel=2)
         where, _, attribute = path.rpartition(".")
         return getattr(import_module(where), attribute)
 
@@ -62,16 +61,13 @@ class _FormerModules:
     """Finds modules of version 0.1 that are gone, as modules that know where each name is."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        """Tell whether there was such a module."""
-        if not fullname.startswith("rag_sourcebias") or fullname not in _table():
-            return None
-        return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
+        known = fullname.startswith("rag_sourcebias") and fullname in _table()
+        return ModuleSpec(fullname, self, is_package=True) if known else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave it to Python to make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give it what finds its names."""
         module.__dict__["__getattr__"] = moved_names(module.__name__)
 
 

@@ -145,8 +145,7 @@ class SourceScores:
         ):
             if name not in known:
                 raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
-        row: FloatArray = self.values[self.measures.index(measure), self.sources.index(source)]
-        return row
+        return np.asarray(self.values[self.measures.index(measure), self.sources.index(source)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -498,8 +497,8 @@ class TextStatistic:
 # can recompute it.
 
 
+#: Form of the source reports that this release writes and reads.
 SCHEMA_VERSION = 1
-"""Form of the source reports that this release writes and reads."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,9 @@ from rag_sourcebias.core.values import IntArray
 _PREFIX = "rsb_"
 _ORIGINS = get_args(Origin)
 TAG_FIELDS = ("source", "style", "pair_id", "origin", "confidence")
+#: Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
+#: ``rsb_origin`` and ``rsb_confidence``.
 METADATA_KEYS = tuple(_PREFIX + name for name in TAG_FIELDS)
-"""Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
-``rsb_origin`` and ``rsb_confidence``."""
 #: Which taggers wrote the tags, so that a pass can go on and stale tags are seen.
 FINGERPRINT_KEY = _PREFIX + "tagger"
 _VALUES = attrgetter(*TAG_FIELDS)
@@ -96,7 +96,7 @@ def make_tags(*values: object, prefix: str = "") -> DocTags:
         style=_text(style, prefix, "style"),
         pair_id=_text(pair_id, prefix, "pair_id"),
         origin=cast("Origin | None", origin),
-        confidence=None if confidence is None else _confidence(confidence, prefix),
+        confidence=_confidence(confidence, prefix),
     )
 
 
@@ -112,7 +112,7 @@ def _text(value: object, prefix: str, name: str) -> str | None:
 
 
 def _confidence(value: object, prefix: str) -> float | None:
-    if value == "":
+    if value is None or value == "":
         return None
     # Before it is a float, which a whole number of 400 digits cannot be.
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast("float", value) <= 1:
@@ -259,9 +259,10 @@ def paired_sources(tags: TagTable, *, baseline: str = "human") -> tuple[str, ...
     paired = tags.pair_codes >= 0
     ours = np.zeros(len(tags.pair_ids) + 1, dtype=bool)
     ours[tags.pair_codes[paired & (tags.source_codes == tags.sources.index(baseline))]] = True
-    codes = np.unique(tags.source_codes[paired & ours[tags.pair_codes]])
     return tuple(
-        tags.sources[code] for code in codes if code >= 0 and tags.sources[code] != baseline
+        tags.sources[code]
+        for code in np.unique(tags.source_codes[paired & ours[tags.pair_codes]])
+        if code >= 0 and tags.sources[code] != baseline
     )
 
 
@@ -298,31 +299,24 @@ def source_of(tags: TagTable, source: str | None, baseline: str) -> str:
         be meant.
     """
     paired = paired_sources(tags, baseline=baseline)
-    if source is None:
-        if len(paired) == 1:
-            return paired[0]
-        if paired:
-            raise DataError(
-                f"several sources have versions of {baseline!r} documents: {list(paired)}; name "
-                "one of them as source"
-            )
-        raise DataError(_no_pairs(tags, baseline, "another source"))
-    if source == baseline or source not in tags.sources:
+    if source is None and len(paired) > 1:
+        raise DataError(
+            f"several sources have versions of {baseline!r} documents: {list(paired)}; name "
+            "one of them as source"
+        )
+    if source is not None and (source == baseline or source not in tags.sources):
         raise DataError(
             f"source {source!r} cannot be paired with baseline {baseline!r}; sources that have "
             f"pairs with it are {list(paired)}"
         )
-    if source not in paired:
-        raise DataError(_no_pairs(tags, baseline, repr(source)))
-    return source
-
-
-def _no_pairs(tags: TagTable, baseline: str, other: str) -> str:
-    n = int(np.count_nonzero(tags.pair_codes >= 0))
-    return (
-        f"no document of {baseline!r} shares its pair_id with one of {other}: {n} of {len(tags)} "
-        "documents have a pair_id; give a document and its rewrites the same one"
-    )
+    if not paired or source not in (None, *paired):
+        raise DataError(
+            f"no document of {baseline!r} shares its pair_id with one of "
+            f"{'another source' if source is None else repr(source)}: "
+            f"{int(np.count_nonzero(tags.pair_codes >= 0))} of {len(tags)} documents have a "
+            "pair_id; give a document and its rewrites the same one"
+        )
+    return source or paired[0]
 
 
 def complete_pairs(corpus: Corpus, baseline: str, source: str) -> PairRows:
@@ -334,12 +328,11 @@ def complete_pairs(corpus: Corpus, baseline: str, source: str) -> PairRows:
     row, other_row = row[i], other_row[j]
     blank = np.fromiter((not t or t.isspace() for t in corpus.texts), bool, len(corpus))
     whole = ~(blank[row] | blank[other_row])
-    n_complete = int(np.count_nonzero(whole))
     return PairRows(
         codes=codes[whole],
         baseline=row[whole],
         source=other_row[whole],
-        n_incomplete=len(ours) + len(theirs) - len(codes) - n_complete,
+        n_incomplete=len(ours) + len(theirs) - len(codes) - int(np.count_nonzero(whole)),
         n_repeated=n + m,
     )
 
@@ -361,17 +354,13 @@ def pair_codes(tags: TagTable, pair_ids: Collection[str]) -> IntArray:
 
 def relevant_pairs(qrels: Qrels, tags: TagTable, *, min_grade: int) -> tuple[IntArray, IntArray]:
     """Query code and pair code of every relevant judgment of a paired document."""
-    rows = tags.rows_for(qrels.doc_ids)
-    pair_of_doc = np.append(tags.pair_codes, -1)[rows].astype(np.int64)
+    pair_of_doc = np.append(tags.pair_codes, -1)[tags.rows_for(qrels.doc_ids)].astype(np.int64)
     pairs = pair_of_doc[qrels.doc_codes]
     wanted = (qrels.grades >= min_grade) & (pairs >= 0)
     return qrels.query_codes[wanted].astype(np.int64), pairs[wanted]
 
 
 # Pairs of a text and its rewrite out of a corpus, for what is fitted or trained on twins.
-
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -462,8 +451,10 @@ def twin_texts(
         judged[relevant_pairs(qrels, tags, min_grade=1)[1]] = True
         kept &= judged[found.codes]
     if not kept.any():
-        reason = _nothing_left(found, n_excluded, tags, qrels)
-        raise DataError(f"no pair of {baseline!r} and {source!r} is left: {reason}")
+        raise DataError(
+            f"no pair of {baseline!r} and {source!r} is left: "
+            + _nothing_left(found, n_excluded, tags, qrels)
+        )
     pairs, ours, theirs = (
         part[kept].tolist() for part in (found.codes, found.baseline, found.source)
     )
@@ -544,10 +535,9 @@ def _nothing_left(found: PairRows, n_excluded: int, tags: TagTable, qrels: Qrels
         return f"{found.n_incomplete} pairs are incomplete or blank; add the missing versions"
     if n_excluded == n:
         return f"all {n} pairs are excluded; leave some to fit on"
-    examples = [tags.pair_ids[code] for code in found.codes[:_SHOWN]]
-    judged = [] if qrels is None else list(qrels.doc_ids[:_SHOWN])
     return (
         f"the judgments call no version of {n - n_excluded} pairs relevant; pairs are such as "
-        f"{examples}, judged documents such as {judged}: give judgments with the document ids of "
-        "this corpus"
+        f"{[tags.pair_ids[code] for code in found.codes[:5]]}, judged documents such as "
+        f"{[] if qrels is None else list(qrels.doc_ids[:5])}: "
+        "give judgments with the document ids of this corpus"
     )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import platform
 import re
 import sys
 import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import (
+    Any,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -49,13 +58,13 @@ def require_finite(values: npt.NDArray[np.floating[Any]], what: str, *, remedy: 
     DataError
     """
     bad = np.argwhere(~np.isfinite(values))
-    if not len(bad):
-        return
-    names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
-    place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
-    more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
-    value = values[tuple(bad[0])]
-    raise DataError(f"{what} hold NaN or infinity: {value} in {place}{more}; {remedy}")
+    if len(bad):
+        names = ("row", "column") if values.ndim <= 2 else ("row", *("index",) * values.ndim)
+        place = ", ".join(f"{name} {at}" for name, at in zip(names, bad[0].tolist(), strict=False))
+        more = f" ({len(bad)} such values)" if len(bad) > 1 else ""
+        raise DataError(
+            f"{what} hold NaN or infinity: {values[tuple(bad[0])]} in {place}{more}; {remedy}"
+        )
 
 
 # Small values of every report: intervals, names of sources, the environment, their codec.
@@ -100,9 +109,9 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> print(visible("llm:\x1b[31mred"))
     llm:\u001b[31mred
     """
-    if text.isprintable():  # none of these is, and most texts are
-        return text
-    return (_IN_TEXTS if lines else _IN_NAMES).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    pattern = _IN_TEXTS if lines else _IN_NAMES
+    # most texts are printable, and none of these characters is
+    return text if text.isprintable() else pattern.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def require_name(name: str, what: str, where: str = "") -> str:
@@ -209,12 +218,10 @@ class Stored:
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
     """Return ``value`` as JSON-ready plain values."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f":
-            return _floats(value)
-        return value.tolist()
+        return _floats(value) if value.dtype.kind == "f" else value.tolist()
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.generic):
@@ -223,9 +230,7 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _floats(array: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401 - nested lists of any depth
@@ -244,13 +249,13 @@ def from_plain(cls: type[T], data: Any, *, where: str = "") -> T:  # noqa: ANN40
     """
     if not isinstance(data, Mapping):
         raise DataError(f"{where or cls.__name__}: expected an object, found {type(data).__name__}")
-    hints = typing.get_type_hints(cls)
+    hints = get_type_hints(cls)
     values: dict[str, Any] = {}
-    for part in dataclasses.fields(typing.cast("Any", cls)):
+    for part in fields(cast("Any", cls)):
         path = f"{where}.{part.name}" if where else part.name
         if part.name in data:
             values[part.name] = _read(hints[part.name], data[part.name], path)
-        elif part.default is dataclasses.MISSING and part.default_factory is dataclasses.MISSING:
+        elif part.default is MISSING and part.default_factory is MISSING:
             raise DataError(f"field {path!r} is missing")
     return cls(**values)
 
@@ -272,19 +277,19 @@ def from_versioned(cls: type[T], data: Mapping[str, Any], *, version: int, what:
 
 
 def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in args:
-            return None
-        return _read(next(a for a in args if a is not type(None)), value, path)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        none = value is None and type(None) in args
+        return None if none else _read(next(a for a in args if a is not type(None)), value, path)
     if origin is np.ndarray:
-        dtype = typing.get_args(args[1])[0]
-        return np.array(_expect(list, value, path), dtype=dtype)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return np.array(_expect(list, value, path), dtype=get_args(args[1])[0])
+    if is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where=path)
     if origin is tuple:
-        items = _expect(list, value, path)
-        return tuple(_read(args[0], item, f"{path}[{i}]") for i, item in enumerate(items))
+        return tuple(
+            _read(args[0], item, f"{path}[{i}]")
+            for i, item in enumerate(_expect(list, value, path))
+        )
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {k: _read(args[1], v, f"{path}.{k}") for k, v in _expect(dict, value, path).items()}
     if isinstance(hint, type) and issubclass(hint, Enum):

@@ -2,17 +2,17 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import unquote
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import IntArray, require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_tags
 
@@ -88,15 +88,13 @@ def _fault(row: Mapping[str, Any], row_id: object, line_of: Mapping[str, int], u
             f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
             "each row needs its own _id"
         )
-    if not isinstance(row.get("text"), str):
-        return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
-    return f"title of _id {row_id!r} must be a string"
+    if isinstance(row.get("text"), str):
+        return f"title of _id {row_id!r} must be a string"
+    return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
 
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
-    metadata = row["metadata"]
-    if not isinstance(metadata, dict):
-        return
+    metadata = metadata_of(row)
     style, source = metadata.get("style"), metadata.get("source")
     if isinstance(style, str) and not style.isprintable() and style.strip():
         require_name(style, "style", where)
@@ -107,8 +105,7 @@ def _check_names(row: Mapping[str, Any], where: str) -> None:
 
 def document_text(row: Mapping[str, Any], *, titles: bool) -> str:
     """Return the text to index: the title, if wanted, a space, and the text, stripped."""
-    title = (row.get("title") or "") if titles else ""
-    return f"{title} {row['text']}".strip()
+    return f"{(titles and row.get('title')) or ''} {row['text']}".strip()
 
 
 def metadata_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -223,8 +220,7 @@ def assemble_judged(
     docs = judged.doc_codes[known]
     copies = counts[docs]
     # Position of each copy within its document's versions: 0, 1, … restarting at every judgment.
-    ends = np.cumsum(copies)
-    within = np.arange(int(copies.sum())) - np.repeat(ends - copies, copies)
+    within = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
     return Qrels(
         query_ids=tuple(query_ids),
         doc_ids=tuple(doc_ids),
@@ -246,34 +242,54 @@ def tag_file(folder: Path) -> Path | None:
     DataError
         If there are several.
     """
-    names = [f"tags.{ending}{gz}" for ending in ("tsv", "csv", "jsonl") for gz in ("", ".gz")]
-    files = [folder / name for name in names if os.path.lexists(folder / name)]
+    files = [
+        file
+        for ending in ("tsv", "csv", "jsonl")
+        for gz in ("", ".gz")
+        if os.path.lexists(file := folder / f"tags.{ending}{gz}")
+    ]
     if len(files) > 1:
         raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
     return files[0] if files else None
 
 
-def declared_tags(
-    doc_id: str, row: Mapping[str, Any], table: TagTable | None
-) -> tuple[DocTags, list[str]]:
-    """Return the tags of a plain document, and a source value that is no tag.
+def read_documents(
+    rows: Iterable[tuple[str | None, str, Mapping[str, Any]]],
+    *,
+    titles: bool,
+    table: TagTable | None,
+) -> tuple[list[str], list[tuple[str, DocTags]], list[str]]:
+    """Return texts, ids with tags, and source values that are no tag.
 
-    A row of the tag table goes before what the document's own row declares.
+    Parameters
+    ----------
+    rows : iterable of (str or None, str, mapping)
+        Source of the file in the paired layout, ``_id`` and row. Without a source the row of the
+        tag table goes before what the document's own row declares.
     """
-    # Elsewhere the key often holds a path, an address or a publisher: never take that for a tag.
-    value = metadata_of(row).get("source")
-    known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
-    source = value if known else None
-    refused = [] if source or not value else [str(value)]
-    if table and doc_id in table.row_of:
-        return table.get(doc_id), refused
-    tags = DocTags(
-        source=source,
-        style=metadata_text(row, "style"),
-        pair_id=metadata_text(row, "pair_id"),
-        origin=None if source is None else "declared",
-    )
-    return tags, refused
+    texts: list[str] = []
+    items: list[tuple[str, DocTags]] = []
+    strange: list[str] = []
+    for source, doc_id, row in rows:
+        texts.append(document_text(row, titles=titles))
+        style = metadata_text(row, "style")
+        if source is not None:
+            tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
+            items.append((f"{doc_id}@{source}", tags))
+        else:
+            # Elsewhere the key often holds a path, an address or a publisher: that is no tag.
+            value = metadata_of(row).get("source")
+            known = isinstance(value, str) and (value == "human" or value.startswith("llm:"))
+            if value and not known:
+                strange.append(str(value))
+            tags = DocTags(
+                source=value if known else None,
+                style=style,
+                pair_id=metadata_text(row, "pair_id"),
+                origin="declared" if known else None,
+            )
+            items.append((doc_id, table.get(doc_id) if table and doc_id in table.row_of else tags))
+    return texts, items, strange
 
 
 def report_strange(where: object, strange: Sequence[str]) -> None:
@@ -321,9 +337,40 @@ def source_of_stem(stem: str) -> str:
 def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) -> BeirCorpus:
     """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
     files = corpus_files(folder)
-    if None in files:
-        return _read_plain(files[None], sources, titles=titles)
-    return _read_paired({s: f for s, f in files.items() if s is not None}, sources, titles=titles)
+    paired = None not in files
+    chosen: Iterable[str | None] = files
+    if paired:
+        chosen = _selected([s for s in files if s is not None], sources, str(folder / "corpus"))
+    tags_file = None if paired else tag_file(folder)
+    table = read_tags(tags_file) if tags_file else None
+    texts, items, strange = read_documents(
+        ((source, *row) for source in chosen for row in read_rows(files[source])),
+        titles=titles,
+        table=table,
+    )
+    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
+    if paired:
+        return BeirCorpus(
+            corpus=corpus,
+            rows=rows_as_judged([str(tags.pair_id) for _, tags in items], str),
+            paired=True,
+        )
+    report_strange(files[None], strange)
+    extra = [d for d in table.doc_ids if d not in corpus.tags.row_of] if table else []
+    if extra:
+        _logger.warning(
+            "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
+            folder,
+            len(extra),
+            extra[:3],
+        )
+    every = corpus.doc_ids
+    if sources is not None:
+        known = list(corpus.tags.sources)
+        codes = [known.index(s) for s in _selected(known, sources, str(files[None]))]
+        corpus = corpus.take(np.flatnonzero(np.isin(corpus.tags.source_codes, codes)))
+    kept = {doc_id: (row,) for row, doc_id in enumerate(corpus.doc_ids)}
+    return BeirCorpus(corpus=corpus, rows={**dict.fromkeys(every, ()), **kept}, paired=False)
 
 
 def corpus_files(folder: Path) -> dict[str | None, Path]:
@@ -354,69 +401,15 @@ def corpus_files(folder: Path) -> dict[str | None, Path]:
 
 
 def _jsonl_files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+    return sorted(
+        path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.name.endswith((".jsonl", ".jsonl.gz"))
+    )
 
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
-
-
-def _read_paired(
-    by_source: Mapping[str, Path], sources: Sequence[str] | None, *, titles: bool
-) -> BeirCorpus:
-    texts: list[str] = []
-    items: list[tuple[str, DocTags]] = []
-    rows: dict[str, list[int]] = {}
-    folder = str(next(iter(by_source.values())).parent)
-    for source in _selected(list(by_source), sources, folder):
-        for doc_id, row in read_rows(by_source[source]):
-            rows.setdefault(doc_id, []).append(len(texts))
-            texts.append(document_text(row, titles=titles))
-            items.append(version_of(source, doc_id, row))
-    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
-    return BeirCorpus(corpus=corpus, rows=rows, paired=True)
-
-
-def version_of(source: str, doc_id: str, row: Mapping[str, Any]) -> tuple[str, DocTags]:
-    """Return id and tags of a document in the paired layout."""
-    style = metadata_text(row, "style")
-    tags = DocTags(source=source, pair_id=doc_id, style=style, origin="declared")
-    return f"{doc_id}@{source}", tags
-
-
-def _read_plain(file: Path, sources: Sequence[str] | None, *, titles: bool) -> BeirCorpus:
-    tags_file = tag_file(file.parent)
-    table = read_tags(tags_file) if tags_file else None
-    texts: list[str] = []
-    items: list[tuple[str, DocTags]] = []
-    strange: list[str] = []
-    for doc_id, row in read_rows(file):
-        texts.append(document_text(row, titles=titles))
-        tags, refused = declared_tags(doc_id, row, table)
-        strange += refused
-        items.append((doc_id, tags))
-    report_strange(file, strange)
-    corpus = Corpus(texts=tuple(texts), tags=TagTable.from_tags(items))
-    if table:
-        extra = [d for d in table.doc_ids if d not in corpus.tags.row_of]
-        if extra:
-            _logger.warning(
-                "%s: tags of %d document(s) that are not in the corpus were dropped, first %s",
-                file.parent,
-                len(extra),
-                extra[:3],
-            )
-    rows: dict[str, tuple[int, ...]] = {d: (row,) for row, d in enumerate(corpus.doc_ids)}
-    if sources is not None:
-        chosen = _selected(list(corpus.tags.sources), sources, str(file))
-        codes = [corpus.tags.sources.index(s) for s in chosen]
-        keep: npt.NDArray[np.intp] = np.flatnonzero(np.isin(corpus.tags.source_codes, codes))
-        rows = dict.fromkeys(corpus.doc_ids, ())
-        corpus = corpus.take(keep)
-        rows.update((d, (row,)) for row, d in enumerate(corpus.doc_ids))
-    return BeirCorpus(corpus=corpus, rows=rows, paired=False)
 
 
 def _selected(found: list[str], asked: Sequence[str] | None, where: str) -> list[str]:
@@ -442,7 +435,7 @@ class JudgedQueries(NamedTuple):
     """
 
     queries: tuple[Query, ...]
-    rows: npt.NDArray[np.int64]
+    rows: IntArray
     n_rows: int
     judged: Qrels
     where: str
@@ -458,10 +451,9 @@ def checked_folder(folder: PathLike) -> Path:
     """
     root = Path(folder)
     if not root.is_dir():
-        what = "is not a folder" if root.exists() else "does not exist"
         raise DataError(
-            f"{root} {what}; expected a folder with corpus/<source>.jsonl or corpus.jsonl, "
-            "queries.jsonl and qrels/<split>.tsv"
+            f"{root} {'is not a folder' if root.exists() else 'does not exist'}; expected a folder "
+            "with corpus/<source>.jsonl or corpus.jsonl, queries.jsonl and qrels/<split>.tsv"
         )
     return root
 
@@ -477,17 +469,31 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
     """
     if on_unknown not in get_args(OnUnknown):
         raise DataError(f"on_unknown {on_unknown!r} is neither 'drop' nor 'error'")
-    qrels_file = _split_file(root, split)
+    folder = root / "qrels"
+    candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
+    qrels_file = next((file for file in candidates if file.is_file()), None)
+    if qrels_file is None:
+        splits = {
+            path.name.removesuffix(ending)
+            for path in (folder.iterdir() if folder.is_dir() else ())
+            for ending in _SPLIT_ENDINGS
+            if path.name.endswith(ending)
+        }
+        raise DataError(
+            f"{folder} has no split {split!r} ({split}.tsv); splits found: "
+            f"{sorted(splits) or 'none'}"
+        )
     judged = read_qrels(qrels_file)
     wanted = set(judged.query_ids)
     texts: dict[str, str] = {}
     rows: list[int] = []
     n_rows = 0
-    for query_id, row in read_rows(_either(root / "queries.jsonl")):
+    plain, packed = (root / f"queries.jsonl{gz}" for gz in ("", ".gz"))
+    file = packed if packed.is_file() and not plain.is_file() else plain
+    for n_rows, (query_id, row) in enumerate(read_rows(file), start=1):
         if query_id in wanted:
             texts[query_id] = row["text"].strip()
-            rows.append(n_rows)
-        n_rows += 1
+            rows.append(n_rows - 1)
     where = str(qrels_file)
     report_unknown("queries", judged.query_ids, texts, where=where, on_unknown=on_unknown)
     return JudgedQueries(
@@ -496,24 +502,6 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
         n_rows=n_rows,
         judged=judged,
         where=where,
-    )
-
-
-def _either(path: Path) -> Path:
-    """Return the file, or its .gz sibling where only that exists."""
-    packed = path.with_name(path.name + ".gz")
-    return packed if packed.is_file() and not path.is_file() else path
-
-
-def _split_file(root: Path, split: str) -> Path:
-    folder = root / "qrels"
-    for ending in _SPLIT_ENDINGS:
-        if (folder / f"{split}{ending}").is_file():
-            return folder / f"{split}{ending}"
-    names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-    splits = {n.removesuffix(e) for n in names for e in _SPLIT_ENDINGS if n.endswith(e)}
-    raise DataError(
-        f"{folder} has no split {split!r} ({split}.tsv); splits found: {sorted(splits) or 'none'}"
     )
 
 
@@ -624,27 +612,27 @@ def write_beir(dataset: Dataset, folder: PathLike, *, split: str = "test") -> No
                 "fit the paired layout, whose ids are '<pair_id>@<source>'"
             )
     stems = {source: _file_stem(source) for source in dataset.corpus.tags.sources}
-    judgments = list(_judgments(dataset, tags))
+    judgments = [f"{query}\t{pair}\t{grade}\n" for query, pair, grade in _judgments(dataset, tags)]
     try:
         (root / "corpus").mkdir(parents=True, exist_ok=True)
         (root / "qrels").mkdir(exist_ok=True)
     except OSError as error:
         raise DataError(f"{root} cannot be written: {error.strerror or error}") from error
     for source, stem in stems.items():
-        rows = (
-            _row(tags[doc_id], text)
+        rows: Iterator[dict[str, Any]] = (
+            {"_id": tags[doc_id].pair_id, "title": "", "text": text}
+            | ({"metadata": {"style": style}} if (style := tags[doc_id].style) else {})
             for doc_id, text in dataset.corpus
             if tags[doc_id].source == source
         )
         write_atomic(root / "corpus" / f"{stem}.jsonl", jsonl_text(rows))
     queries = ({"_id": q.query_id, "text": q.text} for q in dataset.queries)
     write_atomic(root / "queries.jsonl", jsonl_text(queries))
-    lines = (f"{query}\t{pair}\t{grade}\n" for query, pair, grade in judgments)
-    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *lines])
+    write_atomic(root / "qrels" / f"{split}.tsv", ["query-id\tcorpus-id\tscore\n", *judgments])
 
 
 def _file_stem(source: str) -> str:
-    """Return the file stem that reads back as this source."""
+
     plain = source.replace("%", "%25").replace("/", "%2F")
     for stem in (plain.removeprefix("llm:"), plain):
         if stem and not stem.startswith(".") and source_of_stem(stem) == source:
@@ -654,20 +642,12 @@ def _file_stem(source: str) -> str:
     )
 
 
-def _row(tags: DocTags, text: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"_id": tags.pair_id, "title": "", "text": text}
-    return row | ({"metadata": {"style": tags.style}} if tags.style else {})
-
-
 def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str, str, int]]:
     """Judgments of pair ids; all versions of a document must agree."""
     qrels = dataset.qrels
-    versions: dict[str | None, int] = {}
-    for tag in tags.values():
-        versions[tag.pair_id] = versions.get(tag.pair_id, 0) + 1
+    versions = Counter(tag.pair_id for tag in tags.values())
     grades: dict[tuple[str, str], list[int]] = {}
-    columns = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
-    for query, doc, grade in columns:
+    for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
         doc_id = qrels.doc_ids[doc]
         pair_id = tags[doc_id].pair_id if doc_id in tags else None
         if pair_id is None:

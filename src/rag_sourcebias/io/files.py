@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.values import from_plain, to_plain, visible
+from rag_sourcebias.core.values import T, from_plain, to_plain, visible
 
 # Addresses of servers, apart from the passwords and keys that may stand in them.
 
@@ -88,9 +88,13 @@ def address_of(url: str, name: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise wrong from None  # it may repeat the password
-    if parts.scheme not in ("http", "https") or not host or port == 0:
-        raise wrong
-    if not url.isprintable() or " " in url:
+    if (
+        parts.scheme not in ("http", "https")
+        or not host
+        or port == 0
+        or " " in url
+        or not url.isprintable()
+    ):
         raise wrong
     if "@" in parts.path:  # what stands before it may be half a password
         raise DataError(
@@ -99,8 +103,7 @@ def address_of(url: str, name: str) -> Address:
     user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
     authorization, secrets = None, [parts.query]
     if user or colon:
-        plain = f"{unquote(user)}:{unquote(password)}".encode()
-        token = base64.b64encode(plain).decode()
+        token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
         authorization = f"Basic {token}"
         secret = password or user
         secrets += [token, secret, unquote(secret)]
@@ -134,7 +137,6 @@ def is_loopback(host: str) -> bool:
 PathLike = str | os.PathLike[str]
 
 REMEDY = "take another copy, or write it again"
-HARMLESS_BYTES = 1 << 20
 _MEGABYTE = 1 << 20
 _LINE = ("RAG_SOURCEBIAS_MAX_LINE_MB", 64.0)
 _RATIO = ("RAG_SOURCEBIAS_MAX_UNPACK_RATIO", 200.0)
@@ -190,8 +192,9 @@ def sound(
             raise
         if isinstance(error, UnsupportedVersionError):
             raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
-        text = _one_line(str(error))
-        raise type(error)(f"{os.fspath(path)} is not {expected}: {text}") from error
+        raise type(error)(
+            f"{os.fspath(path)} is not {expected}: {_one_line(str(error))}"
+        ) from error
     except Exception as error:
         if not isinstance(error, _kinds()):
             raise
@@ -210,8 +213,8 @@ def _kinds() -> tuple[type[BaseException], ...]:
 
 def reason_of(error: BaseException) -> str:
     """Say on one line what went wrong; messages of libraries may have several, or none."""
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    words = _one_line(text)[:_LONGEST_REASON]
+    said = error.strerror if isinstance(error, OSError) else None
+    words = _one_line(said or str(error))[:_LONGEST_REASON]
     return words if words and not isinstance(error, LookupError) else repr(error)[:_LONGEST_REASON]
 
 
@@ -251,7 +254,7 @@ def _inside(folder: Path) -> str:
         names = sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
     except OSError:
         return f"nor does its folder {folder}"
-    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    shown = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
     return f"its folder holds {shown}" if names else "its folder is empty"
 
 
@@ -266,27 +269,11 @@ def open_file(path: PathLike) -> io.BufferedReader:
     check_file(path)
     try:
         # A pipe may have come in between: opening it must not wait for somebody to write.
-        return open(path, "rb", opener=_descriptor)
+        return open(
+            path, "rb", opener=lambda name, how: os.open(name, how | getattr(os, "O_NONBLOCK", 0))
+        )
     except OSError as error:
         raise DataError(f"{os.fspath(path)} cannot be opened: {reason_of(error)}") from error
-
-
-def _descriptor(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def longest_line() -> int:
-    """Return the most bytes that a line may have."""
-    return int(_limit(*_LINE) * _MEGABYTE)
-
-
-def refused_line(path: PathLike, n_bytes: int) -> DataError:
-    """Return the error for a line that is longer, and goes on at that byte."""
-    name, usual = _LINE
-    return DataError(
-        f"{os.fspath(path)}: the line before byte {n_bytes:,} is longer than "
-        f"{_limit(name, usual):g} MB, which hardly is text; break it up, or set {name} higher"
-    )
 
 
 def check_unpacked(path: PathLike, *, unpacked: int, packed: int) -> None:
@@ -304,14 +291,11 @@ def check_unpacked(path: PathLike, *, unpacked: int, packed: int) -> None:
     DataError
         If the ratio is above the limit.
     """
-    if unpacked <= HARMLESS_BYTES:
-        return
-    name, usual = _RATIO
-    most = _limit(name, usual)
-    if unpacked > most * packed:
+    if unpacked > _MEGABYTE and unpacked > _limit(*_RATIO) * packed:
         raise DataError(
             f"{os.fspath(path)}: its {packed:,} bytes unpack to {unpacked:,} or more, over "
-            f"{most:g} to 1; take a file that you trust, unpack it yourself, or set {name} higher"
+            f"{_limit(*_RATIO):g} to 1; take a file that you trust, unpack it yourself, or set "
+            f"{_RATIO[0]} higher"
         )
 
 
@@ -366,11 +350,9 @@ def create_file(path: Path, mode: int = PRIVATE) -> None:
         opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     except FileExistsError:
         return
-    try:
+    with os.fdopen(opened, "wb"):
         if hasattr(os, "fchmod"):  # whatever the umask says
             os.fchmod(opened, mode)
-    finally:
-        os.close(opened)
 
 
 def create_folder(path: Path, mode: int = PRIVATE) -> None:
@@ -391,15 +373,18 @@ def create_folder(path: Path, mode: int = PRIVATE) -> None:
 # Text files in and out: UTF-8, plain or gzip by name, errors that name file and line.
 
 
-_BOM = "\ufeff"
-_GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 1 << 16
 _LINES = 512
 _END = re.compile(b"\n")
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path, *, lines: bool = False) -> IO[bytes]:
     """Open a file for reading, unpacked if its name ends in ``.gz``.
+
+    Parameters
+    ----------
+    lines : bool
+        It is text: a line that is too long is refused while it is read.
 
     Raises
     ------
@@ -407,18 +392,8 @@ def open_bytes(path: Path) -> IO[bytes]:
         If it is missing, no ordinary file, or cannot be opened; while it is read, if it unpacks to
         far more than it takes (see :mod:`~rag_sourcebias.io.files`).
     """
-    return _opened(path, most=None)
-
-
-def open_lines(path: Path) -> IO[bytes]:
-    """Open a file as :func:`open_bytes`; while it is read, a line that is too long is refused."""
-    return _opened(path, most=longest_line())
-
-
-def _opened(path: Path, *, most: int | None) -> IO[bytes]:
-    stream = open_file(path)
-    packed = path.suffix == ".gz"
-    return io.BufferedReader(_Bounded(path, stream, packed=packed, most=most), _BLOCK)
+    most = int(_limit(*_LINE) * _MEGABYTE) if lines else None
+    return io.BufferedReader(_Bounded(path, open_file(path), most=most), _BLOCK)
 
 
 class _Bounded(io.RawIOBase):
@@ -427,33 +402,27 @@ class _Bounded(io.RawIOBase):
     Lines are measured by the block and not one by one, which costs nothing where they are short.
     """
 
-    def __init__(
-        self, path: Path, stream: io.BufferedReader, *, packed: bool, most: int | None
-    ) -> None:
+    def __init__(self, path: Path, stream: io.BufferedReader, *, most: int | None) -> None:
         self._path, self._stream, self._most = path, stream, most
+        packed = path.suffix == ".gz"
         self._size = os.fstat(stream.fileno()).st_size if packed else None
         self._data = gzip.GzipFile(fileobj=stream, mode="rb") if packed else stream.raw
         self._n_bytes = 0
         self._line = 0  # bytes since the last block in which a line ended
 
     def readable(self) -> bool:
-        """Say that this can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Say whether a reader may start in the middle."""
         return self._size is None
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a byte."""
         return self._data.seek(offset, whence)
 
     def tell(self) -> int:
-        """Return the byte that is read next."""
         return self._data.tell()
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever can be written to
-        """Read the next block."""
         n = self._data.readinto(buffer) or 0
         self._n_bytes += n
         if self._size is not None:
@@ -461,11 +430,14 @@ class _Bounded(io.RawIOBase):
         if self._most is not None:
             self._line = 0 if _END.search(buffer, 0, n) else self._line + n
             if self._line > self._most:
-                raise refused_line(self._path, self._n_bytes)
+                raise DataError(
+                    f"{self._path}: the line before byte {self._n_bytes:,} is longer than "
+                    f"{_limit(*_LINE):g} MB, which hardly is text; break it up, or set {_LINE[0]} "
+                    "higher"
+                )
         return n
 
     def close(self) -> None:
-        """Close the file too."""
         self._data.close()
         self._stream.close()
         super().close()
@@ -492,7 +464,7 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
         or out of proportion, or a line is too long.
     """
     file = Path(path)
-    with open_lines(file) as stream:
+    with open_bytes(file, lines=True) as stream:
         yield from _decoded(file, stream, 1, blank=blank)
 
 
@@ -511,9 +483,7 @@ def _decoded(
             # About as many bytes each time: a few lines are decoded at a third of the cost of one
             # by one, and lines may be long.
             n_lines = max(1, min(_LINES, _BLOCK * len(block) // len(packed)))
-            text = packed.decode()
-            if not number:
-                text = text.removeprefix(_BOM)
+            text = packed.decode("utf-8" if number else "utf-8-sig")
             if "\r" in text:
                 text = re.sub("\r+(\n|$)", r"\1", text)
             found = text.split("\n")
@@ -523,8 +493,9 @@ def _decoded(
     except UnicodeDecodeError as error:
         raise _not_text(file, block, number + 1) from error
     except (EOFError, zlib.error, OSError) as error:
-        where = number + len(block) + 1
-        raise DataError(f"{file}:{where}: cannot be read further: {error}") from error
+        raise DataError(
+            f"{file}:{number + len(block) + 1}: cannot be read further: {error}"
+        ) from error
 
 
 def _not_text(file: Path, block: list[bytes], number: int) -> DataError:
@@ -535,7 +506,7 @@ def _not_text(file: Path, block: list[bytes], number: int) -> DataError:
         except UnicodeDecodeError as error:
             hint = (
                 "it looks like gzip, whose name must end in .gz"
-                if at == 1 and raw.startswith(_GZIP_MAGIC)
+                if at == 1 and raw.startswith(b"\x1f\x8b")
                 else f"byte 0x{raw[error.start]:02x} at position {error.start + 1}"
             )
             return DataError(f"{file}:{at}: expected UTF-8 text ({hint})")
@@ -624,15 +595,13 @@ def read_json(path: PathLike, expected: str, *, remedy: str = REMEDY) -> Any:  #
     DataError
         As :func:`read_text`, and, with the line, if it is not JSON.
     """
-    text = read_text(path, expected, remedy=remedy)
     with sound(path, expected, remedy=remedy):
-        return json.loads(text)
+        return json.loads(read_text(path, expected, remedy=remedy))
 
 
 def jsonl_text(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Give one line of strict JSON per row; any text can be encoded, as answers of models need."""
-    for row in rows:
-        yield visible(json.dumps(row, ensure_ascii=False, allow_nan=False)) + "\n"
+    return (visible(json.dumps(r, ensure_ascii=False, allow_nan=False)) + "\n" for r in rows)
 
 
 def write_atomic(
@@ -663,7 +632,19 @@ def write_atomic(
         if mode is not None:
             create_file(temporary, stat.S_IMODE(file.stat().st_mode) if file.exists() else mode)
         with temporary.open("xb" if mode is None else "wb") as stream:
-            _write(stream, content, compress=file.suffix == ".gz")
+            if isinstance(content, bytes):
+                stream.write(content)
+            else:
+                chunks = (
+                    chunk.encode("utf-8")
+                    for chunk in ([content] if isinstance(content, str) else content)
+                )
+                if file.suffix == ".gz":
+                    # mtime 0 and no name: equal content gives equal bytes.
+                    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+                        packed.writelines(chunks)
+                else:
+                    stream.writelines(chunks)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(file)
@@ -675,26 +656,12 @@ def write_atomic(
         temporary.unlink(missing_ok=True)
 
 
-def _write(stream: IO[bytes], content: str | bytes | Iterable[str], *, compress: bool) -> None:
-    if isinstance(content, bytes):
-        stream.write(content)
-        return
-    chunks = [content] if isinstance(content, str) else content
-    if not compress:
-        stream.writelines(chunk.encode("utf-8") for chunk in chunks)
-        return
-    # mtime 0 and no name: equal content gives equal bytes.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-        packed.writelines(chunk.encode("utf-8") for chunk in chunks)
-
-
 # NumPy files, believed only as far as their size bears them out: no pickles, no huge shapes.
 
 
 Array = npt.NDArray[Any]
 
 _KIND = "a complete .npy file of numbers, as numpy.save writes it"
-_ARCHIVE = "a complete .npz file, as numpy.savez writes it"
 
 
 def read_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
@@ -727,15 +694,16 @@ def map_array(path: PathLike, *, remedy: str = REMEDY) -> Array:
         shape, fortran, dtype = _header(stream, os.fstat(stream.fileno()).st_size)
         if not math.prod(shape):
             return np.empty(shape, dtype)
-        order: Literal["C", "F"] = "F" if fortran else "C"
-        return np.memmap(path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
+        return np.memmap(
+            path, dtype, "r", stream.tell(), shape=shape, order="F" if fortran else "C"
+        )
 
 
 def read_arrays(
     path: PathLike,
     *,
     content: bytes | None = None,
-    expected: str = _ARCHIVE,
+    expected: str = "a complete .npz file, as numpy.savez writes it",
     remedy: str = REMEDY,
 ) -> dict[str, Array]:
     """Read all arrays of an ``.npz`` file.
@@ -756,9 +724,12 @@ def read_arrays(
     """
     opened = open_file(path) if content is None else io.BytesIO(content)
     with sound(path, expected, remedy=remedy), opened as stream, zipfile.ZipFile(stream) as archive:
-        size = stream.seek(0, os.SEEK_END)
         members = archive.infolist()
-        check_unpacked(path, unpacked=sum(m.file_size for m in members), packed=size)
+        check_unpacked(
+            path,
+            unpacked=sum(member.file_size for member in members),
+            packed=stream.seek(0, os.SEEK_END),
+        )
         found: dict[str, Array] = {}
         for member in members:
             with archive.open(member) as data:
@@ -798,9 +769,6 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
 
 
 # Something fitted, as a JSON file that says what it is.
-
-
-T = TypeVar("T")
 
 
 def write_fitted(fitted: Any, path: PathLike, *, kind: str, version: int) -> None:  # noqa: ANN401
@@ -849,7 +817,6 @@ def read_fitted(cls: type[T], path: PathLike, *, kind: str, version: int) -> T:
 
 MOST_KEYS = 500  # per SELECT; SQLite's own limit on variables was 999 for long
 _WAIT_SECONDS = 60.0  # for another process that is writing
-_PAUSE_SECONDS = 0.02
 
 
 class SqliteFile:
@@ -864,6 +831,10 @@ class SqliteFile:
     schema : str
         ``CREATE TABLE IF NOT EXISTS …``
     """
+
+    # words of the messages
+    kind, whole_kind = "cache", "cache of this library"
+    remedy = "delete the file, it will be filled again"
 
     def __init__(self, path: str | Path, schema: str) -> None:
         self.path = Path(path)
@@ -903,19 +874,23 @@ class SqliteFile:
                     database.execute(self._schema)
                     yield database
         except sqlite3.OperationalError as error:
-            raise DataError(
-                f"cache {self.path} cannot be used ({reason_of(error)}); check that its folder can "
-                "be written, that the disk is not full and that the file is a cache of this library"
-            ) from error
+            raise self.unusable(error) from error
         # UnicodeDecodeError: of a message that quotes what is damaged
         except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
             raise self.damaged(reason_of(error)) from error
 
-    def damaged(self, reason: str) -> DataError:
-        """Return the error for content that cannot be read."""
+    def unusable(self, error: sqlite3.OperationalError) -> DataError:
+        """Return the error for a file that cannot be opened or written."""
         return DataError(
-            f"cache {self.path} is damaged or not a cache ({reason}); delete the file, it will be "
-            "filled again"
+            f"{self.kind} {self.path} cannot be used ({reason_of(error)}); check that its folder "
+            "can be written, that the disk is not full and that the file is a "
+            f"{self.whole_kind}"
+        )
+
+    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
+        """Return the error for content that cannot be read."""
+        return kind(
+            f"{self.kind} {self.path} is damaged or not a {self.kind} ({reason}); {self.remedy}"
         )
 
 
@@ -932,6 +907,6 @@ def _write_ahead(database: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > last:
                 raise
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(0.02)
         else:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import re
@@ -11,11 +10,11 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
@@ -32,8 +31,6 @@ from rag_sourcebias.io.files import (
 
 if TYPE_CHECKING:
     import http.client
-    import urllib.request
-    import zipfile
 
 
 # Where downloaded data is kept.
@@ -78,7 +75,18 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
             with zipfile.ZipFile(path) as archive:
                 members = archive.infolist()
                 for member in members:
-                    _refuse_escape(member, path)
+                    name = PurePosixPath(member.filename.replace("\\", "/"))
+                    if (
+                        name.is_absolute()
+                        or ".." in name.parts
+                        or re.match(r"[A-Za-z]:", member.filename)
+                    ):
+                        raise DataError(
+                            f"{path}: member {member.filename!r} points outside the archive; "
+                            "refused"
+                        )
+                    if stat.S_ISLNK(member.external_attr >> 16):
+                        raise DataError(f"{path}: member {member.filename!r} is a link; refused")
                 check_unpacked(path, unpacked=sum(m.file_size for m in members), packed=size)
                 archive.extractall(temporary)
             temporary.replace(target)
@@ -87,20 +95,9 @@ def extract_zip(path: PathLike, folder: PathLike) -> Path:
     return target
 
 
-def _refuse_escape(member: zipfile.ZipInfo, path: PathLike) -> None:
-    name = PurePosixPath(member.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", member.filename):
-        raise DataError(f"{path}: member {member.filename!r} points outside the archive; refused")
-    if stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{path}: member {member.filename!r} is a link; refused")
-
-
 # Download a file once, completely and verified.
 
 
-_CHUNK = 1 << 16
-_CHECKSUM = re.compile(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}")
-_RETRY_STATUS = (408, 429)
 Progress = Callable[[int, int | None], None]
 
 
@@ -159,51 +156,34 @@ def download(
     part = file.with_name(file.name + ".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(address, part, progress, timeout=timeout, attempts=attempts, backoff=backoff)
+        for attempt in range(attempts):
+            try:
+                _attempt(address, part, progress, timeout)
+                break
+            except _TryAgainError as error:
+                if attempt + 1 == attempts:
+                    raise DataError(
+                        f"cannot download {address.url} ({attempts} attempts): {error}; what was "
+                        "received is kept, try again later or put the file at "
+                        f"{part.with_suffix('')} yourself"
+                    ) from error
+                time.sleep(backoff * 2**attempt)
     except OSError as error:
         raise DataError(f"cannot write {part}: {error.strerror or error}") from error
-    _verify(part, checksum, address.url)
-    part.replace(file)
-    return file
-
-
-def _fetch(
-    address: Address,
-    part: Path,
-    progress: Progress | None,
-    *,
-    timeout: float,
-    attempts: int,
-    backoff: float,
-) -> None:
-    for attempt in range(attempts):
-        try:
-            _attempt(address, part, progress, timeout)
-        except _TryAgainError as error:
-            if attempt + 1 == attempts:
-                raise DataError(
-                    f"cannot download {address.url} ({attempts} attempts): {error}; what was "
-                    "received is kept, try again later or put the file at "
-                    f"{part.with_suffix('')} yourself"
-                ) from error
-            time.sleep(backoff * 2**attempt)
-        else:
-            return
-
-
-def _verify(part: Path, checksum: str, url: str) -> None:
     found = _digest(part, checksum)
     if found != checksum:
         part.unlink()
         raise DataError(
-            f"{url} is not the expected file: its checksum is {found}, expected {checksum}; "
-            "the download was removed"
+            f"{address.url} is not the expected file: its checksum is {found}, expected "
+            f"{checksum}; the download was removed"
         )
+    part.replace(file)
+    return file
 
 
 def has_checksum(file: Path, checksum: str) -> bool:
     """Whether the file exists and has this checksum (as :func:`download` takes it)."""
-    if not _CHECKSUM.fullmatch(checksum):
+    if not re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum):
         raise DataError(f"checksum {checksum!r} is neither md5:<32 hex> nor sha256:<64 hex>")
     return file.is_file() and _digest(file, checksum) == checksum
 
@@ -218,8 +198,7 @@ def _digest(file: Path, checksum: str) -> str:
 def _attempt(address: Address, part: Path, progress: Progress | None, timeout: float) -> None:
     """Fetch what is missing of ``part``; raise `_TryAgainError` if it is still incomplete."""
     have = part.stat().st_size if part.exists() else 0
-    response = _request(address, have, timeout)
-    with response:
+    with _request(address, have, timeout) as response:
         if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             if response.headers.get("Content-Range") == f"bytes */{have}":
                 return  # nothing was missing
@@ -231,7 +210,12 @@ def _attempt(address: Address, part: Path, progress: Progress | None, timeout: f
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdigit() else None
         with part.open("ab" if start else "wb") as stream:
-            received = _copy(response, stream, start, total, progress)
+            received = start
+            for chunk in _chunks(response):
+                stream.write(chunk)
+                received += len(chunk)
+                if progress is not None:
+                    progress(received, total)
     if total is not None and received < total:
         raise _TryAgainError(f"the connection broke after {received} of {total} bytes")
 
@@ -242,33 +226,7 @@ def _request(address: Address, have: int, timeout: float) -> http.client.HTTPRes
     import urllib.error
     import urllib.request
 
-    url = f"{address.url}?{address.query}" if address.query else address.url
-    request = urllib.request.Request(url, headers={"User-Agent": "rag-sourcebias"})
-    if address.authorization is not None:  # not for where a redirection leads
-        request.add_unredirected_header("Authorization", address.authorization)
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    try:
-        response: http.client.HTTPResponse = _opener().open(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        if have and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return cast("http.client.HTTPResponse", error)  # it can be read like a response
-        error.close()
-        text = f"the server answered {error.code} {error.reason}"
-        if error.code >= 500 or error.code in _RETRY_STATUS:
-            raise _TryAgainError(text) from error
-        raise DataError(f"cannot download {address.url}: {address.redacted(text)}") from error
-    except urllib.error.URLError as error:
-        raise _TryAgainError(f"no connection ({address.redacted(str(error.reason))})") from error
-    except (http.client.HTTPException, OSError) as error:
-        raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
-    return response
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """Return what follows redirections, but neither out of http and https nor out of https."""
-    import urllib.request
-
+    # followed neither out of http and https nor out of https
     class Redirections(urllib.request.HTTPRedirectHandler):
         def redirect_request(
             self,
@@ -283,30 +241,39 @@ def _opener() -> urllib.request.OpenerDirector:
                 )
             return super().redirect_request(req, *answer)
 
-    return urllib.request.build_opener(Redirections)
+    request = urllib.request.Request(
+        f"{address.url}?{address.query}" if address.query else address.url,
+        headers={"User-Agent": "rag-sourcebias"},
+    )
+    if address.authorization is not None:  # not for where a redirection leads
+        request.add_unredirected_header("Authorization", address.authorization)
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    try:
+        answer = urllib.request.build_opener(Redirections).open(request, timeout=timeout)
+        return cast("http.client.HTTPResponse", answer)
+    except urllib.error.HTTPError as error:
+        if have and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return cast("http.client.HTTPResponse", error)  # it can be read like a response
+        error.close()
+        text = f"the server answered {error.code} {error.reason}"
+        if error.code >= 500 or error.code in (408, 429):
+            raise _TryAgainError(text) from error
+        raise DataError(f"cannot download {address.url}: {address.redacted(text)}") from error
+    except urllib.error.URLError as error:
+        raise _TryAgainError(f"no connection ({address.redacted(str(error.reason))})") from error
+    except (http.client.HTTPException, OSError) as error:
+        raise _TryAgainError(f"the connection broke ({address.redacted(repr(error))})") from error
 
 
-def _copy(
-    response: http.client.HTTPResponse,
-    stream: IO[bytes],
-    start: int,
-    total: int | None,
-    progress: Progress | None,
-) -> int:
+def _chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
     import http.client
 
-    received = start
-    while True:
-        try:
-            chunk = response.read(_CHUNK)
-        except (http.client.HTTPException, OSError) as error:
-            raise _TryAgainError(f"the connection broke ({error!r})") from error
-        if not chunk:
-            return received
-        stream.write(chunk)
-        received += len(chunk)
-        if progress is not None:
-            progress(received, total)
+    try:
+        while chunk := response.read(1 << 16):
+            yield chunk
+    except (http.client.HTTPException, OSError) as error:
+        raise _TryAgainError(f"the connection broke ({error!r})") from error
 
 
 # The two samples that come with the package.
@@ -338,17 +305,18 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
     if name not in _BUNDLED:
         raise DataError(f"no bundled sample {name!r}; there are {', '.join(_BUNDLED)}")
     file, read, design, attribution = _BUNDLED[name]
-    folder = resources.files("rag_sourcebias.io").joinpath("samples", name)
-    with resources.as_file(folder.joinpath(file)) as path:
+    with resources.as_file(resources.files(__package__).joinpath("samples", name, file)) as path:
         rows = [row for _, record in read_jsonl(path) for row in read(record)]
-    texts = {query_id: text for *_, query_id, text in rows}
     return Dataset(
         name=name,
         corpus=Corpus(
             texts=tuple(text for _, text, *_ in rows),
             tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
         ),
-        queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
+        queries=tuple(
+            Query(query_id=query_id, text=text)
+            for query_id, text in {query_id: text for *_, query_id, text in rows}.items()
+        ),
         # each document has grade 1 for its own query
         qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows),
         design=design,
@@ -359,19 +327,30 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
 
 def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     query_id = record["query_id"]
-    versions = {"human": record["human"], "llm:claude": record["doc_styles"]["0"]}
-    for source, text in versions.items():
-        tags = DocTags(source=source, pair_id=query_id, origin="declared")
-        yield f"{query_id}@{source}", text, tags, query_id, record["query"]
+    for source, text in (
+        ("human", record["human"]),
+        ("llm:claude", record["doc_styles"]["0"]),
+    ):
+        yield (
+            f"{query_id}@{source}",
+            text,
+            DocTags(source=source, pair_id=query_id, origin="declared"),
+            query_id,
+            record["query"],
+        )
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     topic, style = record["topic"], record["style"]
     # The model is named by scripts/create_llm_responses.py of the source repository.
     source = "human" if record["kind"] == "human" else "llm:gpt-4o"
-    tags = DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared")
-    text = _CITATION.sub("", record["text"]).strip()
-    yield record["response"], text, tags, topic, record["query"]
+    yield (
+        record["response"],
+        _CITATION.sub("", record["text"]).strip(),
+        DocTags(source=source, style=style, pair_id=f"{topic}/{style}", origin="declared"),
+        topic,
+        record["query"],
+    )
 
 
 # File, rows of a record, design and attribution of each sample.
@@ -399,18 +378,13 @@ _BUNDLED: dict[
 
 # Named public data sets: the Cocktail benchmark (Dai et al., Findings of ACL 2024).
 # Checksums are the md5 sums of the archives as printed in the README of
-# https://github.com/KID-22/Cocktail at the commit named below. Two of the archives lie in that
-# repository; for the others no address of the archive is known, only its checksum.
+# https://github.com/KID-22/Cocktail at the commit in the address below. Two of the archives lie in
+# that repository; for the others no address of the archive is known, only its checksum.
 
 
-_COMMIT = "0cf2682129b7ab3358d538eea4eef8b7cd2ce2c7"
-_BASE_URL = f"https://github.com/KID-22/Cocktail/raw/{_COMMIT}/dataset"
-_PAGE = "https://huggingface.co/IR-Cocktail"
-_ATTRIBUTION = (
-    "Dai et al.: Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated "
-    "Documents Integration, Findings of ACL 2024, https://github.com/KID-22/Cocktail"
+_BASE_URL = (
+    "https://github.com/KID-22/Cocktail/raw/0cf2682129b7ab3358d538eea4eef8b7cd2ce2c7/dataset"
 )
-_ACADEMIC = "academic use only (Cocktail); the licence of the original data set applies too"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,34 +398,32 @@ class PublicSet:
         Documents of both sources together, and test queries.
     base_url : str or None
         Folder on the web that holds ``<name>.zip``; None where no address is known to be good.
-    checksum : str or None
-        Of ``<name>.zip``, as :func:`download` takes it; None where none was published.
+    checksum : str
+        Of ``<name>.zip``, as :func:`download` takes it.
     license, attribution : str
     """
 
     name: str
     n_documents: int
     n_queries: int
+    checksum: str
     base_url: str | None = None
-    checksum: str | None = None
-    license: str = _ACADEMIC
-    attribution: str = _ATTRIBUTION
+    license: str = "academic use only (Cocktail); the licence of the original data set applies too"
+    attribution: str = (
+        "Dai et al.: Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated "
+        "Documents Integration, Findings of ACL 2024, https://github.com/KID-22/Cocktail"
+    )
 
     @property
     def how(self) -> str:
         """How to get it."""
-        if self.base_url and self.checksum:
+        if self.base_url:
             return f"load_dataset({self.name!r}) downloads it once into the cache folder"
-        archive = f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
-        if self.checksum:
-            return f"not downloaded: get the archive ({self.checksum}, {_PAGE}) and use {archive}"
-        return f"not downloaded: no checksum was published; get it from {_PAGE} and use read_beir"
-
-
-def _elsewhere(name: str, n_per_source: int, n_queries: int, md5: str) -> PublicSet:
-    return PublicSet(
-        name=name, n_documents=2 * n_per_source, n_queries=n_queries, checksum=f"md5:{md5}"
-    )
+        return (
+            f"not downloaded: get the archive ({self.checksum}, "
+            "https://huggingface.co/IR-Cocktail) and use "
+            f"<cache>/datasets/{self.name}.zip, or read_beir(folder) on the unpacked data"
+        )
 
 
 PUBLIC_SETS: dict[str, PublicSet] = {
@@ -472,83 +444,27 @@ PUBLIC_SETS: dict[str, PublicSet] = {
             base_url=_BASE_URL,
             checksum="md5:695327760647984c5014d64b2fee8de0",
         ),
-        _elsewhere("msmarco", 542_203, 6_979, "985926f3e906fadf0dc6249f23ed850f"),
-        _elsewhere("dl19", 542_203, 43, "d652af47ec0e844af43109c0acf50b74"),
-        _elsewhere("dl20", 542_203, 54, "3afc48141dce3405ede2b6b937c65036"),
-        _elsewhere("trec-covid", 128_585, 50, "1e1e2264b623d9cb7cb50df8141bd535"),
-        _elsewhere("nq", 104_194, 3_446, "a10bfe33efdec54aafcc974ac989c338"),
-        _elsewhere("hotpotqa", 111_107, 7_405, "74467760fff8bf8fbdadd5094bf9dd7b"),
-        _elsewhere("fiqa", 57_450, 648, "4e1e688539b0622630fb6e65d39d26fa"),
-        _elsewhere("webis-touche2020", 101_922, 49, "d58ec465ccd567d8f75edb419b0faaed"),
-        _elsewhere("cqadupstack", 39_962, 1_563, "d48d963bc72689c765f381f04fc26f8b"),
-        _elsewhere("dbpedia-entity", 145_037, 400, "43292f4f1a1927e2e323a4a7fa165fc1"),
-        _elsewhere("scidocs", 25_259, 1_000, "4058c0915594ab34e9b2b67f885c595f"),
-        _elsewhere("fever", 114_529, 6_666, "98b631887d8c38772463e9633c477c69"),
-        _elsewhere("climate-fever", 101_339, 1_535, "5734d6ac34f24f5da496b27e04ff991a"),
-        _elsewhere("scifact", 5_183, 300, "b5b8e24ccad98c9ca959061af14bf833"),
+        *(
+            PublicSet(name=n, n_documents=2 * size, n_queries=queries, checksum=f"md5:{md5}")
+            for n, size, queries, md5 in (
+                ("msmarco", 542_203, 6_979, "985926f3e906fadf0dc6249f23ed850f"),
+                ("dl19", 542_203, 43, "d652af47ec0e844af43109c0acf50b74"),
+                ("dl20", 542_203, 54, "3afc48141dce3405ede2b6b937c65036"),
+                ("trec-covid", 128_585, 50, "1e1e2264b623d9cb7cb50df8141bd535"),
+                ("nq", 104_194, 3_446, "a10bfe33efdec54aafcc974ac989c338"),
+                ("hotpotqa", 111_107, 7_405, "74467760fff8bf8fbdadd5094bf9dd7b"),
+                ("fiqa", 57_450, 648, "4e1e688539b0622630fb6e65d39d26fa"),
+                ("webis-touche2020", 101_922, 49, "d58ec465ccd567d8f75edb419b0faaed"),
+                ("cqadupstack", 39_962, 1_563, "d48d963bc72689c765f381f04fc26f8b"),
+                ("dbpedia-entity", 145_037, 400, "43292f4f1a1927e2e323a4a7fa165fc1"),
+                ("scidocs", 25_259, 1_000, "4058c0915594ab34e9b2b67f885c595f"),
+                ("fever", 114_529, 6_666, "98b631887d8c38772463e9633c477c69"),
+                ("climate-fever", 101_339, 1_535, "5734d6ac34f24f5da496b27e04ff991a"),
+                ("scifact", 5_183, 300, "b5b8e24ccad98c9ca959061af14bf833"),
+            )
+        ),
     )
 }
-
-
-def load_public_set(
-    entry: PublicSet,
-    *,
-    split: str = "test",
-    cache: PathLike | None = None,
-    base_url: str | None = None,
-    progress: Progress | None = None,
-) -> Dataset:
-    """Download a public set on first use, and read it.
-
-    Parameters
-    ----------
-    entry : PublicSet
-    split : str
-    cache : path or None
-        None takes :func:`cache_dir`. A ``<name>.zip`` with the right checksum that already lies in
-        its ``datasets`` folder is used without any connection.
-    base_url : str or None
-        A mirror of the folder that holds ``<name>.zip``; the checksum stays the same.
-    progress : callable or None
-        As for :func:`download`.
-
-    Raises
-    ------
-    DataError
-        If the set has no known checksum or address, cannot be downloaded, or is not a BEIR folder.
-    """
-    address = base_url or entry.base_url
-    if entry.checksum is None:
-        raise DataError(f"data set {entry.name!r} is {entry.how}")
-    store = Path(cache or cache_dir()) / "datasets"
-    folder = store / f"{entry.name}-{entry.checksum.partition(':')[2][:8]}"
-    if not folder.is_dir():
-        archive = store / f"{entry.name}.zip"
-        if address is not None:
-            url = f"{address.rstrip('/')}/{archive.name}"
-            download(url, archive, checksum=entry.checksum, progress=progress)
-        elif not has_checksum(archive, entry.checksum):
-            found = "with another checksum" if archive.exists() else "missing"
-            raise DataError(f"data set {entry.name!r} is {entry.how}; {archive} is {found}")
-        extract_zip(archive, folder)
-    dataset = read_beir(_beir_root(folder), split=split, name=entry.name)
-    return dataclasses.replace(dataset, license=entry.license, attribution=entry.attribution)
-
-
-def _beir_root(folder: Path) -> Path:
-    """Return the shallowest folder of an unpacked archive that holds a corpus and queries."""
-    holders = [
-        path.parent
-        for path in folder.rglob("queries.jsonl*")
-        if any((path.parent / n).exists() for n in ("corpus", "corpus.jsonl", "corpus.jsonl.gz"))
-        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-    ]
-    if not holders:
-        found = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
-        raise DataError(
-            f"{folder} holds no folder with queries.jsonl and a corpus; it holds {found[:10]}"
-        )
-    return min(holders, key=lambda p: (len(p.parts), str(p)))
 
 
 # Data sets by name: two bundled samples and the public sets.
@@ -626,7 +542,8 @@ def load_dataset(
     split : str
         Of a public set; a bundled sample has one split only.
     cache : path or None
-        Folder for downloads; None takes :func:`cache_dir`.
+        Folder for downloads; None takes :func:`cache_dir`. A ``<name>.zip`` with the right
+        checksum that already lies in its ``datasets`` folder is used without any connection.
     base_url : str or None
         A mirror of the folder that holds ``<name>.zip``; its checksum is verified all the same.
     progress : callable or None
@@ -637,11 +554,46 @@ def load_dataset(
     DataError
         If the name is unknown, or the set cannot or may not be downloaded.
     """
-    if name in PUBLIC_SETS:
-        return load_public_set(
-            PUBLIC_SETS[name], split=split, cache=cache, base_url=base_url, progress=progress
+    if name in _BUNDLED:
+        return load_sample(name)
+    if name not in PUBLIC_SETS:
+        raise DataError(
+            f"no data set {name!r}; there are {', '.join(info.name for info in list_datasets())}"
         )
-    if name not in (info.name for info in _SAMPLES):
-        names = ", ".join(info.name for info in list_datasets())
-        raise DataError(f"no data set {name!r}; there are {names}")
-    return load_sample(name)
+    entry = PUBLIC_SETS[name]
+    address = base_url or entry.base_url
+    store = Path(cache or cache_dir()) / "datasets"
+    folder = store / f"{name}-{entry.checksum.partition(':')[2][:8]}"
+    if not folder.is_dir():
+        archive = store / f"{name}.zip"
+        if address is not None:
+            download(
+                f"{address.rstrip('/')}/{archive.name}",
+                archive,
+                checksum=entry.checksum,
+                progress=progress,
+            )
+        elif not has_checksum(archive, entry.checksum):
+            raise DataError(
+                f"data set {name!r} is {entry.how}; {archive} is "
+                f"{'with another checksum' if archive.exists() else 'missing'}"
+            )
+        extract_zip(archive, folder)
+    # the shallowest folder of the archive that holds a corpus and queries
+    holders = [
+        path.parent
+        for path in folder.rglob("queries.jsonl*")
+        if any((path.parent / n).exists() for n in ("corpus", "corpus.jsonl", "corpus.jsonl.gz"))
+        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
+    ]
+    if not holders:
+        found = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+        raise DataError(
+            f"{folder} holds no folder with queries.jsonl and a corpus; it holds {found[:10]}"
+        )
+    root = min(holders, key=lambda p: (len(p.parts), str(p)))
+    return replace(
+        read_beir(root, split=split, name=name),
+        license=entry.license,
+        attribution=entry.attribution,
+    )

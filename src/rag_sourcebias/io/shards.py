@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Shard, TagTable
+from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.io.beir import (
@@ -23,21 +23,16 @@ from rag_sourcebias.io.beir import (
     check_rows,
     checked_folder,
     corpus_files,
-    declared_tags,
-    document_text,
+    read_documents,
     read_judged_queries,
     report_strange,
     tag_file,
-    version_of,
 )
-from rag_sourcebias.io.files import PathLike, check_file, map_array, open_lines, read_jsonl_part
+from rag_sourcebias.io.files import PathLike, check_file, map_array, open_bytes, read_jsonl_part
 from rag_sourcebias.io.tables import open_parquet, parquet_columns, pyarrow_modules
 from rag_sourcebias.io.trec import read_tags
 
 # Where the shards of a corpus file lie: byte positions of JSON lines, row groups of Parquet.
-
-
-_BOM = b"\xef\xbb\xbf"
 
 
 class Part(NamedTuple):
@@ -120,7 +115,7 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
     parts: list[Part] = []
     start = position = 0
     first_row = n_documents = number = 0
-    with open_lines(path) as stream:
+    with open_bytes(path, lines=True) as stream:
         try:
             for number, raw in enumerate(stream, start=1):
                 if n_documents == shard_documents:
@@ -130,7 +125,8 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
                     start, first_row = position, number
                 position += len(raw)
                 # Only a line that does not start as an object has to be looked at closely.
-                if raw[:1] == b"{" or not _is_blank(raw, number):
+                data = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+                if data[:1] == b"{" or data.decode("utf-8", errors="replace").strip():
                     n_documents += 1
         except OSError as error:
             raise DataError(f"{path}:{number + 1}: cannot be read further: {error}") from error
@@ -139,12 +135,6 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
     if not parts:
         raise DataError(f"{path} is empty; expected one JSON object with _id and text per line")
     return parts
-
-
-def _is_blank(raw: bytes, number: int) -> bool:
-    """Whether :func:`read_jsonl` passes over a line."""
-    data = raw.removeprefix(_BOM) if number == 1 else raw
-    return not data.decode("utf-8", errors="replace").strip()
 
 
 # Corpora in Parquet files, read some row groups at a time.
@@ -206,8 +196,9 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
     """
     with open_parquet(path) as file:
         names = [n for n in (*_NEEDED, *_OPTIONAL) if n in file.schema_arrow.names]
-        groups = range(part.start, part.start + part.length)
-        columns = parquet_columns(file, path, names, groups=groups)
+        columns = parquet_columns(
+            file, path, names, groups=range(part.start, part.start + part.length)
+        )
     if any(len(values) != part.n_documents for values in columns.values()):
         raise DataError(
             f"{path}: row group {part.start} and the {part.length - 1} after it do not hold the "
@@ -223,20 +214,22 @@ def read_parquet_part(path: Path, part: Part) -> Iterator[tuple[int, Mapping[str
 
 def _check_columns(pa: Any, schema: Any, path: Path) -> None:  # noqa: ANN401 - pyarrow is untyped
     def fits(name: str) -> bool:
-        kind = schema.field(name).type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return True
+        found = schema.field(name).type
+        kind = found.value_type if pa.types.is_dictionary(found) else found
         return bool(
-            pa.types.is_integer(kind) if name == "_id" else name in _OPTIONAL and kind == pa.null()
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or (name == "_id" and pa.types.is_integer(kind))
+            or (name in _OPTIONAL and kind == pa.null())
         )
 
     names = schema.names
-    wanted = f"expected _id and text, optionally {', '.join(_OPTIONAL)}"
     missing = [name for name in _NEEDED if name not in names]
     if missing:
-        raise DataError(f"{path} lacks column {' and '.join(missing)}; found {names}, {wanted}")
+        raise DataError(
+            f"{path} lacks column {' and '.join(missing)}; found {names}, expected _id and text, "
+            f"optionally {', '.join(_OPTIONAL)}"
+        )
     for name in (*_NEEDED, *_OPTIONAL):
         if names.count(name) > 1:
             raise DataError(f"{path} has {names.count(name)} columns {name!r}; keep one")
@@ -295,10 +288,11 @@ class FolderCorpus:
         self._places = tuple((file, part) for file in self.files for part in file.parts)
         self._endings = tuple(f"@{source}" for source in self.sources)
         sizes = [part.n_documents for _, part in self._places]
-        starts = accumulate(sizes, initial=0)
         self.shards = tuple(
             Shard(index=index, first_row=start, n_documents=size)
-            for index, (start, size) in enumerate(zip(starts, sizes, strict=False))
+            for index, (start, size) in enumerate(
+                zip(accumulate(sizes, initial=0), sizes, strict=False)
+            )
         )
 
     @property
@@ -321,23 +315,22 @@ class FolderCorpus:
             twice in the shard, or the shard is not of this corpus. That an ``_id`` occurs in two
             shards goes unseen here.
         """
-        file, part = self._part(shard)
+        if not 0 <= shard.index < len(self.shards) or self.shards[shard.index] != shard:
+            raise DataError(
+                f"{shard} is not of corpus {self.name!r}, which has {len(self.shards)} shards "
+                f"with {self.n_documents} documents"
+            )
+        file, part = self._places[shard.index]
         file.state.check()
-        texts: list[str] = []
-        items: list[tuple[str, DocTags]] = []
-        strange: list[str] = []
         table = None
         if self.tags_file is not None:
             self.tags_file.check()
             table = _tags_of(self.tags_file)
-        for doc_id, row in _rows(file.state.path, part):
-            texts.append(document_text(row, titles=self.titles))
-            if file.source is not None:
-                items.append(version_of(file.source, doc_id, row))
-                continue
-            tags, refused = declared_tags(doc_id, row, table)
-            strange += refused
-            items.append((doc_id, tags))
+        texts, items, strange = read_documents(
+            ((file.source, *row) for row in _rows(file.state.path, part)),
+            titles=self.titles,
+            table=table,
+        )
         if strange and self.fingerprint not in _warned:
             _warned.add(self.fingerprint)
             report_strange(f"{file.state.path}, shard {shard.index} (said once)", strange)
@@ -354,30 +347,22 @@ class FolderCorpus:
         DataError
             If the id does not end with a source of the corpus.
         """
-        if not self._endings:
-            return doc_id
-        for ending in self._endings:
-            if doc_id.endswith(ending):
-                return doc_id[: -len(ending)]
-        raise DataError(
-            f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
-            f"with a source of {list(self.sources)}"
-        )
-
-    def _part(self, shard: Shard) -> tuple[CorpusFile, Part]:
-        if not 0 <= shard.index < len(self.shards) or self.shards[shard.index] != shard:
+        ending = next((e for e in self._endings if doc_id.endswith(e)), None)
+        if self._endings and ending is None:
             raise DataError(
-                f"{shard} is not of corpus {self.name!r}, which has {len(self.shards)} shards "
-                f"with {self.n_documents} documents"
+                f"document id {doc_id!r} is not of corpus {self.name!r}: expected '<_id>@<source>' "
+                f"with a source of {list(self.sources)}"
             )
-        return self._places[shard.index]
+        return doc_id.removesuffix(ending or "")
 
 
 def _rows(path: Path, part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix == ".parquet":
         return check_rows(path, read_parquet_part(path, part), unit="row")
-    lines = read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length)
-    return check_rows(path, lines)
+    return check_rows(
+        path,
+        read_jsonl_part(path, offset=part.start, first_line=part.first_row, n_lines=part.length),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -509,16 +494,21 @@ def open_corpus(
         raise DataError(f"shard_documents is {shard_documents}; expected at least 1")
     # Absolute: other processes may run in other folders.
     root = checked_folder(folder).absolute()
-    found = _corpus_files(root)
-    files = [_indexed(path, source, shard_documents) for path, source in found.items()]
+    files = [_indexed(*found, shard_documents) for found in _corpus_files(root).items()]
     # Spark and others write files without rows, which is no mistake as long as others have some.
     if not any(file.parts for file in files):
         raise DataError(f"{files[0].state.path} is empty; expected rows with _id and text")
-    paired = files[0].source is not None
-    _check_sources([file.source for file in files if file.source is not None])
-    tags = None if paired else tag_file(root)
+    sources = [file.source for file in files if file.source is not None]
+    for source in sources:
+        longer = next((s for s in sources if s.endswith(f"@{source}")), None)
+        if longer is not None:
+            raise DataError(
+                f"sources {source!r} and {longer!r} cannot be told apart at the end of a document "
+                "id; rename one of their files"
+            )
+    tags = None if sources else tag_file(root)
     tags_state = None if tags is None else FileState.of(tags)
-    states = [file.state for file in files] + ([tags_state] if tags_state else [])
+    states = [*(file.state for file in files), *([tags_state] if tags_state else [])]
     return FolderCorpus(
         name=name or root.resolve().name,
         fingerprint=state_fingerprint(states, root, titles, shard_documents),
@@ -529,19 +519,21 @@ def open_corpus(
 
 
 def _corpus_files(root: Path) -> dict[Path, str | None]:
-    """Return the files of the corpus, in row order, with the source each holds."""
+
     folder = root / "corpus"
-    whole = [p for p in (root / "corpus.parquet",) if p.is_file()]
-    parquet = whole or (sorted(folder.glob("*.parquet")) if folder.is_dir() else [])
+    whole = root / "corpus.parquet"
+    parquet = [whole] if whole.is_file() else sorted(folder.glob("*.parquet"))
     if not parquet:
         return {path: source for source, path in corpus_files(root).items()}
-    others = [p for p in (*root.glob("corpus.jsonl*"), *folder.glob("*.*")) if p not in parquet]
-    others = [p for p in others if p.name.endswith((".parquet", ".jsonl", ".jsonl.gz"))]
+    others = [
+        p
+        for p in (*root.glob("corpus.jsonl*"), *folder.glob("*.*"))
+        if p not in parquet and p.name.endswith((".parquet", ".jsonl", ".jsonl.gz"))
+    ]
     if others:
-        names = ", ".join(str(p.relative_to(root)) for p in (parquet[0], others[0]))
         raise DataError(
-            f"{root} holds {names}; expected one corpus: corpus.parquet, corpus/*.parquet, "
-            "corpus.jsonl or corpus/<source>.jsonl"
+            f"{root} holds {parquet[0].relative_to(root)}, {others[0].relative_to(root)}; expected "
+            "one corpus: corpus.parquet, corpus/*.parquet, corpus.jsonl or corpus/<source>.jsonl"
         )
     return dict.fromkeys(parquet)
 
@@ -558,20 +550,7 @@ def _indexed(path: Path, source: str | None, shard_documents: int) -> CorpusFile
     return CorpusFile(state=state, source=source, parts=tuple(index(path, shard_documents)))
 
 
-def _check_sources(sources: list[str]) -> None:
-    for source in sources:
-        longer = next((s for s in sources if s.endswith(f"@{source}")), None)
-        if longer is not None:
-            raise DataError(
-                f"sources {source!r} and {longer!r} cannot be told apart at the end of a document "
-                "id; rename one of their files"
-            )
-
-
 # Vectors that an encoder wrote to files: read a block of rows at a time.
-
-
-_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 
 
 class VectorFile:
@@ -594,13 +573,13 @@ class VectorFile:
 
     def __init__(self, path: PathLike) -> None:
         self._state = FileState.of(Path(path).absolute())
-        array = self._map()
+        array = map_array(self.path)
         if array.ndim != 2 or array.shape[1] < 1:
             raise DataError(
                 f"{self.path} holds an array of shape {array.shape}; expected (n, d), one vector "
                 "per row"
             )
-        if array.dtype not in _DTYPES:
+        if array.dtype not in (np.float32, np.float16):
             raise DataError(f"{self.path} holds {array.dtype}; expected float32 or float16")
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
         self.dtype = array.dtype.name
@@ -639,9 +618,7 @@ class VectorFile:
             raise DataError(
                 f"{self.path} has {len(self)} rows; rows {start} up to {stop} were asked for"
             )
-        self._state.check()
-        found = np.array(self._map()[start:stop], dtype=np.float32, order="C")
-        return self._finite(found, np.arange(start, stop))
+        return self._read(slice(start, stop))
 
     def take(self, rows: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Read the rows asked for, in that order; shape (len(rows), d).
@@ -657,23 +634,20 @@ class VectorFile:
             raise DataError(
                 f"{self.path} has {len(self)} rows; row {outside[0]} (from 0) was asked for"
             )
-        self._state.check()
-        return self._finite(np.array(self._map()[wanted], dtype=np.float32, order="C"), wanted)
+        return self._read(wanted)
 
-    def _finite(
-        self, found: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float32]:
+    def _read(self, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        self._state.check()
+        found = np.array(map_array(self.path)[rows], dtype=np.float32, order="C")
         bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
         if len(bad):
             column = int(np.flatnonzero(~np.isfinite(found[bad[0]]))[0])
+            row = rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
             raise DataError(
-                f"{self.path}: row {rows[bad[0]]} (from 0) holds {found[bad[0], column]} at "
-                f"position {column}; expected finite numbers"
+                f"{self.path}: row {row} (from 0) holds {found[bad[0], column]} at position "
+                f"{column}; expected finite numbers"
             )
         return found
-
-    def _map(self) -> npt.NDArray[np.floating]:
-        return map_array(self.path)
 
 
 class Vectors(NamedTuple):

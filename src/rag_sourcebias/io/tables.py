@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import FloatArray, require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import (
     PathLike,
@@ -58,10 +57,9 @@ def sheet_csv(records: Sequence[Mapping[str, str]], path: PathLike) -> Iterator[
     for record in records:
         for name, cell in record.items():
             if len(cell) > _CELL_LIMIT:
-                first = next(iter(record.values()))
                 raise DataError(
-                    f"{path}: {name} of row {first!r} has {len(cell)} characters, a "
-                    f"spreadsheet cell holds {_CELL_LIMIT}; write the sheet as .jsonl"
+                    f"{path}: {name} of row {next(iter(record.values()))!r} has {len(cell)} "
+                    f"characters, a spreadsheet cell holds {_CELL_LIMIT}; write the sheet as .jsonl"
                 )
         yield _record_text(
             [f"'{cell}" if _FORMULA.match(cell) else cell for cell in record.values()]
@@ -177,8 +175,8 @@ def open_parquet(path: Path, *, expected: str = "a readable Parquet file") -> It
     size = check_file(path).st_size
     _, pq = pyarrow_modules(f"reading {path.name}")
     with sound(path, expected), pq.ParquetFile(path) as file:
-        groups = (file.metadata.row_group(g) for g in range(file.num_row_groups))
-        check_unpacked(path, unpacked=sum(group.total_byte_size for group in groups), packed=size)
+        groups = map(file.metadata.row_group, range(file.num_row_groups))
+        check_unpacked(path, unpacked=sum(g.total_byte_size for g in groups), packed=size)
         yield file
 
 
@@ -208,10 +206,12 @@ def parquet_batches(
     rows = min(_ROWS, _BATCH_BYTES // max(longest, 1)) if longest < _SMALL else _ROWS
     if rows < _ROWS and (longest := _longest_repeated(pq, file, path, columns, chosen)) is not None:
         rows = min(_MANY, _BATCH_BYTES // max(longest, 1) or 1)
+    is_dictionary = pa.types.is_dictionary
     for found in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
         batch = found
-        if any(pa.types.is_dictionary(field.type) for field in found.schema):
-            batch = pa.RecordBatch.from_arrays([_plain(pa, c) for c in found], found.schema.names)
+        if any(is_dictionary(field.type) for field in found.schema):
+            plain = [c.dictionary_decode() if is_dictionary(c.type) else c for c in found]
+            batch = pa.RecordBatch.from_arrays(plain, found.schema.names)
         unpacked += batch.nbytes
         check_unpacked(path, unpacked=unpacked, packed=size)
         yield batch
@@ -230,25 +230,23 @@ def _longest_repeated(
     """
     from pyarrow import compute
 
-    schema, texts = file.metadata.schema, []
-    for column in (schema.column(i) for i in range(len(schema))):
-        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type:
-            if column.physical_type != "BYTE_ARRAY" or column.path not in columns:
-                return None
-            texts.append(column.path)
+    schema = file.metadata.schema
+    found = [
+        column
+        for column in map(schema.column, range(len(schema)))
+        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type
+    ]
+    if any(c.physical_type != "BYTE_ARRAY" or c.path not in columns for c in found):
+        return None
+    texts = [column.path for column in found]
     longest = 0
     # The first row as a dictionary comes with all values of its row group's.
     with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
         for group in groups if texts else ():
-            for row in reader.iter_batches(1, row_groups=[group], columns=texts):
-                for values in (column.dictionary for column in row):
-                    longest = max(longest, compute.max(compute.binary_length(values)).as_py() or 0)
-                break
+            for column in next(reader.iter_batches(1, row_groups=[group], columns=texts), ()):
+                sizes = compute.binary_length(column.dictionary)
+                longest = max(longest, compute.max(sizes).as_py() or 0)
     return longest
-
-
-def _plain(pa: Any, column: Any) -> Any:  # noqa: ANN401
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def parquet_columns(
@@ -270,7 +268,6 @@ def parquet_columns(
 # Tables of any form as columns: CSV, TSV, JSON lines, Parquet.
 
 
-_LARGEST_CELL = 2**31 - 1
 _RECORDS = 256
 _PARQUET = (".parquet", ".pq")
 Chooser = Callable[[tuple[str, ...]], Sequence[str]]
@@ -290,20 +287,26 @@ class Table:
     columns : dict of str to list
         The chosen ones. Text in CSV and TSV; what the file holds in JSON lines and Parquet, None
         where a JSON row lacks the key.
+    unit : str
+        What stands before the number of a row that is not that of its line.
     """
 
     path: str
     names: tuple[str, ...]
     lines: Sequence[int]
     columns: dict[str, list[Any]]
+    unit: Literal["", " row ", " record "] = ""
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            raise DataError(f"{self.path} holds a header but no rows")
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def where(self, row: int) -> str:
         """Name file and line of a row."""
-        kind = " row " if self.path.endswith(_PARQUET) else ""
-        return f"{self.path}:{kind}{self.lines[row]}"
+        return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
 def read_table(path: PathLike, choose: Chooser) -> Table:
@@ -338,30 +341,27 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
         raise DataError(
             f"{name}:{first[0]}: this looks like a JSON array; write one JSON object per line"
         )
-    records = _tsv(path) if "\t" in first[1] else _csv(path, first[1])
+    records = (
+        ((number, line.split("\t")) for number, line in read_lines(path))
+        if "\t" in first[1]
+        else _csv(path, first[1])
+    )
     line, header = next(records)
     names = _unique_names([cell.strip() for cell in header], f"{name}:{line}")
     index = {n: names.index(n) for n in choose(names)}
     columns: dict[str, list[Any]] = {n: [] for n in index}
     targets = [(columns[n].append, i) for n, i in index.items()]
     lines: list[int] = []
-    width = len(names)
     for line, cells in records:
-        if len(cells) != width:
+        if len(cells) != len(names):
             raise DataError(
-                f"{name}:{line}: expected {width} columns as in the header, found {len(cells)}: "
-                f"{str(cells)[:80]}"
+                f"{name}:{line}: expected {len(names)} columns as in the header, found "
+                f"{len(cells)}: {str(cells)[:80]}"
             )
         lines.append(line)
         for append, i in targets:
             append(cells[i])
-    return Table(path=name, names=names, lines=_rows(lines, name), columns=columns)
-
-
-def _rows(lines: Sequence[int], path: str) -> Sequence[int]:
-    if not lines:
-        raise DataError(f"{path} holds a header but no rows")
-    return lines
+    return Table(path=name, names=names, lines=lines, columns=columns)
 
 
 def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
@@ -371,22 +371,19 @@ def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _tsv(path: PathLike) -> Iterator[tuple[int, list[str]]]:
-    for number, line in read_lines(path):
-        yield number, line.split("\t")
-
-
 def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
     # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
-    lines = (line + "\n" for _, line in read_lines(path, blank=True))
-    delimiter = ";" if ";" in header and "," not in header else ","
-    records = csv.reader(lines, strict=True, delimiter=delimiter)
+    records = csv.reader(
+        (line + "\n" for _, line in read_lines(path, blank=True)),
+        strict=True,
+        delimiter=";" if ";" in header and "," not in header else ",",
+    )
     last, more = 0, True  # line on which the record before ends
     while more:
         found: list[tuple[int, list[str]]] = []
         # Retrieved contexts in one cell pass the usual limit; it is the whole process's, so it is
         # changed for some records at a time.
-        limit = csv.field_size_limit(_LARGEST_CELL)
+        limit = csv.field_size_limit(2**31 - 1)
         try:
             for record in islice(records, _RECORDS):
                 found.append((last + 1, record))
@@ -419,8 +416,12 @@ def _read_json(path: PathLike, choose: Chooser) -> Table:
     for values in columns.values():
         values.extend([None] * (len(lines) - len(values)))
     names = tuple(columns)
-    chosen = {name: columns[name] for name in choose(names)}
-    return Table(path=os.fspath(path), names=names, lines=lines, columns=chosen)
+    return Table(
+        path=os.fspath(path),
+        names=names,
+        lines=lines,
+        columns={name: columns[name] for name in choose(names)},
+    )
 
 
 def _read_parquet(path: Path, choose: Chooser) -> Table:
@@ -433,16 +434,15 @@ def _read_parquet(path: Path, choose: Chooser) -> Table:
     return Table(
         path=str(path),
         names=names,
-        lines=_rows(range(1, n_rows + 1), str(path)),
+        lines=range(1, n_rows + 1),
         columns=columns,
+        unit=" row ",
     )
 
 
 # Cells of judged data as numbers and names.
 
 
-_LARGEST = sys.float_info.max
-_NUMBERS = {float, int, type(None)}
 _MISSING = frozenset({"", "-", "na", "n/a", "nan", "null", "none"})
 _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "acceptable"), 1.0),
@@ -450,7 +450,7 @@ _WORDS = {
 }
 
 
-def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.NDArray[np.float64]:
+def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> FloatArray:
     """Read a column as numbers; NaN where a cell is missing.
 
     Parameters
@@ -499,9 +499,9 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> npt.N
     return values
 
 
-def _numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def _numbers(cells: Sequence[Any]) -> FloatArray | None:
     """Return cells that are all numbers or missing, as of Parquet; None if one is anything else."""
-    if not set(map(type, cells)) <= _NUMBERS:
+    if not set(map(type, cells)) <= {float, int, type(None)}:
         return None
     try:
         values = np.array(cells, dtype=np.float64)  # None becomes NaN
@@ -517,7 +517,7 @@ def _number(cell: Any) -> tuple[float | None, bool]:  # noqa: ANN401 - whatever 
     if isinstance(cell, bool):
         return float(cell), True
     if isinstance(cell, int | float):
-        return (float(cell) if not abs(cell) > _LARGEST else None), False
+        return (float(cell) if not abs(cell) > sys.float_info.max else None), False
     if isinstance(cell, str):
         text = cell.strip().lower()
         if text in _MISSING:
@@ -577,10 +577,9 @@ def names_of(table: Table, column: str, *, role: str, shown: bool = False) -> li
                 f"{table.where(i)}: {role} {cell!r} (column {column!r}) must be a non-empty name"
             )
         names.append(name)
-    if shown:
-        for i, name in enumerate(names):
-            if not name.isprintable():
-                require_name(name, role, table.where(i))
+    for i, name in enumerate(names if shown else ()):
+        if not name.isprintable():
+            require_name(name, role, table.where(i))
     return names
 
 
@@ -704,24 +703,15 @@ def find_ids(
     single = find_column(names, "id", given=None, path=path, taken=taken)
     if single is not None:
         return (single,)
-    query = find_column(names, "query_id", given=None, path=path)
-    doc = find_column(names, "doc_id", given=None, path=path)
-    pair = tuple(n for n in (query, doc) if n is not None)
+    pair = tuple(
+        found
+        for role in ("query_id", "doc_id")
+        if (found := find_column(names, role, given=None, path=path)) is not None
+    )
     return () if len(pair) == 1 and pair[0] in taken else pair
 
 
 # Tables of any form, JSON arrays of objects included.
-
-
-_START = 4_096  # bytes in which the first bracket stands
-
-
-class _Records(Table):
-    """Rows without lines of their own: they are counted."""
-
-    def where(self, row: int) -> str:
-        """Name file and record of a row."""
-        return f"{self.path}: record {self.lines[row]}"
 
 
 def read_any_table(path: PathLike, choose: Chooser) -> Table:
@@ -742,13 +732,19 @@ def read_any_table(path: PathLike, choose: Chooser) -> Table:
         if not isinstance(row, dict):
             raise DataError(f"{name}: record {number} is {row!r:.80}; expected an object")
     names = tuple(dict.fromkeys(key for row in rows for key in row))
-    columns = {column: [row.get(column) for row in rows] for column in choose(names)}
-    return _Records(path=name, names=names, lines=range(1, len(rows) + 1), columns=columns)
+    return Table(
+        path=name,
+        names=names,
+        lines=range(1, len(rows) + 1),
+        columns={column: [row.get(column) for row in rows] for column in choose(names)},
+        unit=" record ",
+    )
 
 
 def _is_array(path: Path) -> bool:
     with sound(path, "a table or a JSON array"), open_bytes(path) as stream:
-        start = stream.read(_START).removeprefix(b"\xef\xbb\xbf").lstrip()
+        # the first bracket stands in these bytes
+        start = stream.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start.startswith(b"[")
 
 
@@ -789,7 +785,6 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
         return dict(zip(corpus.doc_ids, corpus.texts, strict=True))
     if (plain := _without_header(path, kind)) is not None:
         return plain
-    name = os.fspath(path)
     chosen: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
@@ -797,7 +792,7 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
             found = next((n for k in known for n in names if n.lower() == k), None)
             if found is None:
                 raise DataError(
-                    f"{name}: no column is recognised as {kind} {what}; its columns are "
+                    f"{os.fspath(path)}: no column is recognised as {kind} {what}; its columns are "
                     f"{', '.join(names)}; call it {known[0]}"
                 )
             chosen.append(found)
@@ -807,8 +802,8 @@ def read_texts(path: PathLike, kind: Kind) -> Mapping[str, str]:
 
     table = read_table(path, choose)
     ids = ids_of(table, (chosen[0],))
-    columns = [table.columns[c] for c in (*chosen[2:], chosen[1])]
-    texts = [" ".join(str(c) for c in row if c).strip() for row in zip(*columns, strict=True)]
+    rows = zip(*(table.columns[c] for c in (*chosen[2:], chosen[1])), strict=True)
+    texts = (" ".join(str(cell) for cell in row if cell).strip() for row in rows)
     return dict(zip(ids, texts, strict=True))
 
 

@@ -76,10 +76,16 @@ def _rows(path: PathLike) -> Iterator[_Row]:
     if first is None:
         return
     if first[1].lstrip().startswith("{"):
-        yield from _json_rows(path)
+        for number, row in read_jsonl(path):
+            for name in ("doc_id", "source"):
+                if name not in row:
+                    raise DataError(
+                        f"{path}:{number}: key {name!r} is missing; use null for an unknown source"
+                    )
+            yield number, row
         return
-    split = _split_tsv if "\t" in first[1] else _split_csv
-    header = split(first[1], f"{path}:{first[0]}")
+    tabs = "\t" in first[1]
+    header = _split(first[1], f"{path}:{first[0]}", tabs=tabs)
     missing = [name for name in ("doc_id", "source") if name not in header]
     if missing:
         raise DataError(
@@ -87,7 +93,7 @@ def _rows(path: PathLike) -> Iterator[_Row]:
             f"expected doc_id and source, optionally {', '.join(TAG_COLUMNS[2:])}"
         )
     for number, line in lines:
-        cells = split(line, f"{path}:{number}")
+        cells = _split(line, f"{path}:{number}", tabs=tabs)
         if len(cells) != len(header):
             raise DataError(
                 f"{path}:{number}: expected {len(header)} columns as in the header, "
@@ -96,23 +102,10 @@ def _rows(path: PathLike) -> Iterator[_Row]:
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _json_rows(path: PathLike) -> Iterator[_Row]:
-    for number, row in read_jsonl(path):
-        for name in ("doc_id", "source"):
-            if name not in row:
-                raise DataError(
-                    f"{path}:{number}: key {name!r} is missing; use null for an unknown source"
-                )
-        yield number, row
-
-
-def _split_tsv(line: str, where: str) -> list[str]:  # noqa: ARG001 - same shape as _split_csv
-    return [cell.strip() for cell in line.split("\t")]
-
-
-def _split_csv(line: str, where: str) -> list[str]:
+def _split(line: str, where: str, *, tabs: bool) -> list[str]:
     try:
-        return [cell.strip() for cell in next(csv.reader([line], strict=True))]
+        cells = line.split("\t") if tabs else next(csv.reader([line], strict=True))
+        return [cell.strip() for cell in cells]
     except csv.Error as error:
         raise DataError(
             f"{where}: not a CSV record on one line ({error}): {line[:80]!r}"
@@ -136,19 +129,12 @@ def clean_tag(value: object, name: str, where: str) -> str | None:
 
 
 def _tags(row: Mapping[str, Any], where: str) -> DocTags:
-    get = row.get
-    source, style = (
-        clean_tag(get("source"), "source", where),
-        clean_tag(get("style"), "style", where),
+    source, style, pair_id = (
+        clean_tag(row.get(name), name, where) for name in ("source", "style", "pair_id")
     )
-    pair_id = clean_tag(get("pair_id"), "pair_id", where)
-    if source is not None:
-        require_name(source, "source", where)
-    if style is not None:
-        require_name(style, "style", where)
-    origin = clean_tag(row.get("origin"), "origin", where)
-    if "origin" not in row and source is not None:
-        origin = "declared"
+    require_name(source or "", "source", where)
+    require_name(style or "", "style", where)
+    origin = clean_tag(row.get("origin", source and "declared"), "origin", where)
     if origin is not None and origin not in _ORIGINS:
         raise DataError(f"{where}: origin {origin!r} is not one of {', '.join(_ORIGINS)}")
     try:
@@ -193,15 +179,14 @@ def write_tags(tags: TagTable, path: PathLike) -> None:
         If the name has another ending, or a value cannot be carried: one that would be read as
         unknown or has outer white space, or, outside JSON lines, a line break (or a tab in TSV).
     """
-    name = Path(path).name.removesuffix(".gz")
-    ending = Path(name).suffix
-    records = ((doc_id, tags.get(doc_id)) for doc_id in tags.doc_ids)
-    rows = (_record(doc_id, t, exact_id=ending == ".jsonl") for doc_id, t in records)
+    ending = Path(Path(path).name.removesuffix(".gz")).suffix
+    rows = (_record(i, tags.get(i), exact_id=ending == ".jsonl") for i in tags.doc_ids)
     if ending == ".jsonl":
         write_atomic(path, jsonl_text(dict(zip(TAG_COLUMNS, row, strict=True)) for row in rows))
     elif ending in (".tsv", ".csv"):
-        join = _join_tsv if ending == ".tsv" else _join_csv
-        write_atomic(path, (join(row) for row in chain([TAG_COLUMNS], rows)))
+        write_atomic(
+            path, (_line(row, tabs=ending == ".tsv") for row in chain([TAG_COLUMNS], rows))
+        )
     else:
         raise DataError(f"{path}: tags are written as .tsv, .csv or .jsonl (or those with .gz)")
 
@@ -218,35 +203,27 @@ def _record(doc_id: str, tags: DocTags, *, exact_id: bool) -> tuple[str | float 
     return doc_id, *texts, tags.origin, tags.confidence
 
 
-def _cells(row: Sequence[object]) -> list[str]:
+def _line(row: Sequence[object], *, tabs: bool) -> str:
     cells = ["" if value is None else str(value) for value in row]
     bad = next((c for c in cells if "\n" in c or "\r" in c), None)
     if bad is not None:
         raise DataError(f"{bad!r} holds a line break; write the tags as .jsonl")
-    return cells
-
-
-def _join_tsv(row: Sequence[object]) -> str:
-    cells = _cells(row)
+    if not tabs:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerow(cells)
+        return buffer.getvalue()
     bad = next((c for c in cells if "\t" in c), None)
     if bad is not None:
         raise DataError(f"{bad!r} holds a tab; write the tags as .csv or .jsonl")
     return "\t".join(cells) + "\n"
 
 
-def _join_csv(row: Sequence[object]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(_cells(row))
-    return buffer.getvalue()
-
-
 # TREC runs and relevance judgments, and the BEIR form of the latter.
 
 
-_logger = logging.getLogger("rag_sourcebias.io")
 # The first number that rounds to infinity; the largest float32 itself prints as 3.4028235e+38.
 _FLOAT32_LIMIT = 2.0**128 - 2.0**103
-_HEADER_STARTS = ("query-id", "query_id", "qid")
+
 _INT32_MAX = 2**31 - 1
 # Only ASCII space separates: an id may hold a no-break or an ideographic space. The byte-order
 # mark is listed because a file may not start with an id that does.
@@ -254,9 +231,7 @@ _SPACE = re.compile("[ \t\n\r\x0b\x0c\x1c-\x1f\ufeff]+")
 
 
 def _fields(line: str) -> list[str]:
-    if line.isascii():
-        return line.split()
-    return [field for field in _SPACE.split(line) if field]
+    return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
 
 
 def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = True) -> Run:
@@ -344,7 +319,7 @@ def write_run(run: Run, path: PathLike) -> None:
             raise DataError(f"run {run.name!r} has infinite scores; expected finite numbers")
         rises = (np.diff(run.scores) > 0) & (np.diff(run.query_codes) == 0)
         if rises.any():
-            _logger.warning(
+            logging.getLogger("rag_sourcebias.io").warning(
                 "run %r is not ordered by score in %d place(s): tools that sort by score will "
                 "read another ranking from %s",
                 run.name,
@@ -431,7 +406,7 @@ def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
         if not width:
             width = 3 if len(fields) == 3 else 4
             # A query may be called like a header, but a judgment ends with a number.
-            if fields[0] in _HEADER_STARTS and not _is_number(fields[-1]):
+            if fields[0] in ("query-id", "query_id", "qid") and not _is_number(fields[-1]):
                 tabs_only = "\t" in line
                 continue
         if len(fields) != width:

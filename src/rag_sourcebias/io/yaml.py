@@ -49,17 +49,20 @@ def read_yaml(path: Path, *, expected: str) -> Node:
     """
     import yaml
 
-    text = read_text(path, "YAML text in UTF-8", remedy=f"expected {expected}")
+    remedy = f"expected {expected}"
     try:
-        with sound(path, "YAML", remedy=f"expected {expected}"):
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+        with sound(path, "YAML", remedy=remedy):
+            root = yaml.compose(
+                read_text(path, "YAML text in UTF-8", remedy=remedy), Loader=yaml.SafeLoader
+            )
     except DataError as error:
         # what is wrong, without the text around it that the library's own message shows
         mark = error.__cause__ if isinstance(error.__cause__, yaml.MarkedYAMLError) else None
         if mark is None or mark.problem_mark is None:
             raise
-        place = f"{path}:{mark.problem_mark.line + 1}"
-        raise DataError(f"{place}: not YAML: {mark.problem or mark.context}") from mark
+        raise DataError(
+            f"{path}:{mark.problem_mark.line + 1}: not YAML: {mark.problem or mark.context}"
+        ) from mark
     if root is None:
         raise DataError(f"{path} is empty; expected {expected}")
     return root
@@ -89,7 +92,8 @@ def entries(
         missing.
     """
     if kind(node) != "mapping" or not node.value:
-        raise place.error(node, f"{_said(node)}; expected a mapping{_of(allowed)}")
+        keys = "" if allowed is None else f" with keys out of {list(allowed)}"
+        raise place.error(node, f"{_said(node)}; expected a mapping{keys}")
     found: dict[str, tuple[Place, Node]] = {}
     for name, value in node.value:
         key = scalar(name, place, kinds=(str,))
@@ -99,8 +103,11 @@ def entries(
             hint = f" did you mean {close[0]!r}?" if close else ""
             raise here.error(name, f"unknown key {key!r:.200};{hint} accepted: {list(allowed)}")
         if key in found:
-            first = found[str(key)][1].start_mark.line + 1
-            raise here.error(name, f"the key {key!r:.200} stands twice, first in line {first}")
+            raise here.error(
+                name,
+                f"the key {key!r:.200} stands twice, first in line "
+                f"{found[str(key)][1].start_mark.line + 1}",
+            )
         found[str(key)] = here, value
     for key in required:
         if key not in found:
@@ -140,8 +147,8 @@ def scalar(
     except (yaml.YAMLError, ValueError) as error:
         raise place.error(node, f"{_said(node)} cannot be read; expected {wanted}") from error
     if type(value) not in kinds or value == "":
-        quoted = "" if getattr(node, "style", None) else " (quote it to make it a text)"
-        hint = quoted if str in kinds and isinstance(value, bool | int | float) else ""
+        bare = not getattr(node, "style", None) and isinstance(value, bool | int | float)
+        hint = " (quote it to make it a text)" if bare and str in kinds else ""
         raise place.error(node, f"{_said(node)}; expected {wanted}{hint}")
     return cast("str | bool | int | float", value)
 
@@ -150,7 +157,3 @@ def _said(node: Node) -> str:
     if kind(node) == "scalar":
         return repr(node.value)[:200] if node.value else "empty"
     return _KINDS[kind(node)] if node.value else f"{_KINDS[kind(node)]} without content"
-
-
-def _of(allowed: Sequence[str] | None) -> str:
-    return "" if allowed is None else f" with keys out of {list(allowed)}"

@@ -1,10 +1,7 @@
 """``tag``: say of which source and style the documents of a store are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +24,14 @@ from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table
-from rag_sourcebias.tagging.detector.fit import check_detector_folder, fit_detector, save_detector
-from rag_sourcebias.tagging.detector.model import Detector, DetectorReport, Rate
+from rag_sourcebias.tagging.detector.fit import (
+    DetectorTagger,
+    check_detector_folder,
+    fit_detector,
+    load_detector,
+    save_detector,
+)
+from rag_sourcebias.tagging.detector.model import Detector, Rate
 from rag_sourcebias.tagging.documents import (
     DocumentStore,
     SidecarStore,
@@ -60,9 +63,6 @@ Collection = Annotated[
 # What the tag commands read: the store, the taggers, the name of the backup.
 
 
-_AUTO = "auto"
-
-
 def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> DocumentStore:
     """Open a store that holds documents, with a file beside it where one is named."""
     require_writable_file("sidecar", sidecar)
@@ -82,11 +82,8 @@ def read_taggers(
     if rules is not None:
         taggers.append(RuleTagger(read_rules(rules)))
     if id_pattern is not None:
-        taggers.append(IdTagger() if id_pattern == _AUTO else IdTagger(id_pattern))
-    if detectors:
-        from rag_sourcebias.tagging.detector.fit import DetectorTagger, load_detector
-
-        taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
+        taggers.append(IdTagger() if id_pattern == "auto" else IdTagger(id_pattern))
+    taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
     if not taggers:
         raise DataError(
             "nothing to tag with: give at least one of --rules FILE, --provenance, "
@@ -111,8 +108,9 @@ def backup_file(
         server = place.startswith(("http://", "https://"))
         path = Path(re.sub(r"\W+", "-", place.partition("://")[2]).strip("-") if server else place)
         parts = (path.name, *([collection] if collection else []))
-        name = ".".join((*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl"))
-        backup = path.parent / name
+        backup = path.parent / ".".join(
+            (*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl")
+        )
     require_writable_file("backup", backup)
     if backup.suffix != ".jsonl":
         raise DataError(f"--backup {backup}: tags are kept as JSON lines; name a .jsonl file")
@@ -128,39 +126,11 @@ _COLUMNS = "Columns"
 # Labelled documents of ``tag fit``: a table, or a BEIR folder with a corpus per source.
 
 
-_IDS = ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id")
-_TEXTS = ("text", "contents", "content", "passage", "body", "document")
-_GROUPS = ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid")
-ANY_LLM = "llm:any"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """Labelled documents.
-
-    Parameters
-    ----------
-    documents : list of (doc_id, text, label)
-    groups : list of str or None
-        In the order of the documents; None where nothing says what belongs together.
-    grouped_by : str
-        Where the groups come from, in words.
-    """
-
-    documents: list[tuple[str, str, str | None]]
-    groups: list[str | None] | None
-    grouped_by: str
-
-    def with_one_llm(self) -> Labelled:
-        """Give every LLM the same label."""
-        return Labelled(
-            documents=[
-                (doc_id, text, ANY_LLM if label and label.startswith("llm:") else label)
-                for doc_id, text, label in self.documents
-            ],
-            groups=self.groups,
-            grouped_by=self.grouped_by,
-        )
+_USUAL = {
+    "id": ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id"),
+    "text": ("text", "contents", "content", "passage", "body", "document"),
+    "group": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
+}
 
 
 def read_labelled(
@@ -171,8 +141,14 @@ def read_labelled(
     label: str | None = None,
     group: str | None = None,
     id: str | None = None,
-) -> Labelled:
+) -> tuple[list[tuple[str, str, str | None]], list[str | None] | None, str]:
     """Read labelled documents of a table or a folder.
+
+    Returns
+    -------
+    tuple
+        Documents (id, text and label), the group of each (None where nothing says what belongs
+        together), and where the groups come from, in words.
 
     Raises
     ------
@@ -185,14 +161,26 @@ def read_labelled(
                 f"{path} is a folder, which has no columns; leave out --text-column, "
                 "--label-column, --group-column and --id-column"
             )
-        return _of_folder(path, target)
+        inner = path.name == "corpus" and not (path / "corpus").exists()
+        corpus = read_corpus(path.parent if inner else path, sources=None, titles=False).corpus
+        tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
+        documents = [
+            (doc_id, body, tag.source if target == "source" else tag.style)
+            for (doc_id, body), tag in zip(corpus, tags, strict=True)
+        ]
+        pairs = [tag.pair_id for tag in tags]
+        if any(pairs):
+            return documents, pairs, "pairs of the folder"
+        return documents, None, "nothing: each document alone"
     chosen: dict[str, str | None] = {}
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        chosen["id"] = _column(path, names, "id", id, _IDS, needed=False)
-        chosen["text"] = _column(path, names, "text", text, _TEXTS)
-        chosen["label"] = _column(path, names, "label", label, (target, "label"))
-        chosen["group"] = _column(path, names, "group", group, _GROUPS, needed=False)
+        chosen.update(
+            id=_column(path, names, "id", id, _USUAL["id"], needed=False),
+            text=_column(path, names, "text", text, _USUAL["text"]),
+            label=_column(path, names, "label", label, (target, "label")),
+            group=_column(path, names, "group", group, _USUAL["group"], needed=False),
+        )
         return list(dict.fromkeys(name for name in chosen.values() if name is not None))
 
     table = read_table(path, choose)
@@ -200,32 +188,14 @@ def read_labelled(
     # ids of rows when there are none: messages then name the row
     ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
     groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
-    texts, labels = columns["text"], columns["label"]
-    return Labelled(
-        documents=[
-            (doc_id, _cell(body) or "", _label(name, target, table.where(row)))
-            for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
-        ],
-        groups=groups,
-        grouped_by="pair ids in the document ids, if there are any"
-        if groups is None
-        else f"column {chosen['group']!r}",
-    )
-
-
-def _of_folder(path: Path, target: str) -> Labelled:
-    root = path.parent if path.name == "corpus" and not (path / "corpus").exists() else path
-    corpus = read_corpus(root, sources=None, titles=False).corpus
-    tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
-    pairs = [tag.pair_id for tag in tags]
-    return Labelled(
-        documents=[
-            (doc_id, text, tag.source if target == "source" else tag.style)
-            for (doc_id, text), tag in zip(corpus, tags, strict=True)
-        ],
-        groups=pairs if any(pairs) else None,
-        grouped_by="pairs of the folder" if any(pairs) else "nothing: each document alone",
-    )
+    texts, labels = columns["text"], map(_cell, columns["label"])
+    documents = [
+        (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
+        for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
+    ]
+    if groups is None:
+        return documents, None, "pair ids in the document ids, if there are any"
+    return documents, groups, f"column {chosen['group']!r}"
 
 
 def _column(
@@ -250,11 +220,6 @@ def _column(
     return found
 
 
-def _label(value: object, target: str, where: str) -> str | None:
-    label = _cell(value)
-    return label if label is None else require_name(label, target, where)
-
-
 def _cell(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
 
@@ -262,7 +227,6 @@ def _cell(value: object) -> str | None:
 # What ``tag fit`` prints.
 
 
-_WEAK = 0.3  # sensitivity + specificity − 1 below which skew cannot be corrected for tag errors
 _LEFT_OUT = {
     "unlabelled": "without a label",
     "empty": "without text",
@@ -274,7 +238,17 @@ _LEFT_OUT = {
 def show_detector(detector: Detector, *, grouped_by: str) -> None:
     """Print what a detector does to documents it has not seen."""
     report = detector.report
-    out.print(_labels_table(detector))
+    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
+    table.add_column(detector.target, overflow="fold")
+    table.add_column("documents", justify="right")
+    table.add_column("AUROC", justify="right")
+    for label in report.labels:
+        table.add_column(f"tagged {label}", justify="right", overflow="fold")
+    table.add_column("unknown", justify="right")
+    for label, row in zip(report.labels, report.confusion, strict=True):
+        cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
+        table.add_row(label, *cells)
+    out.print(table)
     left = [f"{n:,} {_LEFT_OUT[why]}" for why, n in report.left_out.items() if n]
     say(
         f"{report.n_documents:,} documents in {report.n_groups:,} groups ({grouped_by}), each "
@@ -295,37 +269,17 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
         f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
         f"|accuracy − confidence| {report.calibration_error:.3f}"
     )
-    _show_sources(report)
+    llm, human = report.sensitivity, report.specificity
+    if llm is not None and human is not None:
+        say(f"LLM texts tagged as LLM      {_rate(llm)} of the decided")
+        say(f"human texts tagged as human  {_rate(human)} of the decided")
+        # below this, skew cannot be corrected for tag errors
+        if llm.n and human.n and llm.lower + human.lower - 1 < 0.3:
+            say(
+                "Warning: too weak or too little tested to correct a measured skew for its "
+                "errors; label more documents"
+            )
     _warn(detector)
-
-
-def _labels_table(detector: Detector) -> Table:
-    report = detector.report
-    table = Table(title=f"{detector.target} detector, held out", title_justify="left")
-    table.add_column(detector.target, overflow="fold")
-    table.add_column("documents", justify="right")
-    table.add_column("AUROC", justify="right")
-    for label in report.labels:
-        table.add_column(f"tagged {label}", justify="right", overflow="fold")
-    table.add_column("unknown", justify="right")
-    for label, row in zip(report.labels, report.confusion, strict=True):
-        cells = (f"{sum(row):,}", f"{report.auroc[label]:.3f}", *(f"{n:,}" for n in row))
-        table.add_row(label, *cells)
-    return table
-
-
-def _show_sources(report: DetectorReport) -> None:
-    if report.sensitivity is None or report.specificity is None:
-        return
-    say(f"LLM texts tagged as LLM      {_rate(report.sensitivity)} of the decided")
-    say(f"human texts tagged as human  {_rate(report.specificity)} of the decided")
-    if not (report.sensitivity.n and report.specificity.n):
-        return
-    if report.sensitivity.lower + report.specificity.lower - 1 < _WEAK:
-        say(
-            "Warning: too weak or too little tested to correct a measured skew for its errors; "
-            "label more documents"
-        )
 
 
 def _warn(detector: Detector) -> None:
@@ -343,9 +297,11 @@ def _warn(detector: Detector) -> None:
 
 
 def _rate(rate: Rate) -> str:
-    if not rate.n:
-        return "no document"
-    return f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+    return (
+        f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+        if rate.n
+        else "no document"
+    )
 
 
 # ``tag fit``: learn to tell sources or styles from labelled documents.
@@ -423,7 +379,7 @@ def fit(
     if one_llm and kind != "source":
         raise DataError("--one-llm goes with --target source")
     check_detector_folder(out)
-    data = read_labelled(
+    documents, groups, grouped_by = read_labelled(
         labelled,
         target=kind,
         text=text_column,
@@ -432,14 +388,17 @@ def fit(
         id=id_column,
     )
     if one_llm:
-        data = data.with_one_llm()
+        documents = [
+            (doc_id, text, "llm:any" if label and label.startswith("llm:") else label)
+            for doc_id, text, label in documents
+        ]
     try:
         with stages() as progress:
-            progress.begin(f"learning {kind}s from {len(data.documents):,} documents")
+            progress.begin(f"learning {kind}s from {len(documents):,} documents")
             detector = fit_detector(
-                data.documents,
+                documents,
                 target=kind,
-                groups=data.groups,
+                groups=groups,
                 rng=seed,
                 max_error=max_error,
                 on_progress=progress.advance,
@@ -448,7 +407,7 @@ def fit(
         err.print("\ninterrupted: no detector was written", soft_wrap=True)
         raise SystemExit(_INTERRUPTED) from None
     save_detector(detector, out)
-    show_detector(detector, grouped_by=data.grouped_by)
+    show_detector(detector, grouped_by=grouped_by)
     err.print(f"detector: {out}", highlight=False, soft_wrap=True)
 
 
@@ -548,9 +507,7 @@ def apply(
     if backup is not None and not overwrite:
         raise DataError(f"--backup {backup}: no tags are replaced without --overwrite")
     place = store if sidecar is None else f"sidecar:{sidecar}"
-    kept: Path | None = None
-    if overwrite:
-        kept = backup_file(backup, place, collection=collection, taggers=taggers)
+    kept = backup_file(backup, place, collection=collection, taggers=taggers) if overwrite else None
     opened = open_store(store, collection=collection, sidecar=sidecar)
     try:
         with stages() as progress:
@@ -564,7 +521,14 @@ def apply(
                 on_progress=lambda done: progress.advance(done, total),
             )
     except KeyboardInterrupt:
-        _say_interrupted(kept, dry_run=dry_run)
+        tell(
+            "\ninterrupted: nothing was written, as in any dry run"
+            if dry_run
+            else "\ninterrupted: the tags written so far are kept; run the same command again, and "
+            "it goes on where it stopped"
+        )
+        if kept is not None and kept.exists():
+            tell(f"the tags replaced so far are kept in {kept}")
         raise SystemExit(_INTERRUPTED) from None
     show_result(opened, result, taggers)
     if dry_run:
@@ -617,16 +581,3 @@ def report(
 
 
 app.command("fit")(fit)
-
-
-def _say_interrupted(backup: Path | None, *, dry_run: bool) -> None:
-    text = "nothing was written, as in any dry run"
-    if not dry_run:
-        text = (
-            "the tags written so far are kept; run the same command again, and it goes on where "
-            "it stopped"
-        )
-    tell(f"\ninterrupted: {text}")
-    if backup is not None and backup.exists():
-        text = f"the tags replaced so far are kept in {backup}"
-        tell(text)

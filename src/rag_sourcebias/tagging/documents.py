@@ -1,13 +1,12 @@
 """Taggers, and the stores of documents they are run over."""
 
-import functools
 import hashlib
 import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
@@ -19,12 +18,12 @@ from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
 from rag_sourcebias.core.values import check_source
 from rag_sourcebias.io.beir import (
+    corpus_files,
     document_text,
     metadata_of,
     metadata_text,
     read_corpus,
     read_rows,
-    source_of_stem,
 )
 from rag_sourcebias.io.files import read_json, write_atomic
 from rag_sourcebias.tagging.stores import JsonlTagStore, open_tag_store
@@ -32,13 +31,10 @@ from rag_sourcebias.tagging.stores import JsonlTagStore, open_tag_store
 # What a tagger is, and how several of them decide one document together.
 
 
-#: ``(doc_id, text, metadata)`` to tags, or to None where the tagger knows nothing.
 Tagger: TypeAlias = Callable[[str, str, Mapping[str, object]], DocTags | None]
 """Takes id, text and metadata of a document; returns its tags, or None where it knows nothing."""
 
 Row: TypeAlias = tuple[str, str, Mapping[str, object]]
-
-_CHUNK = 256  # documents given at once to taggers that are faster with many
 
 
 def tag_documents(
@@ -68,20 +64,23 @@ def tag_documents(
     DataError
         If a tagger raises or returns something else than tags: names document and tagger.
     """
-    rows = iter(documents)
-    while chunk := list(islice(rows, _CHUNK)):
+    for chunk in _pages(documents, 256):  # some taggers are faster with many at once
         found = [_ask_many(tagger, chunk) for tagger in taggers]
         for index, (doc_id, _, _) in enumerate(chunk):
-            known = [tags for column in found if (tags := column[index]) is not None]
-            yield doc_id, _combine(known)
+            yield (
+                doc_id,
+                _combine([tags for column in found if (tags := column[index]) is not None]),
+            )
 
 
-def _name(tagger: Tagger) -> str:
-    return getattr(tagger, "__qualname__", None) or type(tagger).__qualname__
+def _pages(documents: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    rows = iter(documents)
+    while page := list(islice(rows, size)):
+        yield page
 
 
 def _ask_many(tagger: Tagger, rows: Sequence[Row]) -> list[DocTags | None]:
-    name = _name(tagger)
+    name = getattr(tagger, "__qualname__", None) or type(tagger).__qualname__
     tag_many = getattr(tagger, "tag_many", None)
     if tag_many is None:
         return [_ask(tagger, name, *row) for row in rows]
@@ -124,9 +123,8 @@ def _checked(tags: object, name: str, doc_id: str) -> DocTags | None:
 def _combine(found: Sequence[DocTags]) -> DocTags:
     if len(found) == 1:
         return found[0]
-    decided = next((tags for tags in found if tags.source is not None), None)
-    if decided is None:
-        decided = next((tags for tags in found if tags.origin is not None), DocTags())
+    said = next((tags for tags in found if tags.origin is not None), DocTags())
+    decided = next((tags for tags in found if tags.source is not None), said)
     return DocTags(
         source=decided.source,
         style=next((tags.style for tags in found if tags.style is not None), None),
@@ -173,17 +171,24 @@ def _identity(tagger: object) -> object:
     named = getattr(tagger, "fingerprint", None)
     if isinstance(named, str) and named:
         return named
-    if isinstance(tagger, functools.partial):
+    if isinstance(tagger, partial):
         return ["partial", _identity(tagger.func), _plain(tagger.args), _plain(tagger.keywords)]
     if isinstance(tagger, FunctionType):
-        cells = [cell.cell_contents for cell in tagger.__closure__ or ()]
-        cells = [value for value in cells if value is not tagger]  # it may call itself
-        defaults = [tagger.__defaults__, tagger.__kwdefaults__]
-        return ["function", _code(tagger), *(_value(value) for value in [*cells, defaults])]
-    what = "a bound method" if isinstance(tagger, MethodType) else type(tagger).__name__
+        values = [cell.cell_contents for cell in tagger.__closure__ or ()]
+        values.append([tagger.__defaults__, tagger.__kwdefaults__])
+        return [
+            "function",
+            _code(tagger),
+            *(
+                _identity(value) if isinstance(value, FunctionType) else _plain(value)
+                for value in values
+                if value is not tagger  # it may call itself
+            ),
+        ]
     raise DataError(
-        f"a tagger ({what}) has no fingerprint; give it an attribute 'fingerprint', a text that "
-        "changes whenever it would tag differently"
+        f"a tagger ({'a bound method' if isinstance(tagger, MethodType) else type(tagger).__name__}"
+        ") has no fingerprint; give it an attribute 'fingerprint', a text that changes whenever it "
+        "would tag differently"
     )
 
 
@@ -195,14 +200,8 @@ def _code(function: FunctionType) -> object:
 
 
 def _bytecode(code: CodeType) -> object:
-    constants = [
-        _bytecode(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts
-    ]
+    constants = [_bytecode(v) if isinstance(v, CodeType) else repr(v) for v in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
-
-
-def _value(value: object) -> object:
-    return _identity(value) if isinstance(value, FunctionType) else _plain(value)
 
 
 def _plain(value: object) -> object:
@@ -361,10 +360,6 @@ class DocumentStore(Protocol):
 # A corpus on disk as a store of documents: read, never written.
 
 
-_OWN_KEYS = frozenset({"_id", "title", "text", "metadata"})
-_EVERY = 1_000  # documents between two reports of progress
-
-
 class CorpusStore:
     """Documents of a BEIR folder or of one file of JSON lines.
 
@@ -397,30 +392,24 @@ class CorpusStore:
                 doc_id: (document_text(row, titles=True), _metadata(row), _tags(doc_id, row))
                 for doc_id, row in read_rows(self.place)
             }
-        found = read_corpus(self.place, sources=None, titles=True)
-        metadata: dict[str, Mapping[str, object]] = {}
-        folder = self.place / "corpus" if found.paired else self.place
-        for file in sorted(folder.iterdir()):
-            stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
-            is_corpus = file.name.endswith((".jsonl", ".jsonl.gz"))
-            if is_corpus and (found.paired or stem == "corpus"):
-                ending = f"@{source_of_stem(stem)}" if found.paired else ""
-                metadata |= {doc_id + ending: _metadata(row) for doc_id, row in read_rows(file)}
-        tags = found.corpus.tags
-        return {i: (text, metadata[i], tags.get(i)) for i, text in found.corpus}
+        corpus = read_corpus(self.place, sources=None, titles=True).corpus
+        metadata = {
+            doc_id if source is None else f"{doc_id}@{source}": _metadata(row)
+            for source, file in corpus_files(self.place).items()
+            for doc_id, row in read_rows(file)
+        }
+        return {i: (text, metadata[i], corpus.tags.get(i)) for i, text in corpus}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         """Id, text and metadata of every document, in the order of the files."""
-        for doc_id, (text, metadata, _) in self._rows.items():
-            yield doc_id, text, metadata
+        yield from ((i, text, metadata) for i, (text, metadata, _) in self._rows.items())
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and tags of every document, as the corpus declares them."""
-        for doc_id, (_, _, tags) in self._rows.items():
-            yield doc_id, tags
+        yield from ((doc_id, tags) for doc_id, (_, _, tags) in self._rows.items())
 
     def tag(
         self,
@@ -447,13 +436,15 @@ class CorpusStore:
         known = self._rows
         for done, (doc_id, tags) in enumerate(tag_documents(self.documents(), taggers), start=1):
             counts.add(tags, written=tags != known[doc_id][2])
-            if on_progress is not None and (done % _EVERY == 0 or done == len(known)):
+            if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
                 on_progress(done)
         return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
 
 
 def _metadata(row: Mapping[str, Any]) -> Mapping[str, object]:
-    return {k: v for k, v in row.items() if k not in _OWN_KEYS} | dict(metadata_of(row))
+    return {
+        key: value for key, value in row.items() if key not in ("_id", "title", "text", "metadata")
+    } | dict(metadata_of(row))
 
 
 def _tags(doc_id: str, row: Mapping[str, Any]) -> DocTags:
@@ -506,7 +497,7 @@ class SidecarStore:
         self.path = Path(path)
         self.name = f"{documents.name}, tags in {path}"
         self.tag_store: TagStore = open_tag_store(path)
-        self._note = _beside(self.path, "taggers.json")
+        self._note = self.path.with_name(f"{self.path.name}.taggers.json")
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -517,7 +508,7 @@ class SidecarStore:
 
     def tags(self) -> Iterator[tuple[str, DocTags]]:
         """Id and tags of every document of the store, all unknown where the file has none."""
-        for page in self._pages():
+        for page in _pages(self.documents(), _PAGE):
             ids = [doc_id for doc_id, _, _ in page]
             yield from zip(ids, self.tag_store.get(ids), strict=True)
 
@@ -552,17 +543,30 @@ class SidecarStore:
                 f"{self.path} holds the tags of {len(self.tag_store)} documents by other taggers; "
                 "replace them with --overwrite (they are kept in a backup), or name another file"
             )
-        saved = Path(backup or _beside(self.path, f"before-{fingerprint[:8]}.jsonl"))
+        saved = Path(backup or f"{self.path}.before-{fingerprint[:8]}.jsonl")
         if not dry_run:
             if replacing:
-                self._back_up(saved)
+                table = self.tag_store.table()
+                JsonlTagStore(saved).put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # before the first tag, so that an interrupted pass is known as one of these taggers
             write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")
         counts = PassCounts()
-        for page in self._pages():
-            rows = list(tag_documents(page, taggers))
-            self._store(rows, {doc_id: text for doc_id, text, _ in page}, counts, dry_run=dry_run)
+        for page in _pages(self.documents(), _PAGE):
+            texts = {doc_id: text for doc_id, text, _ in page}
+            before = self.tag_store.get([doc_id for doc_id, _, _ in page])
+            by_text = self.tag_store.get_by_text([texts[doc_id] for doc_id, _, _ in page])
+            changed: list[tuple[str, DocTags]] = []
+            for (doc_id, tags), old, same_text in zip(
+                tag_documents(page, taggers), before, by_text, strict=True
+            ):
+                # the text of a document may have changed where its tags have not
+                differs = tags != old or (tags != UNKNOWN and same_text == UNKNOWN)
+                counts.add(tags, written=differs)
+                if differs:
+                    changed.append((doc_id, tags))
+            if not dry_run:
+                self.tag_store.put(changed, texts=texts)
             if on_progress is not None:
                 on_progress(counts.n_written + counts.n_unchanged)
         return counts.result(
@@ -571,45 +575,12 @@ class SidecarStore:
             backup=str(saved) if replacing and not dry_run else None,
         )
 
-    def _store(
-        self,
-        rows: Sequence[tuple[str, DocTags]],
-        texts: Mapping[str, str],
-        counts: PassCounts,
-        *,
-        dry_run: bool,
-    ) -> None:
-        changed: list[tuple[str, DocTags]] = []
-        before = self.tag_store.get([doc_id for doc_id, _ in rows])
-        by_text = self.tag_store.get_by_text([texts[doc_id] for doc_id, _ in rows])
-        for (doc_id, tags), old, same_text in zip(rows, before, by_text, strict=True):
-            # the text of a document may have changed where its tags have not
-            differs = tags != old or (tags != UNKNOWN and same_text == UNKNOWN)
-            counts.add(tags, written=differs)
-            if differs:
-                changed.append((doc_id, tags))
-        if not dry_run:
-            self.tag_store.put(changed, texts=texts)
-
-    def _pages(self) -> Iterator[list[tuple[str, str, Mapping[str, object]]]]:
-        documents = iter(self.documents())
-        while page := list(islice(documents, _PAGE)):
-            yield page
-
     def _tagged_by(self) -> str | None:
         try:
             found = read_json(self._note, "a note on taggers")
         except DataError:  # then --overwrite is asked for
             return None
         return str(found.get("taggers")) if isinstance(found, dict) else None
-
-    def _back_up(self, path: Path) -> None:
-        table = self.tag_store.table()
-        JsonlTagStore(path).put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f"{path.name}.{ending}")
 
 
 # Open a store of documents by its address, ``KIND:PLACE``.

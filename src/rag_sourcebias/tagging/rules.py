@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
@@ -52,7 +52,7 @@ _JSON_LD = re.compile(
     r"""<script\b[^>]*type\s*=\s*["']?application/ld\+json["']?[^>]*>(.*?)</script""",
     re.IGNORECASE | re.DOTALL,
 )
-_MEDIA = ("ImageObject", "VideoObject", "AudioObject", "MediaObject", "Photograph")
+_MEDIA = {"ImageObject", "VideoObject", "AudioObject", "MediaObject", "Photograph"}
 
 
 def html_fields(text: str) -> Iterator[tuple[str, str]]:
@@ -78,8 +78,7 @@ def html_fields(text: str) -> Iterator[tuple[str, str]]:
         if name and given.get("content"):
             yield name, html.unescape(given["content"])
     for block in _JSON_LD.findall(page):
-        for value in _source_types(block):
-            yield "digitalSourceType", value
+        yield from (("digitalSourceType", value) for value in _source_types(block))
 
 
 def _source_types(block: str) -> Iterator[str]:
@@ -90,7 +89,7 @@ def _source_types(block: str) -> Iterator[str]:
     nodes = content if isinstance(content, list) else [content]
     nodes += [n for node in nodes if isinstance(node, dict) for n in _list(node.get("@graph"))]
     for node in nodes:
-        if isinstance(node, dict) and not set(map(str, _list(node.get("@type")))) & set(_MEDIA):
+        if isinstance(node, dict) and not set(map(str, _list(node.get("@type")))) & _MEDIA:
             yield from (v for v in _list(node.get("digitalSourceType")) if isinstance(v, str))
 
 
@@ -108,7 +107,6 @@ def _list(value: object) -> list[object]:
 
 
 _MAGIC = b"C2PATXT\0"
-_HEADER = len(_MAGIC) + 1 + 4
 
 
 def _selectors(data: bytes) -> str:
@@ -122,62 +120,40 @@ _BYTES = {ord(_selectors(bytes([b]))): b for b in range(256)}
 _TEXT = rb"(?:[\x61-\x77]|\x78.|\x79..)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextManifest:
-    """What one embedded manifest store says; its signature is **not** verified.
+def read_text_manifest(text: str) -> Iterator[Declaration]:
+    """Return what the last manifest of a text says; its signature is **not** verified.
 
-    Parameters
-    ----------
-    complete : bool
-        False when the wrapper is cut short or of another version: then nothing is read from it.
-    claim_generator : str or None
-        The software that made the claim, which need not be what wrote the text.
-    source_types : tuple of str
-        Every ``digitalSourceType`` in the store, ingredients included, in order.
-    """
-
-    complete: bool
-    claim_generator: str | None = None
-    source_types: tuple[str, ...] = ()
-
-
-def read_text_manifest(text: str) -> TextManifest | None:
-    """Return what the last manifest of a text says, None when it holds none.
+    Every ``digitalSourceType`` in the store, ingredients included, in order. Where there is none,
+    the software that made the claim, which need not be what wrote the text. Nothing is read from
+    a wrapper that is cut short or of another version.
 
     Examples
     --------
-    >>> read_text_manifest("plain") is None
-    True
+    >>> list(read_text_manifest("plain"))
+    []
     """
     if _MARK not in text:
-        return None
+        return
     data = bytes(_BYTES[ord(char)] for char in _WRAPPER.findall(text)[-1])
-    start = _HEADER - len(_MAGIC)
-    store = data[start : start + int.from_bytes(data[1:start], "big")]
-    if len(data) < start or data[0] != 1 or len(store) < int.from_bytes(data[1:start], "big"):
-        return TextManifest(complete=False)
+    size = int.from_bytes(data[1:5], "big")
+    store = data[5 : 5 + size]
+    if len(data) < 5 or data[0] != 1 or len(store) < size:
+        yield Declaration(field="C2PA", value="cut short", says="nothing")
+        return
+    source_types = _texts_after(store, b"\x71digitalSourceType")
+    yield from (Declaration(field="C2PA", value=v, says=_type(v)) for v in source_types)
     generators = _texts_after(store, b"\x6fclaim_generator")
     if not generators:
         # claim_generator_info is a map (or a list of one) whose "name" is the software
         at = store.find(b"\x74claim_generator_info")
         generators = _texts_after(store[at : at + 300], b"\x64name") if at >= 0 else []
-    return TextManifest(
-        complete=True,
-        claim_generator=generators[-1] if generators else None,
-        source_types=tuple(_texts_after(store, b"\x71digitalSourceType")),
-    )
-
-
-def strip_text_manifests(text: str) -> str:
-    """Return the text without embedded manifests, as it should be embedded and prompted.
-
-    Other variation selectors, such as those of emoji, are kept.
-    """
-    return _WRAPPER.sub("", text) if _MARK in text else text
+    if not source_types:
+        value = (generators[-1] if generators else "") or "present"
+        yield Declaration(field="C2PA", value=value, says="nothing")
 
 
 def _texts_after(store: bytes, key: bytes) -> list[str]:
-    """CBOR texts that directly follow a CBOR key."""
+
     found: list[str] = []
     for hit in re.finditer(re.escape(key) + b"(" + _TEXT + b")", store, re.DOTALL):
         head = hit.group(1)
@@ -237,20 +213,12 @@ class Declaration:
 
 def read_declarations(text: str, metadata: Mapping[str, object]) -> Iterator[Declaration]:
     """Every declaration of one document: metadata, then HTML fields, then text manifest."""
-    yield from _of_fields(metadata)
-    for name in _CONTAINERS:
-        inner = metadata.get(name)
-        if isinstance(inner, Mapping):
-            yield from _of_fields(inner)
+    for fields in (metadata, *map(metadata.get, _CONTAINERS)):
+        if isinstance(fields, Mapping):
+            yield from _of_fields(fields)
     for name, value in html_fields(text):
         yield from _of_fields({name: value})
-    manifest = read_text_manifest(text)
-    if manifest is not None:
-        for value in manifest.source_types:
-            yield Declaration(field="C2PA", value=value, says=_type(value))
-        if not manifest.source_types:
-            value = manifest.claim_generator or ("present" if manifest.complete else "cut short")
-            yield Declaration(field="C2PA", value=value, says="nothing")
+    yield from read_text_manifest(text)
 
 
 def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
@@ -261,7 +229,13 @@ def _of_fields(fields: Mapping[str, object]) -> Iterator[Declaration]:
         if name == "digitalsourcetype":
             yield Declaration(field="digitalSourceType", value=value, says=_type(value))
         else:
-            yield _disclosure(value)
+            given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
+            yield Declaration(
+                field="AI-Disclosure",
+                value=value,
+                says=_MODES.get(given.get("mode", value.strip()).casefold(), "nothing"),
+                model=given.get("model", "").strip() or None,
+            )
 
 
 @lru_cache(maxsize=1024)
@@ -276,17 +250,6 @@ def _type(value: str) -> Says:
     return _TYPES.get(term.removesuffix("digitalsource"), "nothing")
 
 
-def _disclosure(value: str) -> Declaration:
-    given = {k.casefold(): quoted or bare for k, quoted, bare in _PARAMETER.findall(value)}
-    mode = given.get("mode", value.strip()).casefold()
-    return Declaration(
-        field="AI-Disclosure",
-        value=value,
-        says=_MODES.get(mode, "nothing"),
-        model=given.get("model", "").strip() or None,
-    )
-
-
 # Tags from provenance that a document declares in standard fields.
 # Read are IPTC ``digitalSourceType`` (NewsCodes URI, bare term, or the schema.org form), the ``AI-
 # Disclosure`` field (draft-abaris-aicdh) and C2PA text manifests. Nothing is verified and nothing
@@ -295,7 +258,6 @@ def _disclosure(value: str) -> Declaration:
 
 #: Source of a text declared as generated where no model is named.
 UNNAMED_MODEL = "llm:unnamed"
-_READS = "provenance:1"
 
 
 class ProvenanceTagger:
@@ -324,7 +286,7 @@ class ProvenanceTagger:
     @property
     def fingerprint(self) -> str:
         """Identity of what is read as a declaration; a release that reads more changes it."""
-        return _READS
+        return "provenance:1"
 
     def read(self, text: str, metadata: Mapping[str, object]) -> tuple[Declaration, ...]:
         """Every declaration of one document, metadata first."""
@@ -338,15 +300,14 @@ class ProvenanceTagger:
         self.seen.update(f"{d.field}: {d.says}" for d in found)
         said = {d.says for d in found} - {"nothing"}
         models = {d.model for d in found if d.says == "llm" and d.model}
+        source = None
         if len(said) > 1 or len(models) > 1:
             self.seen["conflict"] += 1
-            return DocTags(origin="provenance")
-        if said == {"human"}:
-            return DocTags(source="human", origin="provenance")
-        if said == {"llm"}:
+        elif said == {"human"}:
+            source = "human"
+        elif said == {"llm"}:
             source = f"llm:{models.pop()}" if models else UNNAMED_MODEL
-            return DocTags(source=source, origin="provenance")
-        return DocTags(origin="provenance")
+        return DocTags(source=source, origin="provenance")
 
 
 # Tags from ids and from rules on metadata, URL, id or text, which a YAML file may hold.
@@ -374,7 +335,7 @@ class ProvenanceTagger:
 
 OPERATORS = ("equals", "in", "regex", "glob", "present")
 Target = Literal["metadata", "url_host", "id", "text"]
-_TARGETS = ("metadata", "url_host", "id", "text")
+_TARGETS = get_args(Target)
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
 _MISSING = object()
 
@@ -422,6 +383,7 @@ class Condition:
         object.__setattr__(self, "_test", self._compile())
 
     def _compile(self) -> Test:
+        # isinstance keeps True from being equal to 1
         expected = self.value
         if self.pattern is not None:
             fits = self.pattern.match if self.operator == "glob" else self.pattern.search
@@ -433,12 +395,16 @@ class Condition:
         if self.operator == "equals":
             if not isinstance(expected, str | int | float | bool):
                 raise DataError(f"equals: {expected!r} is not one text, number, true or false")
-            return lambda value: value == expected and _same_kind(value, expected)
+            return lambda value: (
+                value == expected and isinstance(value, bool) is isinstance(expected, bool)
+            )
         if self.operator == "in":
             if isinstance(expected, str) or not isinstance(expected, Collection) or not expected:
                 raise DataError(f"in: {expected!r} is not a list with at least one value")
             values = tuple(expected)
-            return lambda value: any(value == v and _same_kind(value, v) for v in values)
+            return lambda value: any(
+                value == v and isinstance(value, bool) is isinstance(v, bool) for v in values
+            )
         raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
 
     def match(
@@ -448,7 +414,10 @@ class Condition:
         if self.key is not None:
             value = metadata.get(self.key, _MISSING)
             if value is None or (value is _MISSING and "." in self.key):
-                value = _nested(metadata, self.key)
+                value = metadata
+                for part in self.key.split("."):
+                    value = value.get(part, _MISSING) if isinstance(value, Mapping) else _MISSING
+                value = _MISSING if value is None else value
             if isinstance(value, (list, tuple)) and self.operator != "present":
                 return next((hit for v in value if (hit := self._test(v))), None)
             return self._test(value)
@@ -460,8 +429,10 @@ class Condition:
 def _pattern(operator: str, value: object) -> re.Pattern[str]:
     if not isinstance(value, str) or not value:
         raise DataError(f"{operator}: {value!r} is not a pattern; expected a non-empty text")
-    source = fnmatch.translate(value) if operator == "glob" else value
-    return regular_expression(source, named=f"{operator}: {value!r:.200}")
+    return regular_expression(
+        fnmatch.translate(value) if operator == "glob" else value,
+        named=f"{operator}: {value!r:.200}",
+    )
 
 
 def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
@@ -475,24 +446,15 @@ def regular_expression(pattern: str, *, named: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        deep = isinstance(error, RecursionError)
-        reason = "its brackets are nested too deep" if deep else str(error)[:200]
+        reason = (
+            "its brackets are nested too deep"
+            if isinstance(error, RecursionError)
+            else str(error)[:200]
+        )
         raise DataError(
             f"{named} is not a regular expression: {reason}; "
             "expected the syntax of Python's re module"
         ) from error
-
-
-def _same_kind(value: object, expected: object) -> bool:
-    """Keep True from being equal to 1."""
-    return isinstance(value, bool) is isinstance(expected, bool)
-
-
-def _nested(metadata: Mapping[str, object], key: str) -> object:
-    node: object = metadata
-    for part in key.split("."):
-        node = node.get(part, _MISSING) if isinstance(node, Mapping) else _MISSING
-    return _MISSING if node is None else node
 
 
 @lru_cache(maxsize=256)
@@ -564,8 +526,10 @@ class IdTagger:
             try:
                 check_source(source)
             except DataError as error:
-                known = f"; the texts given a meaning are {sorted(self.sources)}"
-                raise DataError(f"document id {doc_id!r}: {error}{known}") from error
+                raise DataError(
+                    f"document id {doc_id!r}: {error}; the texts given a meaning are "
+                    f"{sorted(self.sources)}"
+                ) from error
         if groups.get("model"):
             source = f"llm:{groups['model']}"
         pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
@@ -623,7 +587,19 @@ class TagRule:
         templates = {name: getattr(self, name) for name in TAG_FIELDS}
         if not any(templates.values()):
             raise DataError(f"rule {self.name!r} tags nothing; expected one of {list(TAG_FIELDS)}")
-        known = _known_groups(self)
+        patterns = [
+            c.pattern
+            for c in self.conditions
+            if c.operator == "regex" and c.pattern is not None and c.pattern.groups
+        ]
+        groups = [name for pattern in patterns for name in pattern.groupindex]
+        twice = next((name for name in groups if groups.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(
+                f"rule {self.name!r}: two regexes have a group {twice!r}; expected different names"
+            )
+        n_numbered = patterns[0].groups if len(patterns) == 1 else 0
+        known = {*groups, *map(str, range(1, n_numbered + 1))}
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
                 if group not in known:
@@ -634,23 +610,6 @@ class TagRule:
                     )
         if self.source is not None and not PLACEHOLDER.search(self.source):
             check_source(self.source)
-
-
-def _known_groups(rule: TagRule) -> set[str]:
-    """Names and numbers that the fields of a rule may use."""
-    patterns = [
-        c.pattern
-        for c in rule.conditions
-        if c.operator == "regex" and c.pattern is not None and c.pattern.groups
-    ]
-    names = [name for pattern in patterns for name in pattern.groupindex]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(
-                f"rule {rule.name!r}: two regexes have a group {name!r}; expected different names"
-            )
-    numbers = range(1, patterns[0].groups + 1) if len(patterns) == 1 else ()
-    return set(names) | {str(n) for n in numbers}
 
 
 # Tags from rules on metadata, URL host, document id and text.
@@ -707,11 +666,16 @@ class RuleTagger:
     @property
     def fingerprint(self) -> str:
         """Identity of the rules in their order; their names do not count."""
-        rules = [
-            [[getattr(rule, name) for name in TAG_FIELDS], [_asked(c) for c in rule.conditions]]
-            for rule in self.rules
-        ]
-        return "rules:" + digest(rules, self.url_keys)
+        return "rules:" + digest(
+            [
+                [
+                    [getattr(rule, name) for name in TAG_FIELDS],
+                    [[c.target, c.key, c.operator, c.value] for c in rule.conditions],
+                ]
+                for rule in self.rules
+            ],
+            self.url_keys,
+        )
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:
         """Tags of one document, with origin "declared"; None when no rule gives any."""
@@ -722,15 +686,13 @@ class RuleTagger:
                 continue
             # most rules fail at their first condition: ask it before anything is set up
             hit = first(doc_id, text, metadata, url)
-            if not hit:
-                continue
-            groups = _groups(rule.conditions, hit, (doc_id, text, metadata, url))
+            groups = _groups(rule.conditions, hit, (doc_id, text, metadata, url)) if hit else None
             if groups is None:
                 continue
             before = len(found)
             for name, template in templates:
                 if name not in found and (value := _fill(template, groups)):
-                    found[name] = _checked(value, name, rule)
+                    found[name] = value if name != "source" else _source(value, rule)
             self.matched[rule.name] += len(found) > before
         if not found:
             return None
@@ -740,10 +702,6 @@ class RuleTagger:
             pair_id=found.get("pair_id"),
             origin="declared" if "source" in found else None,
         )
-
-
-def _asked(condition: Condition) -> list[object]:
-    return [condition.target, condition.key, condition.operator, condition.value]
 
 
 def _groups(
@@ -770,9 +728,7 @@ def _fill(template: str, groups: Mapping[str, str | None]) -> str | None:
     return PLACEHOLDER.sub(lambda m: (groups[m[1]] or "").strip(), template) if names else template
 
 
-def _checked(value: str, name: str, rule: TagRule) -> str:
-    if name != "source":
-        return value
+def _source(value: str, rule: TagRule) -> str:
     try:
         return check_source(value)
     except DataError as error:
@@ -801,33 +757,32 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
         a value of a wrong type, a bad regex, a bad source name or a group that no regex has; names
         file, line and key and what would be accepted.
     """
-    root = read_yaml(Path(path), expected="a mapping with the key 'rules'")
-    top = Place(file=Path(path), key="the file")
-    found = entries(root, top, allowed=("rules",), required=("rules",))
-    place, node = found["rules"]
+    place, node = entries(
+        read_yaml(Path(path), expected="a mapping with the key 'rules'"),
+        Place(file=Path(path), key="the file"),
+        allowed=("rules",),
+        required=("rules",),
+    )["rules"]
     rules = [_rule(n, p, number) for number, (p, n) in enumerate(items(node, place), start=1)]
     seen: dict[str, int] = {}
     for rule, (_, item) in zip(rules, items(node, place), strict=True):
-        line = item.start_mark.line + 1
         if rule.name in seen:
             raise place.error(
                 item, f"the name {rule.name!r} is also that of the rule in line {seen[rule.name]}"
             )
-        seen[rule.name] = line
+        seen[rule.name] = item.start_mark.line + 1
     return tuple(rules)
 
 
 def _rule(node: Node, place: Place, number: int) -> TagRule:
     found = entries(node, place, allowed=("name", "when", "set"), required=("when", "set"))
-    name = f"rule {number}"
-    if "name" in found:
-        name = str(scalar(found["name"][1], found["name"][0], kinds=(str,)))
+    place, named = found.get("name", (place, None))
+    name = f"rule {number}" if named is None else str(scalar(named, place, kinds=(str,)))
     when_place, when = found["when"]
     set_place, chosen = found["set"]
     conditions = _conditions(when, when_place)
     tags: dict[str, str] = {}
-    fields = ("source", "style", "pair_id")
-    for key, (where, value) in entries(chosen, set_place, allowed=fields).items():
+    for key, (where, value) in entries(chosen, set_place, allowed=TAG_FIELDS).items():
         tags[key] = str(scalar(value, where, kinds=(str,)))
         if key == "source" and "{" not in tags[key]:
             with where.naming(value):
@@ -844,21 +799,16 @@ def _rule(node: Node, place: Place, number: int) -> TagRule:
 
 def _conditions(node: Node, place: Place) -> list[Condition]:
     conditions: list[Condition] = []
-    targets = ("metadata", "url_host", "id", "text")
-    for target, (where, value) in entries(node, place, allowed=targets).items():
+    for target, (where, value) in entries(node, place, allowed=_TARGETS).items():
         if target == "metadata":
             for key, (at, test) in entries(value, where).items():
                 conditions.append(_condition(test, at, "metadata", key))
-        elif target == "url_host":
-            conditions.append(_condition(value, where, "url_host", None))
         else:
-            conditions.append(_condition(value, where, "id" if target == "id" else "text", None))
+            conditions.append(_condition(value, where, cast("Target", target), None))
     return conditions
 
 
-def _condition(
-    node: Node, place: Place, target: Literal["metadata", "url_host", "id", "text"], key: str | None
-) -> Condition:
+def _condition(node: Node, place: Place, target: Target, key: str | None) -> Condition:
     """Build a condition from a value (equals), a list (in) or a mapping with one operator."""
     operator, at = "equals", place
     if kind(node) == "sequence":
@@ -868,11 +818,11 @@ def _condition(
         if len(tests) != 1:
             raise place.error(node, f"{len(tests)} tests {list(tests)}; expected exactly one")
         operator, (at, node) = next(iter(tests.items()))
-    value: object
-    if operator == "in":
-        value = [scalar(item, where) for where, item in items(node, at)]
-    else:
-        value = scalar(node, at)
+    value = (
+        [scalar(item, where) for where, item in items(node, at)]
+        if operator == "in"
+        else scalar(node, at)
+    )
     with at.naming(node):
         try:
             return Condition(target=target, key=key, operator=operator, value=value)

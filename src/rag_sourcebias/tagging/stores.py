@@ -5,8 +5,8 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from io import SEEK_END, FileIO
+from contextlib import closing, suppress
+from io import SEEK_END
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -29,7 +29,7 @@ from rag_sourcebias.io.files import (
     MOST_KEYS,
     SqliteFile,
     check_file,
-    open_lines,
+    open_bytes,
     reason_of,
     sound,
     write_atomic,
@@ -61,8 +61,7 @@ class MemoryTagStore:
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Tags of each document in order; all unknown where the id is not in the store."""
-        tags = self._tags
-        return [tags.get(doc_id, UNKNOWN) for doc_id in check_strings(doc_ids, "document id")]
+        return [self._tags.get(i, UNKNOWN) for i in check_strings(doc_ids, "document id")]
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
@@ -71,7 +70,7 @@ class MemoryTagStore:
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their hash only."""
         with self._lock:
-            found = [self._ids_of.get(key) for key in hashes]
+            found = map(self._ids_of.get, hashes)
             return [UNKNOWN if ids is None else self._tags[next(reversed(ids))] for ids in found]
 
     def put(
@@ -84,10 +83,9 @@ class MemoryTagStore:
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
-        ids = check_strings(doc_ids, "document id")
         with self._lock:
             before = len(self._tags)
-            for doc_id in ids:
+            for doc_id in check_strings(doc_ids, "document id"):
                 self._forget(doc_id)
             return before - len(self._tags)
 
@@ -98,8 +96,7 @@ class MemoryTagStore:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
         with self._lock:
             found = Counter(tags.source or "" for tags in self._tags.values())
-        untagged = found.pop("", 0)
-        return dict(sorted(found.items())) | ({"": untagged} if untagged else {})
+        return dict(sorted(found.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
@@ -165,7 +162,7 @@ class AppendLog:
         """
         if not os.path.lexists(self.path):
             return
-        with sound(self.path, "a log of tags"), open_lines(self.path) as stream:
+        with sound(self.path, "a log of tags"), open_bytes(self.path, lines=True) as stream:
             for number, raw in enumerate(stream, start=1):
                 where = f"{self.path}:{number}"
                 self._end += len(raw)
@@ -174,8 +171,9 @@ class AppendLog:
                         record = json.loads(raw.decode("utf-8-sig"))
                     except (ValueError, RecursionError) as error:
                         if raw.endswith(b"\n"):
-                            text = f"{where}: malformed JSON ({error}): {raw[:80]!r}"
-                            raise DataError(text) from error
+                            raise DataError(
+                                f"{where}: malformed JSON ({error}): {raw[:80]!r}"
+                            ) from error
                         self.torn = 1
                         return
                     self.lines += 1
@@ -200,7 +198,15 @@ class AppendLog:
                 self._check_unchanged(stream.seek(0, SEEK_END))
                 stream.truncate(self._good)  # removes a torn line
                 self._end = self._good
-                _write(stream, data, undo=self._good)
+                rest = memoryview(data)
+                try:
+                    while rest:
+                        rest = rest[stream.write(rest) :]
+                    os.fsync(stream.fileno())
+                except OSError:
+                    with suppress(OSError):
+                        stream.truncate(self._good)
+                    raise
         except OSError as error:
             raise DataError(
                 f"tags cannot be added to {self.path}: {error.strerror or error}; none of these "
@@ -217,12 +223,11 @@ class AppendLog:
         DataError
             As :meth:`append`.
         """
-        if not self.path.exists():
-            return
-        self._check_unchanged(self.path.stat().st_size)
-        write_atomic(self.path, lines)
-        self._good = self._end = self.path.stat().st_size
-        self.lines, self._lead = count, b""
+        if self.path.exists():
+            self._check_unchanged(self.path.stat().st_size)
+            write_atomic(self.path, lines)
+            self._good = self._end = self.path.stat().st_size
+            self.lines, self._lead = count, b""
 
     def _check_unchanged(self, size: int) -> None:
         if size != self._end:
@@ -231,18 +236,6 @@ class AppendLog:
                 "one changed it, or a write failed; open it again, or use a .sqlite tag store, "
                 "which several processes may share"
             )
-
-
-def _write(stream: FileIO, data: bytes, *, undo: int) -> None:
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[stream.write(rest) :]
-        os.fsync(stream.fileno())
-    except OSError:
-        with suppress(OSError):
-            stream.truncate(undo)
-        raise
 
 
 # The lines of a tag log: a document with its tags, or a removal.
@@ -255,14 +248,7 @@ def put_line(row: TagRow) -> str:
     """Return the line of a document: pure ASCII, so that lone surrogates can be written too."""
     doc_id, tags, text_hash = row
     record = {"doc_id": doc_id} | {name: getattr(tags, name) for name in TAG_FIELDS}
-    if text_hash is not None:
-        record["text_hash"] = text_hash.hex()
-    return json.dumps(record) + "\n"
-
-
-def remove_line(doc_id: str) -> str:
-    """Return the line that forgets a document."""
-    return json.dumps({"doc_id": doc_id, "removed": True}) + "\n"
+    return json.dumps(record | ({"text_hash": text_hash.hex()} if text_hash else {})) + "\n"
 
 
 def read_record(record: object, where: str) -> TagRow | str:
@@ -288,17 +274,12 @@ def _hash(value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str) and len(value) == _HASH_DIGITS:
-        try:
+        with suppress(ValueError):
             return bytes.fromhex(value)
-        except ValueError:
-            pass
     raise DataError(f"text_hash {value!r} is not a number of {_HASH_DIGITS} hexadecimal digits")
 
 
 # Tags in an append-only log of JSON lines.
-
-
-_SPARE_LINES = 10_000  # outdated lines a log may hold, beyond one per document
 
 
 class JsonlTagStore(MemoryTagStore):
@@ -348,10 +329,9 @@ class JsonlTagStore(MemoryTagStore):
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
-        wanted = check_strings(doc_ids, "document id")
         with self._lock:
-            ids = [doc_id for doc_id in wanted if doc_id in self._tags]
-            self._log.append([remove_line(doc_id) for doc_id in ids])
+            ids = [i for i in check_strings(doc_ids, "document id") if i in self._tags]
+            self._log.append([json.dumps({"doc_id": i, "removed": True}) + "\n" for i in ids])
             removed = super().remove(ids)
             self._compact_if_outdated()
         return removed
@@ -365,11 +345,14 @@ class JsonlTagStore(MemoryTagStore):
             If the file was changed by someone else, or cannot be written.
         """
         with self._lock:
-            rows = ((i, tags, self._hash_of.get(i)) for i, tags in self._tags.items())
-            self._log.rewrite((put_line(row) for row in rows), count=len(self._tags))
+            self._log.rewrite(
+                (put_line((i, tags, self._hash_of.get(i))) for i, tags in self._tags.items()),
+                count=len(self._tags),
+            )
 
     def _compact_if_outdated(self) -> None:
-        if self._log.lines > 2 * len(self._tags) + _SPARE_LINES:
+        # so many outdated lines a log may hold, beyond one per document
+        if self._log.lines > 2 * len(self._tags) + 10_000:
             with suppress(DataError):  # the rows are stored; the next write tries again
                 self.compact()
 
@@ -390,16 +373,8 @@ Cell = str | bytes | float | None
 class TagFile(SqliteFile):
     """The file with messages of its own: a cache may be deleted, a tag store may not."""
 
-    @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
-        """Open the file as :class:`SqliteFile` does."""
-        try:
-            with super().connection() as database:
-                yield database
-        except DataError as error:
-            if not isinstance(error.__cause__, sqlite3.OperationalError):
-                raise
-            raise self._unusable(error.__cause__) from error.__cause__
+    kind = whole_kind = "tag store"
+    remedy = "restore it from a copy or name another file"
 
     def check(self) -> None:
         """Look at an existing file without changing it.
@@ -409,14 +384,20 @@ class TagFile(SqliteFile):
         DataError
             If it is no database, or one with tables of another program only.
         """
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         check_file(self.path)
         try:
-            address = f"{self.path.resolve().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=60.0)) as database:
-                names = [str(name) for (name,) in database.execute(query)]
+            with closing(
+                sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", timeout=60.0, uri=True)
+            ) as database:
+                names = [
+                    str(name)
+                    for (name,) in database.execute(
+                        "SELECT name FROM sqlite_master "
+                        "WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+                    )
+                ]
         except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
+            raise self.unusable(error) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self.damaged(reason_of(error)) from error
         if names and TABLE not in names:
@@ -424,19 +405,6 @@ class TagFile(SqliteFile):
                 f"{self.path} is a database of another program (it holds {', '.join(names[:5])}); "
                 "name a file of its own for the tags"
             )
-
-    def _unusable(self, error: sqlite3.OperationalError) -> DataError:
-        return DataError(
-            f"tag store {self.path} cannot be used ({reason_of(error)}); check that its folder can "
-            "be written, that the disk is not full and that the file is a tag store"
-        )
-
-    def damaged(self, reason: str, kind: type[DataError] = DataError) -> DataError:
-        """Return the error for content that cannot be read."""
-        return kind(
-            f"tag store {self.path} is damaged or not a tag store ({reason}); restore it from a "
-            "copy or name another file"
-        )
 
 
 def to_cell(value: str | float | None) -> Cell:
@@ -510,13 +478,12 @@ class SqliteTagStore:
             (to_cell(doc_id), text_hash, *(to_cell(getattr(tags, name)) for name in TAG_FIELDS))
             for doc_id, tags, text_hash in check_rows(rows, texts)
         ]
-        if not cells:
-            return
-        self._file.create_folder()
-        with self._file.connection() as database:
-            database.execute("BEGIN IMMEDIATE")
-            database.execute(_INDEX)
-            database.executemany(_PUT, cells)
+        if cells:
+            self._file.create_folder()
+            with self._file.connection() as database:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(_INDEX)
+                database.executemany(_PUT, cells)
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
@@ -531,15 +498,18 @@ class SqliteTagStore:
 
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
-        found = self._select("source, count(*)", "GROUP BY source")
-        number = {"" if source is None else self._text(source): n for source, n in found}
-        untagged = number.pop("", 0)
-        return dict(sorted(number.items())) | ({"": untagged} if untagged else {})
+        number = {
+            "" if source is None else self._text(source): n
+            for source, n in self._select("source, count(*)", "GROUP BY source")
+        }
+        return dict(sorted(number.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
-        rows = self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
-        return TagTable.from_tags((self._text(key), self._tags(key, row)) for key, *row in rows)
+        return TagTable.from_tags(
+            (self._text(key), self._tags(key, row))
+            for key, *row in self._select(f"doc_id, {_COLUMNS}", "ORDER BY n")
+        )
 
     def _find(self, column: str, keys: list[Cell] | list[bytes]) -> list[DocTags]:
         found: dict[Cell, DocTags] = {}
@@ -548,9 +518,11 @@ class SqliteTagStore:
         with self._file.connection() as database:
             for start in range(0, len(keys), MOST_KEYS):
                 some = keys[start : start + MOST_KEYS]
-                places = ",".join("?" * len(some))
-                query = f"SELECT {column}, {_COLUMNS} FROM {TABLE} WHERE {column} IN ({places})"
-                for key, *row in database.execute(f"{query} ORDER BY n", some):
+                for key, *row in database.execute(
+                    f"SELECT {column}, {_COLUMNS} FROM {TABLE} "
+                    f"WHERE {column} IN ({','.join('?' * len(some))}) ORDER BY n",
+                    some,
+                ):
                     found[key] = self._tags(key, row)
         return [found.get(key, UNKNOWN) for key in keys]
 
@@ -564,8 +536,9 @@ class SqliteTagStore:
         try:
             return str(from_cell(cell))
         except UnicodeDecodeError as error:
-            reason = f"{cell!r:.40} is no text: {error.reason}"
-            raise self._file.damaged(reason, DamagedRowError) from error
+            raise self._file.damaged(
+                f"{cell!r:.40} is no text: {error.reason}", DamagedRowError
+            ) from error
 
     def _tags(self, key: object, row: Sequence[Cell]) -> DocTags:
         try:

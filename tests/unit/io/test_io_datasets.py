@@ -12,10 +12,10 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import (
+    PUBLIC_SETS,
     PublicSet,
     list_datasets,
     load_dataset,
-    load_public_set,
     load_sample,
 )
 
@@ -123,6 +123,12 @@ def entry(data, **changes):
     return PublicSet(**(fields | changes))
 
 
+def load_public_set(info, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PUBLIC_SETS, info.name, info)
+        return load_dataset(info.name, **options)
+
+
 @pytest.mark.parametrize("prefix", ["", "small/", "deeply/nested/Small/"])
 def test_a_named_set_from_download_to_dataset(tmp_path, server, prefix):
     data = zipped(prefix, extra=["__MACOSX/queries.jsonl", "__MACOSX/corpus/x", "README"])
@@ -157,12 +163,10 @@ def test_a_mirror_must_serve_the_published_archive(tmp_path, server):
     assert list((tmp_path / "datasets").iterdir()) == []
 
 
-def test_sets_without_address_or_checksum(tmp_path):
+def test_sets_without_address(tmp_path):
     with pytest.raises(DataError, match=r"'scifact' is not downloaded: .*scifact\.zip is missing"):
         load_dataset("scifact", cache=tmp_path)
     data = zipped()
-    with pytest.raises(DataError, match="'small' is not downloaded: no checksum was published"):
-        load_public_set(entry(data, checksum=None, base_url="http://127.0.0.1:9"), cache=tmp_path)
     (tmp_path / "datasets").mkdir()
     archive = tmp_path / "datasets" / "small.zip"
     archive.write_bytes(b"something else")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import visible
 from rag_sourcebias.io.trec import read_tags, write_tags
 
 TEXT = (
@@ -16,10 +17,11 @@ TEXT = (
     .filter(lambda s: s and s.lower() not in ("-", "null"))
     .filter(lambda s: not s.startswith(("\ufeff", "{")))
 )
+NAMES = TEXT.filter(lambda s: visible(s) == s)  # a direction mark in a name is refused
 TAGS = st.builds(
     DocTags,
-    source=st.none() | TEXT,
-    style=st.none() | TEXT,
+    source=st.none() | NAMES,
+    style=st.none() | NAMES,
     pair_id=st.none() | TEXT,
     origin=st.sampled_from([None, "declared", "provenance", "detected", "pipeline"]),
     confidence=st.none() | st.floats(0, 1, width=32),

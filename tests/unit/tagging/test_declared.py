@@ -10,7 +10,6 @@ from rag_sourcebias.tagging.rules import (
     ProvenanceTagger,
     html_fields,
     read_text_manifest,
-    strip_text_manifests,
 )
 
 IPTC = "http://cv.iptc.org/newscodes/digitalsourcetype/"
@@ -130,21 +129,20 @@ def test_a_text_manifest_gives_generator_and_source_type() -> None:
     kind = IPTC + "trainedAlgorithmicMedia"
     payload = store(("claim_generator", "WriterApp/1.0"), ("digitalSourceType", kind))
     text = "Some text \U0001f600\ufe0f." + wrapped(payload)
-    found = read_text_manifest(text)
-    assert (found.complete, found.claim_generator) == (True, "WriterApp/1.0")
-    assert found.source_types == (kind,)
+    assert [(found.value, found.says) for found in read_text_manifest(text)] == [(kind, "llm")]
     # the claim generator made the claim; the text's model is not named
     assert tag(text=text) == DocTags(source=UNNAMED_MODEL, origin="provenance")
 
 
 def test_claim_generator_info_is_read() -> None:
     payload = b"\x74claim_generator_info\xa1" + cbor_text("name") + cbor_text("c2pa-rs")
-    assert read_text_manifest("a" + wrapped(payload)).claim_generator == "c2pa-rs"
+    assert [found.value for found in read_text_manifest("a" + wrapped(payload))] == ["c2pa-rs"]
 
 
 def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() -> None:
     tagger = ProvenanceTagger()
     text = "a" + wrapped(store(("claim_generator", "App")))
+    assert [found.value for found in read_text_manifest(text)] == ["App"]
     assert tagger("d", text, {}) == DocTags(origin="provenance")
     (declared,) = tagger.read(text, {})
     assert (declared.field, declared.value, declared.says) == ("C2PA", "App", "nothing")
@@ -160,7 +158,7 @@ def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() 
     ],
 )
 def test_nothing_is_read_from_a_wrapper_cut_short_or_of_another_version(wrapper: str) -> None:
-    assert read_text_manifest("a" + wrapper).complete is False
+    assert [found.value for found in read_text_manifest("a" + wrapper)] == ["cut short"]
     assert tag(text="a" + wrapper) == DocTags(origin="provenance")
 
 
@@ -171,9 +169,7 @@ def test_ingredients_that_disagree_leave_the_source_unknown() -> None:
     assert tag(text=wrapped(payload)) == DocTags(origin="provenance")
 
 
-def test_stripping_keeps_everything_else() -> None:
+def test_an_emoji_is_no_manifest() -> None:
     plain = "\ufeffSome \U0001f600\ufe0f text"
-    assert strip_text_manifests(plain + wrapped(b"abc") + " end") == plain + " end"
-    assert strip_text_manifests(plain) is plain
-    assert read_text_manifest(plain) is None
-    assert read_text_manifest("C2PATXT\0 in plain letters") is None
+    assert list(read_text_manifest(plain)) == []
+    assert list(read_text_manifest("C2PATXT\0 in plain letters")) == []

@@ -45,8 +45,6 @@ STYLE_FEATURES = (
     *(f"mark {name}" for name in _MARKS),
     *(f"word {word}" for word in _FUNCTION_WORDS),
 )
-_FIRST_SYMBOL = "\u2190"  # arrows, mathematics, dingbats, emoji
-_TTR_WORDS = 200  # the ratio falls with length: taken over the first words only
 
 
 def stylometry(texts: Sequence[str]) -> FloatArray:
@@ -75,59 +73,35 @@ def _one(text: str) -> list[float]:
     words = _WORD.findall(text)
     lower = text.lower()
     counts = Counter(_WORD.findall(lower))
+    lengths = Counter(map(len, words))
+    head = words[:200]  # the share of different words falls with length: the first ones only
     characters = Counter(text)
-    n_words, n_chars = max(len(words), 1), max(len(text), 1)
-    return [
-        *_sentences(text, len(words)),
-        *_words(words, counts, lower),
-        *_characters(characters, n_chars),
-        *_layout(text, n_words),
-        *(sum(characters[c] for c in group) / n_chars for group in _MARKS.values()),
-        *(counts[word] / n_words for word in _FUNCTION_WORDS),
-    ]
-
-
-def _sentences(text: str, n_words: int) -> list[float]:
     sentences = [s for s in _SENTENCE_END.split(text) if s.strip()]
-    n = max(len(sentences), 1)
+    n_words, n_sentences = max(len(words), 1), max(len(sentences), 1)
+    n_chars, n_lines = max(len(text), 1), text.count("\n") + 1
     return [
-        float(np.log1p(n_words)),
+        float(np.log1p(len(words))),
         float(np.log1p(len(sentences))),
         *_mean_and_sd(Counter(len(s.split()) for s in sentences)),
-        sum(s.lstrip()[0].islower() for s in sentences) / n,
-        sum(1 for line in text.split("\n") if line.strip()) / n,
-    ]
-
-
-def _words(words: Sequence[str], counts: Counter[str], lower: str) -> list[float]:
-    n = max(len(words), 1)
-    lengths = Counter(map(len, words))
-    head = words[:_TTR_WORDS]
-    return [
+        sum(s.lstrip()[0].islower() for s in sentences) / n_sentences,
+        sum(1 for line in text.split("\n") if line.strip()) / n_sentences,
         *_mean_and_sd(lengths),
         len(set(map(str.lower, head))) / max(len(head), 1),
-        list(counts.values()).count(1) / n,
-        sum(count for length, count in lengths.items() if length > 6) / n,
-        sum(word[0].isupper() for word in words) / n,
-        sum(map(str.isupper, words)) / n,
-        len(_CONTRACTION.findall(lower)) / n,
-    ]
-
-
-def _characters(characters: Counter[str], n: int) -> list[float]:
-    # once for each different character
-    capital = sum(k for c, k in characters.items() if c.isupper())
-    digits = sum(k for c, k in characters.items() if c.isdigit())
-    other = sum(k for c, k in characters.items() if c > _FIRST_SYMBOL and not c.isalnum())
-    return [capital / n, digits / n, other / n]
-
-
-def _layout(text: str, n_words: int) -> list[float]:
-    n_lines = text.count("\n") + 1
-    return [
+        list(counts.values()).count(1) / n_words,
+        sum(count for length, count in lengths.items() if length > 6) / n_words,
+        sum(word[0].isupper() for word in words) / n_words,
+        sum(map(str.isupper, words)) / n_words,
+        len(_CONTRACTION.findall(lower)) / n_words,
+        # once for each different character
+        sum(k for c, k in characters.items() if c.isupper()) / n_chars,
+        sum(k for c, k in characters.items() if c.isdigit()) / n_chars,
+        # arrows, mathematics, dingbats, emoji
+        sum(k for c, k in characters.items() if c > "\u2190" and not c.isalnum()) / n_chars,
         len(_LIST_LINE.findall(text)) / n_lines,
         len(_HEADING.findall(text)) / n_lines,
         text.count("**") / n_words,
+        *(sum(characters[c] for c in group) / n_chars for group in _MARKS.values()),
+        *(counts[word] / n_words for word in _FUNCTION_WORDS),
     ]
 
 
@@ -175,8 +149,7 @@ class FeatureSettings:
 
     def __post_init__(self) -> None:
         for name in ("char_bits", "word_bits"):
-            bits = getattr(self, name)
-            if not 1 <= bits <= _MOST_BITS:
+            if not 1 <= (bits := getattr(self, name)) <= _MOST_BITS:
                 raise DataError(f"{name} is {bits}; expected 1 to {_MOST_BITS}")
         if self.char_longest < 2 or self.word_longest < 1 or self.max_chars < 1:
             raise DataError(
@@ -247,30 +220,45 @@ def extract(
     from sklearn.feature_extraction.text import HashingVectorizer
 
     # Lone surrogates cannot be hashed as UTF-8.
-    read = [_hashable(text[: settings.max_chars]) for text in texts]
+    read = [text[: settings.max_chars].encode("utf-8", "replace").decode() for text in texts]
     common = {"norm": None, "alternate_sign": False, "lowercase": False}
-    chars = HashingVectorizer(
-        analyzer="char_wb",
-        ngram_range=(2, settings.char_longest),
-        n_features=2**settings.char_bits,
-        **common,
+    vectorizers = (
+        HashingVectorizer(
+            analyzer="char_wb",
+            ngram_range=(2, settings.char_longest),
+            n_features=2**settings.char_bits,
+            **common,
+        ),
+        HashingVectorizer(
+            analyzer="word",
+            token_pattern=r"(?u)\w+|[^\w\s]",
+            ngram_range=(1, settings.word_longest),
+            n_features=2**settings.word_bits,
+            **common,
+        ),
     )
-    words = HashingVectorizer(
-        analyzer="word",
-        token_pattern=r"(?u)\w+|[^\w\s]",
-        ngram_range=(1, settings.word_longest),
-        n_features=2**settings.word_bits,
-        **common,
-    )
-    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in (chars, words)]
     dense = stylometry(read)
     if settings.perplexity:
-        dense = np.column_stack([dense, _log_perplexity(texts, perplexity)])
+        if perplexity is None:
+            raise DataError(
+                "this detector was fitted with perplexities; give it the same perplexity function"
+            )
+        values = np.asarray(perplexity(texts), dtype=np.float64)
+        if values.shape != (len(texts),):
+            raise DataError(
+                f"perplexity returned shape {values.shape} for {len(texts)} texts; expected one "
+                "number per text"
+            )
+        bad = np.flatnonzero(~((values > 0) | np.isnan(values)))
+        if len(bad):
+            raise DataError(
+                f"perplexity of text {bad[0]} is {values[bad[0]]!r}; expected a positive number, "
+                "or NaN where there is none"
+            )
+        # an infinite perplexity is a very large one
+        dense = np.column_stack([dense, np.log(np.minimum(values, 1e12))])
+    blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
     return Features(sparse.hstack(blocks, format="csr"), dense)
-
-
-def _hashable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _scaled(counts: Any) -> Any:  # noqa: ANN401 - scipy matrix
@@ -279,24 +267,3 @@ def _scaled(counts: Any) -> Any:  # noqa: ANN401 - scipy matrix
     length = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
     counts.data /= np.repeat(np.where(length > 0, length, 1.0), np.diff(counts.indptr))
     return counts
-
-
-def _log_perplexity(texts: Sequence[str], perplexity: Perplexity | None) -> FloatArray:
-    if perplexity is None:
-        raise DataError(
-            "this detector was fitted with perplexities; give it the same perplexity function"
-        )
-    values = np.asarray(perplexity(texts), dtype=np.float64)
-    if values.shape != (len(texts),):
-        raise DataError(
-            f"perplexity returned shape {values.shape} for {len(texts)} texts; expected one "
-            "number per text"
-        )
-    bad = np.flatnonzero(~((values > 0) | np.isnan(values)))
-    if len(bad):
-        raise DataError(
-            f"perplexity of text {bad[0]} is {values[bad[0]]!r}; expected a positive number, or "
-            "NaN where there is none"
-        )
-    # an infinite perplexity is a very large one
-    return np.log(np.minimum(values, 1e12))

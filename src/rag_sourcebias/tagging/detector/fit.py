@@ -10,16 +10,16 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray, from_plain, to_plain
+from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, from_plain, to_plain
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import (
     Features,
@@ -85,8 +85,9 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     """
     check_detector_folder(folder)
     target = Path(folder)
-    mark = secrets.token_hex(4)
-    new, old = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("tmp", "old"))
+    new, old = (
+        target.with_name(f".{target.name}.{secrets.token_hex(4)}.{kind}") for kind in ("tmp", "old")
+    )
     packed = io.BytesIO()
     np.savez_compressed(packed, **detector.arrays())  # type: ignore[arg-type]
     record = {
@@ -108,8 +109,9 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
     try:
         new.mkdir(parents=True)
         write_atomic(new / _ARRAYS, packed.getvalue())
-        text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomic(new / _JSON, text + "\n")
+        write_atomic(
+            new / _JSON, json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
         if target.exists():
             target.replace(old)
         new.replace(target)
@@ -138,41 +140,33 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
         perplexity function that is not given.
     """
     path = Path(folder)
-    record = _record(path)
-    with sound(path, "a complete detector", remedy="fit it again", names_file=False):
-        detector = _read(record, _arrays(path, record), perplexity)
-    if detector.features.perplexity and perplexity is None:
-        raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
-    return detector
-
-
-def _record(path: Path) -> dict[str, Any]:
     file = path / _JSON
     if not file.is_file():
-        what = "has no detector.json" if path.is_dir() else "is no folder"
-        raise DataError(f"{path} {what}; expected a folder that rag-sourcebias tag fit wrote")
+        raise DataError(
+            f"{path} {'has no detector.json' if path.is_dir() else 'is no folder'}; expected a "
+            "folder that rag-sourcebias tag fit wrote"
+        )
     record = read_json(file, "the record of a detector")
     if not isinstance(record, dict) or record.get("format") != _FORMAT:
         raise DataError(f"{file} is not of a detector; expected one that rag-sourcebias wrote")
-    version = record.get("schema_version")
-    if version != _VERSION:
+    if record.get("schema_version") != _VERSION:
         made = dict(record.get("versions") or {}).get("rag-sourcebias", "unknown")
         raise DataError(
-            f"{file} has schema version {version!r} (rag-sourcebias {made}); this release reads "
-            f"{_VERSION}: use the release that wrote it or fit the detector again"
+            f"{file} has schema version {record.get('schema_version')!r} (rag-sourcebias {made}); "
+            f"this release reads {_VERSION}: use the release that wrote it or fit the detector "
+            "again"
         )
-    return record
-
-
-def _arrays(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    file = path / _ARRAYS
-    if not file.is_file():
-        raise DataError(f"{_ARRAYS} is missing")
-    with open_file(file) as stream:
-        data = stream.read()
-    if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
-        raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
-    return read_arrays(file, content=data)
+    with sound(path, "a complete detector", remedy="fit it again", names_file=False):
+        if not (path / _ARRAYS).is_file():
+            raise DataError(f"{_ARRAYS} is missing")
+        with open_file(path / _ARRAYS) as stream:
+            data = stream.read()
+        if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
+            raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
+        detector = _read(record, read_arrays(path / _ARRAYS, content=data), perplexity)
+    if detector.features.perplexity and perplexity is None:
+        raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
+    return detector
 
 
 def _read(
@@ -267,9 +261,12 @@ class DetectorTagger:
     def _tags(self, decision: Decision) -> DocTags | None:
         if decision.label is None:
             return None
-        if self.detector.target == "style":  # origin and confidence are those of the source
-            return DocTags(style=decision.label)
-        return DocTags(source=decision.label, origin="detected", confidence=decision.confidence)
+        # origin and confidence are those of the source
+        return (
+            DocTags(style=decision.label)
+            if self.detector.target == "style"
+            else DocTags(source=decision.label, origin="detected", confidence=decision.confidence)
+        )
 
 
 # Folds that keep groups whole and labels balanced.
@@ -323,15 +320,7 @@ def group_folds(
 # How sure a detector must be to say anything.
 
 
-def check_max_error(max_error: float) -> None:
-    """Refuse an error rate that cannot be asked for."""
-    if not 0 < max_error < 1:
-        raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
-
-
-def choose_threshold(
-    confidence: FloatArray, right: npt.NDArray[np.bool_], *, max_error: float
-) -> float | None:
+def choose_threshold(confidence: FloatArray, right: BoolArray, *, max_error: float) -> float | None:
     """Lowest confidence down to which the wanted error is kept.
 
     The error of the documents at or above a threshold is taken one standard error high (the upper
@@ -353,20 +342,15 @@ def choose_threshold(
     float or None
         None where no threshold keeps the error.
     """
-    check_max_error(max_error)
     order = np.argsort(-confidence, kind="stable")
     sorted_confidence = confidence[order]
-    bound = _upper_limit(np.cumsum(~right[order]), np.arange(1, len(order) + 1))
+    n = np.arange(1, len(order) + 1)
+    share = np.cumsum(~right[order]) / n
+    half = np.sqrt(share * (1 - share) / n + 1 / (4 * n**2))
+    bound = (share + 1 / (2 * n) + half) / (1 + 1 / n)
     last_of_tie = np.append(sorted_confidence[1:] < sorted_confidence[:-1], True)
     kept = np.flatnonzero((bound <= max_error) & last_of_tie)
     return float(sorted_confidence[kept[-1]]) if len(kept) else None
-
-
-def _upper_limit(errors: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> FloatArray:
-    share = errors / n
-    half = np.sqrt(share * (1 - share) / n + 1 / (4 * n**2))
-    limit: FloatArray = (share + 1 / (2 * n) + half) / (1 + 1 / n)
-    return limit
 
 
 # Fit a detector to labelled documents, with honest figures of what it can do.
@@ -431,7 +415,8 @@ def fit_detector(
     MissingExtraError
         If scikit-learn is not installed.
     """
-    check_max_error(max_error)
+    if not 0 < max_error < 1:
+        raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
     target = checked_target(target)
     require_sklearn()
     data = prepare(documents, target=target, groups=groups, n_folds=N_FOLDS)
@@ -446,7 +431,9 @@ def fit_detector(
     parts = []
     for fold in range(N_FOLDS):
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        learned, tested = _take(features, train), _take(features, held)
+        learned, tested = (
+            Features(features.hashed[rows], features.dense[rows]) for rows in (train, held)
+        )
         part = fit_linear(
             learned, data.codes[train], n_labels, mean=mean, scale=scale, strength=STRENGTH
         )
@@ -484,13 +471,11 @@ def fit_detector(
 
 def _steps(n_documents: int, on_progress: Progress | None) -> Callable[[], None]:
     total = -(-n_documents // _BATCH) + N_FOLDS
-    done = 0
+    done = count(1)
 
     def step() -> None:
-        nonlocal done
-        done += 1
         if on_progress is not None:
-            on_progress(done, total)
+            on_progress(next(done), total)
 
     return step
 
@@ -513,18 +498,15 @@ def _extract(
     return Features(sparse.vstack([part.hashed for part in parts], format="csr"), dense)
 
 
-def _take(features: Features, rows: IntArray) -> Features:
-    return Features(features.hashed[rows], features.dense[rows])
-
-
 def _threshold(probabilities: FloatArray, codes: IntArray, max_error: float) -> float | None:
-    right = probabilities.argmax(axis=1) == codes
-    return choose_threshold(probabilities.max(axis=1), right, max_error=max_error)
+    return choose_threshold(
+        probabilities.max(axis=1), probabilities.argmax(axis=1) == codes, max_error=max_error
+    )
 
 
 def _held_out(
     scores: FloatArray,
-    alike: npt.NDArray[np.bool_],
+    alike: BoolArray,
     codes: IntArray,
     folds: IntArray,
     max_error: float,
@@ -535,7 +517,7 @@ def _held_out(
     for fold in range(N_FOLDS):
         held = folds == fold
         calibration = fit_calibration(scores[~held], codes[~held])
-        seen = calibration.probabilities(scores[~held])
         probabilities[held] = calibration.probabilities(scores[held])
+        seen = calibration.probabilities(scores[~held])
         reached[held] = sure(probabilities[held], _threshold(seen, codes[~held], max_error))
     return Prediction(probabilities, reached, alike)

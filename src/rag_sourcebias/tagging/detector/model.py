@@ -9,13 +9,20 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray, check_source, to_plain
+from rag_sourcebias.core.values import (
+    BoolArray,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    beta_quantile,
+    check_source,
+    to_plain,
+)
 from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 
@@ -27,7 +34,6 @@ Target = Literal["source", "style"]
 Groups: TypeAlias = Mapping[str, str] | Sequence[str | None]
 
 MIN_DOCUMENTS = 20
-_PAIRED_ID = re.compile(ID_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +53,8 @@ class LabelledTexts:
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
-    codes: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int64]
+    codes: IntArray
+    groups: IntArray
     counts: Mapping[str, int]
 
 
@@ -80,8 +86,11 @@ def prepare(
         If a label has too few documents or groups.
     """
     rows = [(str(doc_id), text or "", label) for doc_id, text, label in documents]
-    group_names = _groups([doc_id for doc_id, _, _ in rows], groups)
-    _refuse_repeated([doc_id for doc_id, _, _ in rows])
+    doc_ids = [doc_id for doc_id, _, _ in rows]
+    group_names = _groups(doc_ids, groups)
+    if len(set(doc_ids)) < len(doc_ids):
+        twice, n = Counter(doc_ids).most_common(1)[0]
+        raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
     counts: Counter[str] = Counter(unlabelled=0, empty=0, repeated=0, contradictory=0)
     seen: dict[str, set[str]] = {}
     usable: list[tuple[str, str, str, str]] = []
@@ -99,16 +108,30 @@ def prepare(
     kept = [row for row in usable if len(seen[row[0]]) == 1]
     counts["contradictory"] = len(usable) - len(kept)
     labels = tuple(sorted({name for _, _, name, _ in kept}))
-    code_of = {name: code for code, name in enumerate(labels)}
     group_of = {name: code for code, name in enumerate(dict.fromkeys(row[3] for row in kept))}
     found = LabelledTexts(
         texts=tuple(text for _, text, _, _ in kept),
         labels=labels,
-        codes=np.array([code_of[name] for _, _, name, _ in kept], dtype=np.int64),
+        codes=np.array([labels.index(name) for _, _, name, _ in kept], dtype=np.int64),
         groups=np.array([group_of[group] for _, _, _, group in kept], dtype=np.int64),
         counts=dict(counts),
     )
-    _require_enough(found, target, n_folds)
+    if len(labels) < 2:
+        raise DataError(
+            f"a {target} detector needs documents of at least two labels; found "
+            f"{', '.join(labels) or 'no labelled document with text'}"
+        )
+    for code, label in enumerate(labels):
+        mine = found.codes == code
+        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
+        if n < MIN_DOCUMENTS or n_groups < n_folds:
+            raise InsufficientDataError(
+                f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
+                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
+                "prompts) of every label",
+                n=n,
+                n_needed=MIN_DOCUMENTS,
+            )
     return found
 
 
@@ -124,7 +147,7 @@ def _label(label: str | None, doc_id: str, target: Target) -> str | None:
 def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
     """Name the group of each document; the mark keeps given names and ids apart."""
     if groups is None:
-        pairs = (_PAIRED_ID.match(doc_id) for doc_id in doc_ids)
+        pairs = map(re.compile(ID_PATTERN).match, doc_ids)
         names = [None if pair is None else pair["pair_id"] for pair in pairs]
     elif isinstance(groups, Mapping):
         names = [groups.get(doc_id) for doc_id in doc_ids]
@@ -136,31 +159,6 @@ def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
         f"document {doc_id}" if name in (None, "") else f"group {name}"
         for doc_id, name in zip(doc_ids, names, strict=True)
     ]
-
-
-def _refuse_repeated(doc_ids: Sequence[str]) -> None:
-    if len(set(doc_ids)) < len(doc_ids):
-        twice, n = Counter(doc_ids).most_common(1)[0]
-        raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
-
-
-def _require_enough(found: LabelledTexts, target: Target, n_folds: int) -> None:
-    if len(found.labels) < 2:
-        raise DataError(
-            f"a {target} detector needs documents of at least two labels; found "
-            f"{', '.join(found.labels) or 'no labelled document with text'}"
-        )
-    for code, label in enumerate(found.labels):
-        mine = found.codes == code
-        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
-        if n < MIN_DOCUMENTS or n_groups < n_folds:
-            raise InsufficientDataError(
-                f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
-                f"at least {MIN_DOCUMENTS} different documents in {n_folds} groups (pairs, topics, "
-                "prompts) of every label",
-                n=n,
-                n_needed=MIN_DOCUMENTS,
-            )
 
 
 # Scores of documents that were not used for fitting, turned into probabilities.
@@ -232,14 +230,10 @@ def fit_calibration(scores: FloatArray, codes: IntArray) -> Calibration:
 
 def _softmax(scores: FloatArray) -> FloatArray:
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    result: FloatArray = raised / raised.sum(axis=1, keepdims=True)
-    return result
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 # Which texts are of the kind that was labelled.
-
-
-_SHARE = 0.01  # of the labelled documents themselves that count as unlike the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -257,21 +251,20 @@ class Domain:
         Cosine with it below which a text is unlike them.
     """
 
-    centre: npt.NDArray[np.float32]
+    centre: Float32Array
     limit: float
 
-    def holds(self, features: Features) -> npt.NDArray[np.bool_]:
+    def holds(self, features: Features) -> BoolArray:
         """Whether each text is alike; shape ``(n,)``. A text without n-grams is not."""
         cosine = features.hashed @ self.centre
-        alike: npt.NDArray[np.bool_] = (cosine >= self.limit) & (cosine > 0)
-        return alike
+        return np.asarray((cosine >= self.limit) & (cosine > 0))
 
 
 def fit_domain(features: Features) -> Domain:
     """Learn the kind of the labelled documents; 1 % of them fall outside."""
     mean = np.asarray(features.hashed.mean(axis=0)).ravel()
     centre = (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype(np.float32)
-    return Domain(centre=centre, limit=float(np.quantile(features.hashed @ centre, _SHARE)))
+    return Domain(centre=centre, limit=float(np.quantile(features.hashed @ centre, 0.01)))
 
 
 # Regularised logistic regression over sparse n-grams and dense stylometry.
@@ -296,7 +289,7 @@ class LinearModel:
 
     mean: FloatArray
     scale: FloatArray
-    coef: npt.NDArray[np.float32]
+    coef: Float32Array
     intercept: FloatArray
     converged: bool = True
 
@@ -306,10 +299,8 @@ class LinearModel:
         hashed = features.hashed @ self.coef[:, :n_hashed].T
         dense = _standardised(features.dense, self.mean, self.scale)
         # not a matrix product: its last digits depend on how many texts there are
-        total: FloatArray = (
-            hashed + np.einsum("nd,kd->nk", dense, self.coef[:, n_hashed:]) + self.intercept
-        )
-        return total
+        own = np.einsum("nd,kd->nk", dense, self.coef[:, n_hashed:])
+        return np.asarray(hashed + own + self.intercept)
 
 
 def standards(dense: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -333,7 +324,7 @@ def average(models: Sequence[LinearModel]) -> LinearModel:
 
 def fit_linear(
     features: Features,
-    codes: npt.NDArray[np.int64],
+    codes: IntArray,
     n_labels: int,
     *,
     mean: FloatArray,
@@ -384,8 +375,7 @@ def _standardised(dense: FloatArray, mean: FloatArray, scale: FloatArray) -> Flo
     heavy as one block of n-grams would be if each had size 1.
     """  # noqa: D205
     columns = np.clip((dense - mean) / scale, -_LIMIT, _LIMIT)
-    result: FloatArray = np.nan_to_num(columns) / np.sqrt(dense.shape[1])
-    return result
+    return np.asarray(np.nan_to_num(columns) / np.sqrt(dense.shape[1]))
 
 
 # Probabilities of texts, and which of them may become tags.
@@ -404,22 +394,20 @@ class Prediction(NamedTuple):
     """
 
     probabilities: FloatArray
-    sure: npt.NDArray[np.bool_]
-    alike: npt.NDArray[np.bool_]
+    sure: BoolArray
+    alike: BoolArray
 
     @property
-    def decided(self) -> npt.NDArray[np.bool_]:
+    def decided(self) -> BoolArray:
         """Texts that get the likeliest label as their tag; the others are unknown."""
-        both: npt.NDArray[np.bool_] = self.sure & self.alike
-        return both
+        return self.sure & self.alike
 
 
-def sure(probabilities: FloatArray, threshold: float | None) -> npt.NDArray[np.bool_]:
+def sure(probabilities: FloatArray, threshold: float | None) -> BoolArray:
     """Which rows of probabilities reach the threshold; none where there is no threshold."""
     if threshold is None:
         return np.zeros(len(probabilities), dtype=np.bool_)
-    reached: npt.NDArray[np.bool_] = probabilities.max(axis=1) >= threshold
-    return reached
+    return np.asarray(probabilities.max(axis=1) >= threshold)
 
 
 # How good probabilities and decisions are.
@@ -446,12 +434,13 @@ class Rate:
     @classmethod
     def of(cls, hits: int, n: int, *, confidence_level: float = 0.95) -> Rate:
         """Make a rate out of counts."""
-        from scipy.special import betaincinv
-
         tail = (1 - confidence_level) / 2
-        lower = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
-        upper = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
-        return cls(hits=hits, n=n, lower=lower, upper=upper)
+        return cls(
+            hits=hits,
+            n=n,
+            lower=beta_quantile(tail, hits, n - hits + 1) if hits else 0.0,
+            upper=beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0,
+        )
 
     @property
     def value(self) -> float:
@@ -468,7 +457,7 @@ class ReliabilityBin:
     accuracy: float
 
 
-def auroc(scores: FloatArray, positive: npt.NDArray[np.bool_]) -> float:
+def auroc(scores: FloatArray, positive: BoolArray) -> float:
     """Area under the ROC curve: P(a positive scores above a negative), ties half."""
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if not n_positive or not n_negative:
@@ -487,31 +476,26 @@ def brier_score(probabilities: FloatArray, codes: IntArray) -> float:
 
 
 def reliability(
-    confidence: FloatArray, right: npt.NDArray[np.bool_], *, n_bins: int = 10
+    confidence: FloatArray, right: BoolArray, *, n_bins: int = 10
 ) -> tuple[ReliabilityBin, ...]:
     """Bins of equally many documents, from the least to the most confident."""
-    order = np.argsort(confidence, kind="stable")
     return tuple(
         ReliabilityBin(
             n=len(rows),
             confidence=float(confidence[rows].mean()),
             accuracy=float(right[rows].mean()),
         )
-        for rows in np.array_split(order, n_bins)
+        for rows in np.array_split(np.argsort(confidence, kind="stable"), n_bins)
         if len(rows)
     )
 
 
 def calibration_error(bins: tuple[ReliabilityBin, ...]) -> float:
     """Expected calibration error: mean over documents of |accuracy − confidence| of their bin."""
-    n = sum(b.n for b in bins)
-    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / n
+    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / sum(b.n for b in bins)
 
 
 # What a detector achieved on documents it had not seen.
-
-
-HUMAN = "human"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -588,11 +572,15 @@ def evaluate(
     n, n_labels = probabilities.shape
     top = probabilities.argmax(axis=1)
     right = top == codes
-    confidence = probabilities.max(axis=1)
     confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
     np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
-    bins = reliability(confidence, right)
-    sensitivity, specificity = _source_rates(confusion, labels) if sources else (None, None)
+    bins = reliability(probabilities.max(axis=1), right)
+    sensitivity = specificity = None
+    human = np.array([label == "human" for label in labels])
+    if sources and human.any() and not human.all():
+        llm_rows, human_rows = confusion[~human, :-1], confusion[human, :-1]
+        sensitivity = Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum()))
+        specificity = Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum()))
     return DetectorReport(
         labels=tuple(labels),
         n_documents=n,
@@ -615,18 +603,6 @@ def evaluate(
     )
 
 
-def _source_rates(confusion: IntArray, labels: Sequence[str]) -> tuple[Rate | None, Rate | None]:
-    human = np.array([label == HUMAN for label in labels])
-    if not human.any() or human.all():
-        return None, None
-    decided = confusion[:, :-1]
-    llm_rows, human_rows = decided[~human], decided[human]
-    return (
-        Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum())),
-        Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum())),
-    )
-
-
 # A fitted detector.
 
 
@@ -638,15 +614,6 @@ class Decision(NamedTuple):
 
     label: str | None
     confidence: float
-
-
-class TagErrors(TypedDict):
-    """Arguments of :class:`rag_sourcebias.stats.ratio.DetectorQuality`."""
-
-    n_other: int
-    n_other_detected: int
-    n_baseline: int
-    n_baseline_kept: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -712,13 +679,12 @@ class Detector:
     def decide(self, texts: Sequence[str]) -> Iterator[Decision]:
         """Label and confidence of each text, in order."""
         found = self.predict(texts)
-        tops = found.probabilities.argmax(axis=1)
-        for top, decided, row in zip(tops, found.decided, found.probabilities, strict=True):
-            label = self.labels[top] if decided else None
+        for decided, row in zip(found.decided, found.probabilities, strict=True):
+            top = row.argmax()
             # six digits are more than it knows, and the same on every machine
-            yield Decision(label, round(float(row[top]), 6))
+            yield Decision(self.labels[top] if decided else None, round(float(row[top]), 6))
 
-    def tag_errors(self) -> TagErrors:
+    def tag_errors(self) -> dict[str, int]:
         """Held-out counts for the correction of Relative Δ for tag errors.
 
         Counted among decided documents, any LLM against human:
@@ -740,9 +706,12 @@ class Detector:
                 f"the detector decided {llm.n} LLM and {human.n} human documents; its errors are "
                 "unknown: label more documents or allow a larger max_error"
             )
-        return TagErrors(
-            n_other=llm.n, n_other_detected=llm.hits, n_baseline=human.n, n_baseline_kept=human.hits
-        )
+        return {
+            "n_other": llm.n,
+            "n_other_detected": llm.hits,
+            "n_baseline": human.n,
+            "n_baseline_kept": human.hits,
+        }
 
     @property
     def fingerprint(self) -> str:
@@ -764,7 +733,7 @@ class Detector:
             digest.update(np.ascontiguousarray(array).tobytes())
         return f"detector-{digest.hexdigest()[:16]}"
 
-    def arrays(self) -> dict[str, npt.NDArray[np.float64] | npt.NDArray[np.float32]]:
+    def arrays(self) -> dict[str, FloatArray | Float32Array]:
         """Return the fitted arrays by name."""
         return {
             "mean": self.linear.mean,
