@@ -698,7 +698,6 @@ def judge_ranking_with_intervals(
         curves.extend(resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin))
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
-    warnings += _partial_judges(judges, len(judge))
     begin("comparisons")
     between = compared_measures(
         [system.name for system in systems], measures, cells, config, measure_bounds
