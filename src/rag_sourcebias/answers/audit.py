@@ -123,9 +123,10 @@ def auc_change_interval(
         raise DataError("before and after must score the same answers")
     first, second = (_usable(a, within_systems=within_systems) for a in (before, after))
     influence = second.influence - first.influence
-    change = QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
     estimate = second.auc - first.auc
-    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(change)
+    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(
+        QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
+    )
     return Interval(
         estimate=estimate,
         lower=max(estimate - half, -1.0),
@@ -204,8 +205,7 @@ def measure_bias(
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
-        beyond = _beyond_chance(answers, inversions, level)
-        inversions = replace(inversions, beyond_chance=beyond)
+        inversions = replace(inversions, beyond_chance=_beyond_chance(answers, inversions, level))
     return AnswerBias(
         spread=spread,
         means=tuple(
@@ -255,8 +255,7 @@ def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
         found: npt.NDArray[np.float64], queries: int, contrast: float
     ) -> npt.NDArray[np.bool_]:
         error = contrast / np.sqrt(queries * columns.shape[1])
-        small: npt.NDArray[np.bool_] = found.std(axis=-1) + quantile * error < SMALL * within
-        return small
+        return found.std(axis=-1) + quantile * error < SMALL * within
 
     return queries_to_tell(columns, alpha=tail, alike=alike, rng=config.seed)
 
@@ -289,17 +288,27 @@ def _differences(
     everyone = np.arange(len(pairs.scores))
     found = []
     for i, j in combinations(range(len(pairs.systems)), 2):
-        gap = pairs.scores[:, i] - pairs.scores[:, j]
         first, second = pairs.systems[i], pairs.systems[j]
         interval = attempt(
-            partial(clustered_mean, gap, everyone, confidence_level=config.confidence_level),
+            partial(
+                clustered_mean,
+                pairs.scores[:, i] - pairs.scores[:, j],
+                everyone,
+                confidence_level=config.confidence_level,
+            ),
             notes,
             f"{called}, difference of {first!r} and {second!r}",
         )
         if interval is not None:
-            effect = None if spread.within_sd is None else interval.estimate / spread.within_sd
             found.append(
-                SystemDifference(first=first, second=second, difference=interval, effect=effect)
+                SystemDifference(
+                    first=first,
+                    second=second,
+                    difference=interval,
+                    effect=None
+                    if spread.within_sd is None
+                    else interval.estimate / spread.within_sd,
+                )
             )
     return tuple(found)
 
@@ -362,8 +371,9 @@ def _one(
     used, truth = judged, None
     if config.labels is not None and config.labels < len(judged):
         # A seed per system: which labels one gets does not depend on the others.
-        draw = np.random.default_rng([config.seed, code])
-        used = np.sort(draw.choice(judged, config.labels, replace=False))
+        used = np.sort(
+            np.random.default_rng([config.seed, code]).choice(judged, config.labels, replace=False)
+        )
         truth = float(human.mean()) if len(judged) == len(human) else None
     elif config.labels is not None:
         notes.append(
@@ -488,8 +498,12 @@ def measure_scorer(
 
 def _decided(scorer: AnswerScorer, answers: AnswerScores, config: AnswerConfig) -> AnswerScorer:
     undecided = answer_style(scorer.raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
-    needed = questions_needed(answers, config) if undecided else None
-    return replace(scorer, finding=answer_finding(scorer, n_needed=needed))
+    return replace(
+        scorer,
+        finding=answer_finding(
+            scorer, n_needed=questions_needed(answers, config) if undecided else None
+        ),
+    )
 
 
 def _adjust(
@@ -642,9 +656,10 @@ def answer_warnings(
 ) -> list[str]:
     """What limits what can be concluded from these answers."""
     warnings = []
-    usable = (words > 0) & (answers.correct == 1)
     counts: dict[str, int] = {}
-    for question, right in zip(answers.question_ids, usable.tolist(), strict=True):
+    for question, right in zip(
+        answers.question_ids, ((words > 0) & (answers.correct == 1)).tolist(), strict=True
+    ):
         counts[question] = counts.get(question, 0) + right
     shared = sum(count == len(systems) for count in counts.values())
     if shared < _FEW:

@@ -317,8 +317,7 @@ def read_answer_scores(path: PathLike, columns: Sequence[str]) -> dict[str, Floa
 
 def name_of_file(path: PathLike) -> str:
     """Return a file's name without its endings."""
-    name = Path(path).name.removesuffix(".gz")
-    return Path(name).stem
+    return Path(Path(path).name.removesuffix(".gz")).stem
 
 
 @dataclass(slots=True)

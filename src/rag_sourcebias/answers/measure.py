@@ -104,13 +104,15 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
     within = float(np.sqrt(pairs.scores.var(axis=0, ddof=1).mean())) if n > 1 else 0.0
     # Equal scores differ by rounding from their mean.
     within_sd = within if within > 1e-12 * max(1.0, float(np.abs(means).max())) else None
-    usable = answers.scored & (answers.correct == 1)
-    counts = np.bincount(answers.system_codes[usable], minlength=k)
     effects = None if within_sd is None else (means - means.mean()) / within_sd
     return AnswerSpread(
         systems=pairs.systems,
         means=tuple(means.tolist()),
-        n_correct=tuple(counts.tolist()),
+        n_correct=tuple(
+            np.bincount(
+                answers.system_codes[answers.scored & (answers.correct == 1)], minlength=k
+            ).tolist()
+        ),
         n_questions=n,
         unfairness=float(means.std(ddof=ddof)),
         within_sd=within_sd,
@@ -195,8 +197,11 @@ class StyleAdjustment:
 
     def offset(self, answers: AnswerScores) -> FloatArray:
         """What style adds to the score of each answer; shape (len(answers),)."""
-        span = (self.shortest, self.longest)
-        return _terms(answers, span, self.knots, self.covariates) @ self.coefficients - self.center
+        return (
+            _terms(answers, (self.shortest, self.longest), self.knots, self.covariates)
+            @ self.coefficients
+            - self.center
+        )
 
     def apply(self, answers: AnswerScores) -> AnswerScores:
         """Return the answers with the offset subtracted from their scores.
@@ -325,8 +330,11 @@ def cross_fit_adjustment(
     scores = np.empty(len(answers))
     for fold in range(folds):
         inside = (part == fold)[codes]
-        fit = fit_adjustment(answers.take(~inside), within_systems=within_systems)
-        scores[inside] = fit.apply(answers.take(inside)).scores
+        scores[inside] = (
+            fit_adjustment(answers.take(~inside), within_systems=within_systems)
+            .apply(answers.take(inside))
+            .scores
+        )
     return answers.with_scores(scores)
 
 
@@ -344,8 +352,10 @@ def _terms(
             f"they have {list(answers.covariates)}"
         )
     length = np.clip(np.log1p(answers.words), *span)
-    columns = [length, *(np.maximum(length - knot, 0.0) for knot in knots)]
-    return np.column_stack(columns + [answers.covariates[name] for name in covariates])
+    return np.column_stack(
+        [length, *(np.maximum(length - knot, 0.0) for knot in knots)]
+        + [answers.covariates[name] for name in covariates]
+    )
 
 
 def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
@@ -353,8 +363,7 @@ def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
     _, code = np.unique(groups, return_inverse=True)
     columns = values.reshape(len(values), -1)
     sums = np.column_stack([np.bincount(code, weights=column) for column in columns.T])
-    centred = columns - (sums / np.bincount(code)[:, None])[code]
-    return centred.reshape(values.shape)
+    return (columns - (sums / np.bincount(code)[:, None])[code]).reshape(values.shape)
 
 
 # A fitted style adjustment as a JSON file.
@@ -392,8 +401,16 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
             f"{path}: {found.coefficients.size} coefficients; expected {wanted}, one for the "
             "length, each knot and each covariate"
         )
-    numbers = (found.shortest, found.longest, found.center, *found.knots, *found.coefficients)
-    if not all(math.isfinite(number) for number in numbers):
+    if not all(
+        math.isfinite(number)
+        for number in (
+            found.shortest,
+            found.longest,
+            found.center,
+            *found.knots,
+            *found.coefficients,
+        )
+    ):
         raise DataError(f"{path} holds a number that is missing or not finite")
     return found
 
@@ -556,18 +573,19 @@ class ResponseAdjuster:
         if not n:
             return AdjustedScores(similarity, similarity, similarity)
         known = self.covariates or {}
-        rows = AnswerScores(
-            question_ids=tuple(map(str, range(n))),
-            systems=("",) * n,
-            scores=similarity,
-            correct=np.full(n, np.nan),
-            words=word_counts(responses),
-            covariates={
-                name: np.array([known[name](text) for text in responses], dtype=np.float64)
-                for name in self.adjustment.covariates
-            },
+        offset = self.adjustment.offset(
+            AnswerScores(
+                question_ids=tuple(map(str, range(n))),
+                systems=("",) * n,
+                scores=similarity,
+                correct=np.full(n, np.nan),
+                words=word_counts(responses),
+                covariates={
+                    name: np.array([known[name](text) for text in responses], dtype=np.float64)
+                    for name in self.adjustment.covariates
+                },
+            )
         )
-        offset = self.adjustment.offset(rows)
         return AdjustedScores(similarity, offset, np.clip(similarity - offset, -1.0, 1.0))
 
 
@@ -592,14 +610,17 @@ def fit_similarity_adjustment(
     DataError
         If the encoder returns vectors that have no cosine.
     """
-    scores = AnswerScores(
-        question_ids=answers.question_ids,
-        systems=answers.systems,
-        scores=reference_similarity(answers.references, answers.answers, encoder),
-        correct=answers.correct,
-        words=word_counts(answers.answers),
+    return fit_adjustment(
+        AnswerScores(
+            question_ids=answers.question_ids,
+            systems=answers.systems,
+            scores=reference_similarity(answers.references, answers.answers, encoder),
+            correct=answers.correct,
+            words=word_counts(answers.answers),
+        ),
+        within_systems=within_systems,
+        encoder=encoder.fingerprint,
     )
-    return fit_adjustment(scores, within_systems=within_systems, encoder=encoder.fingerprint)
 
 
 def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
@@ -626,8 +647,7 @@ def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArr
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if len(bad):
         raise DataError(f"a vector of row {bad[0]} is zero or not finite, and has no cosine")
-    found: FloatArray = np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0)
-    return found
+    return np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0)
 
 
 # What each question contributes to the AUC of correct against wrong answers.
@@ -696,8 +716,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
         share[good] = ranks[: len(good)] - _mid_ranks(answers.scores[good])
         share[bad] = len(good) - ranks[len(good) :] + _mid_ranks(answers.scores[bad])
         auc += float(share[good].sum()) / pairs
-    opposite = np.where(right, n0[codes], n1[codes])
-    share = (share - auc * opposite)[usable] / pairs
+    share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
     _, question = np.unique(answers.question_codes[usable], return_inverse=True)
     n = int(question.max()) + 1
     sides = (np.unique(question[right[usable] == side]) for side in (True, False))
@@ -761,8 +780,7 @@ def _centred_ranks(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatAr
     middle = np.bincount(block, weights=np.arange(len(values))) / np.bincount(block)
     places = np.empty(len(values))
     places[order] = middle[block]
-    means = np.bincount(groups, weights=places) / np.bincount(groups)
-    return places - means[groups]
+    return places - (np.bincount(groups, weights=places) / np.bincount(groups))[groups]
 
 
 # What a biased correctness score does to verdicts: pass or fail, and who is best.
@@ -789,9 +807,16 @@ def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerd
         rows = answers.scored & (answers.correct == verdict)
         k = len(pairs.systems)
         total = np.bincount(answers.system_codes[rows], minlength=k).tolist()
-        good = answers.system_codes[rows & (answers.scores >= threshold)]
-        hits = np.bincount(good, minlength=k).tolist()
-        return tuple(h / n if n else None for h, n in zip(hits, total, strict=True))
+        return tuple(
+            h / n if n else None
+            for h, n in zip(
+                np.bincount(
+                    answers.system_codes[rows & (answers.scores >= threshold)], minlength=k
+                ).tolist(),
+                total,
+                strict=True,
+            )
+        )
 
     return ThresholdVerdicts(
         systems=pairs.systems,
@@ -951,14 +976,13 @@ def answer_finding(scorer: AnswerScorer, *, n_needed: int | None = None) -> Answ
         Questions that would decide whether the score rewards style.
     """
     style = answer_style(scorer.raw)
-    undecided = style in (AnswerStyle.TOO_FEW, AnswerStyle.CANNOT_TELL)
     return AnswerFinding(
         use=_use(scorer.raw.auc_within),
         style=style,
         left=None if scorer.adjusted is None else answer_style(scorer.adjusted),
         adjustment=_adjustment(scorer, style),
         n_questions=scorer.raw.spread.n_questions,
-        n_needed=n_needed if undecided else None,
+        n_needed=n_needed if style in (AnswerStyle.TOO_FEW, AnswerStyle.CANNOT_TELL) else None,
     )
 
 

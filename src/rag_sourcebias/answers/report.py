@@ -63,33 +63,38 @@ Drawn: TypeAlias = Sequence[tuple[str, pic.Picture]]  # captions with pictures
 
 def document(report: AnswerBiasReport) -> b.Document:
     """Return everything there is to say about correctness scores."""
-    parts = (
-        _findings,
-        _means,
-        _thresholds,
-        _order,
-        _auc,
-        _correctness,
-        _texts,
-        _reading,
-        _caveats,
-        _data,
-    )
-    counts = (
-        (len(report.question_ids), "answer"),
-        (len(report.systems), "system"),
-        (len(set(report.question_ids)), "question"),
-    )
     return b.Document(
         kind="Answer style report",
         title=f"Answer style: {report.name}",
         name=report.name,
         headline=headline(report),
-        facts=tuple((counted(n, what),) for n, what in counts),
+        facts=tuple(
+            (counted(n, what),)
+            for n, what in (
+                (len(report.question_ids), "answer"),
+                (len(report.systems), "system"),
+                (len(set(report.question_ids)), "question"),
+            )
+        ),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
-        sections=tuple(found for make in parts if (found := make(report)) is not None),
+        sections=tuple(
+            found
+            for make in (
+                _findings,
+                _means,
+                _thresholds,
+                _order,
+                _auc,
+                _correctness,
+                _texts,
+                _reading,
+                _caveats,
+                _data,
+            )
+            if (found := make(report)) is not None
+        ),
     )
 
 
@@ -146,9 +151,12 @@ def _effects_grid(report: AnswerBiasReport) -> b.Grid:
         for scorer in report.scorers
         for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
     ]
-    names = (shorten(s.name, _COLUMN - 1) for s in report.systems)
     return b.Grid(
-        table=b.Table(columns=("", "", *names), rows=tuple(rows), n_heads=2),
+        table=b.Table(
+            columns=("", "", *(shorten(s.name, _COLUMN - 1) for s in report.systems)),
+            rows=tuple(rows),
+            n_heads=2,
+        ),
         caption="",
         width=_COLUMN,
         sides=("", *(side for s in report.scorers for side in _SIDES[: len(both(s))])),
@@ -157,16 +165,20 @@ def _effects_grid(report: AnswerBiasReport) -> b.Grid:
 
 
 def _effect(bias: AnswerBias, system: str) -> str:
-    effects = dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False))
-    return number(effects.get(system), digits=2, signed=True)
+    return number(
+        dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False)).get(system),
+        digits=2,
+        signed=True,
+    )
 
 
 def _card(scorer: AnswerScorer, widest: float, lowest: float) -> b.Card:
     biases = list(zip(("", ", adjusted"), _SIDES, both(scorer), strict=False))
 
     def bar(found: Interval, span: tuple[float, float], side: str) -> b.Bar:
-        values = (found.lower, found.estimate, found.upper)
-        return b.Bar.over(values, span, side=side, solid=side == "baseline")
+        return b.Bar.over(
+            (found.lower, found.estimate, found.upper), span, side=side, solid=side == "baseline"
+        )
 
     rows = [
         b.CardRow(
@@ -221,40 +233,50 @@ def _grid(
         for i in range(first, len(columns))
         if i < n_heads or any(row[i] != MISSING for row in full)
     ]
-    table = b.Table(
-        columns=tuple(columns[i] for i in kept),
-        rows=tuple(tuple(row[i] for i in kept) for row in full),
-        n_heads=n_heads - first,
+    return b.Grid(
+        table=b.Table(
+            columns=tuple(columns[i] for i in kept),
+            rows=tuple(tuple(row[i] for i in kept) for row in full),
+            n_heads=n_heads - first,
+        ),
+        caption=caption,
+        to=to,
     )
-    return b.Grid(table=table, caption=caption, to=to)
 
 
 def _scorers_grid(report: AnswerBiasReport) -> b.Grid:
     def auc(bias: AnswerBias) -> str:
         return number(None if bias.auc is None else bias.auc.estimate, digits=3)
 
-    columns = ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC")
-    rows = (
+    return _grid(
+        report.scorers,
+        ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC"),
         (
-            s.name,
-            unfairness(s, s.raw),
-            in_sds(s.raw, s.raw.spread.unfairness),
-            number(s.raw.length_correlation, digits=2, signed=True),
-            auc(s.raw),
-            *((unfairness(s, a), change_of_spread(s), auc(a)) if (a := s.adjusted) else ()),
-        )
-        for s in report.scorers
+            (
+                s.name,
+                unfairness(s, s.raw),
+                in_sds(s.raw, s.raw.spread.unfairness),
+                number(s.raw.length_correlation, digits=2, signed=True),
+                auc(s.raw),
+                *((unfairness(s, a), change_of_spread(s), auc(a)) if (a := s.adjusted) else ()),
+            )
+            for s in report.scorers
+        ),
+        "All scores",
+        n_heads=1,
+        to=b.FILES if len(report.scorers) > 1 else b.MARKDOWN,
     )
-    to = b.FILES if len(report.scorers) > 1 else b.MARKDOWN
-    return _grid(report.scorers, columns, rows, "All scores", n_heads=1, to=to)
 
 
 def _figures(items: Drawn, *, small: bool = False) -> list[b.Block]:
     shown, more = tuple(items[:_SHOWN]), tuple(items[_SHOWN:])
     blocks: list[b.Block] = [b.Figures(items=shown, small=small)] if shown else []
     if more:
-        folded = (b.Figures(items=more, small=small),)
-        blocks.append(b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE))
+        blocks.append(
+            b.Fold(
+                summary=f"{len(more)} more", blocks=(b.Figures(items=more, small=small),), to=b.PAGE
+            )
+        )
     return blocks
 
 
@@ -274,23 +296,6 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
     if not scorers:
         return None
     words = {s.name: number(s.mean_words_correct) for s in report.systems}
-    rows = (
-        (
-            s.name,
-            system,
-            words.get(system, MISSING),
-            *(
-                cell
-                for bias in both(s)
-                for cell in (
-                    with_ends(s, bias.spread.means[place], bias.means[place]),
-                    _effect(bias, system),
-                )
-            ),
-        )
-        for s in scorers
-        for place, system in enumerate(s.raw.spread.systems)
-    )
     return b.Section(
         id="means",
         nav="Systems",
@@ -307,7 +312,23 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
             _grid(
                 scorers,
                 ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd"),
-                rows,
+                (
+                    (
+                        s.name,
+                        system,
+                        words.get(system, MISSING),
+                        *(
+                            cell
+                            for bias in both(s)
+                            for cell in (
+                                with_ends(s, bias.spread.means[place], bias.means[place]),
+                                _effect(bias, system),
+                            )
+                        ),
+                    )
+                    for s in scorers
+                    for place, system in enumerate(s.raw.spread.systems)
+                ),
                 "Mean score of equally correct answers; sd is the distance from the mean of the "
                 "systems",
             ),
@@ -321,9 +342,8 @@ def _means_pictures(report: AnswerBiasReport) -> Drawn:
     drawn = [s for s in report.scorers if len(s.raw.spread.systems) > 1 and _effects(s)]
     reach = 1.2 * max([0.25, *(abs(v) for s in drawn for *_, of in _effects(s) for v in of)])
     words = {s.name: s.mean_words_correct or 1.0 for s in report.systems}
-    means = pic.aligned([_means_picture(s) for s in drawn])
     return [
-        *zip((s.name for s in drawn), means, strict=True),
+        *zip((s.name for s in drawn), pic.aligned([_means_picture(s) for s in drawn]), strict=True),
         *((f"{s.name}, against length", _length_picture(s, words, reach)) for s in drawn),
     ]
 
@@ -404,12 +424,29 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
         return ()
     own = level(report.config.confidence_level)
     key = f"Each interval holds {own} on its own; of many, some exclude 0 by chance"
-    columns = ("score", "first", "second", "first − second", "sd", "adjusted", "adjusted, sd")
-    grid = _grid(report.scorers, columns, rows, key, n_heads=3)
     return (
         b.Heading(text="Every pair of systems", to=b.MARKDOWN),
         b.Paragraph(text=f"{key}.", to=b.MARKDOWN),
-        b.Fold(summary="Every pair of systems", blocks=(grid,)),
+        b.Fold(
+            summary="Every pair of systems",
+            blocks=(
+                _grid(
+                    report.scorers,
+                    (
+                        "score",
+                        "first",
+                        "second",
+                        "first − second",
+                        "sd",
+                        "adjusted",
+                        "adjusted, sd",
+                    ),
+                    rows,
+                    key,
+                    n_heads=3,
+                ),
+            ),
+        ),
     )
 
 
@@ -422,8 +459,9 @@ def _thresholds(report: AnswerBiasReport) -> b.Section | None:
         rows = []
         for place, system in enumerate(s.raw.verdicts.systems):
             before, after = _errors(s.raw, place), _errors(s.adjusted, place)
-            shares = (before[0], after[0], before[1], after[1])
-            cells.append((s.name, system, *map(percent, shares)))
+            cells.append(
+                (s.name, system, *map(percent, (before[0], after[0], before[1], after[1])))
+            )
             rows += [
                 pic.Row(
                     group=system,
@@ -437,14 +475,18 @@ def _thresholds(report: AnswerBiasReport) -> b.Section | None:
                 )
                 for what, *found in zip(_VERDICTS, before, after, strict=True)
             ]
-        picture = pic.Intervals(
-            title=f"Verdicts that contradict people, by system, {s.name}",
-            rows=tuple(rows),
-            x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
-            keys=_KEYS[: len(both(s))],
-            joined="line",
+        pictures.append(
+            (
+                s.name,
+                pic.Intervals(
+                    title=f"Verdicts that contradict people, by system, {s.name}",
+                    rows=tuple(rows),
+                    x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
+                    keys=_KEYS[: len(both(s))],
+                    joined="line",
+                ),
+            )
         )
-        pictures.append((s.name, picture))
     if not cells:
         return None
     return b.Section(
@@ -494,16 +536,19 @@ def _order(report: AnswerBiasReport) -> b.Section | None:
         if found[0].n_pairs:
             # A place of its own for each; ties in the order of the report.
             sequences = [sorted(range(len(x)), key=lambda i: -x[i]) for x in orders]
-            lines = tuple(
-                (system, tuple(sequence.index(i) + 1 for sequence in sequences))
-                for i, system in enumerate(found[0].systems)
+            pictures.append(
+                (
+                    s.name,
+                    pic.Slopes(
+                        title=f"Order of systems by people and by score, {s.name}",
+                        orders=("people", "score", "adjusted")[: len(orders)],
+                        lines=tuple(
+                            (system, tuple(sequence.index(i) + 1 for sequence in sequences))
+                            for i, system in enumerate(found[0].systems)
+                        ),
+                    ),
+                )
             )
-            picture = pic.Slopes(
-                title=f"Order of systems by people and by score, {s.name}",
-                orders=("people", "score", "adjusted")[: len(orders)],
-                lines=lines,
-            )
-            pictures.append((s.name, picture))
     if not rows:
         return None
     return b.Section(
@@ -556,7 +601,6 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
         ]
     if not rows:
         return None
-    columns = ("score", "system", "AUC", "adjusted")
     return b.Section(
         id="auc",
         nav="Right from wrong",
@@ -565,7 +609,14 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
         "chance, 1 perfect. Over all systems it also moves by putting systems side by side. The "
         "AUC within systems compares answers of one system only: it says whether a score tells "
         "right from wrong.",
-        blocks=(_grid(report.scorers, columns, rows, "AUC of correct against wrong answers"),),
+        blocks=(
+            _grid(
+                report.scorers,
+                ("score", "system", "AUC", "adjusted"),
+                rows,
+                "AUC of correct against wrong answers",
+            ),
+        ),
     )
 
 
@@ -575,35 +626,6 @@ def _correctness(report: AnswerBiasReport) -> b.Section | None:
     scorers = [s for s in (report.scorers if useful else report.scorers[:1]) if s.correctness]
     if not scorers:
         return None
-    rows = (
-        (
-            s.name,
-            c.system,
-            count(c.n_labeled),
-            count(c.n_unlabeled or None),
-            estimate(c.labels_alone, scale=100),
-            estimate(c.with_scores, scale=100),
-            _width(c),
-            MISSING if c.truth is None else score(c.truth),
-        )
-        for s in scorers
-        for c in s.correctness
-    )
-    columns = (
-        "score",
-        "system",
-        "labels",
-        "scored only",
-        "from labels, %",
-        "with the score, %",
-        "interval width",
-        "all labels, %",
-    )
-    pictures = [
-        (s.name, _correctness_picture(s))
-        for s in scorers
-        if any(c.labels_alone is not None for c in s.correctness)
-    ]
     return b.Section(
         id="correctness",
         nav="Human correctness",
@@ -616,7 +638,43 @@ def _correctness(report: AnswerBiasReport) -> b.Section | None:
         else "The share of answers that people call correct, from all labels there are. No score "
         "can add to them; with labels for some answers only, each score would be used on the "
         "others.",
-        blocks=(*_figures(pictures), _grid(scorers, columns, rows, "Answers people call correct")),
+        blocks=(
+            *_figures(
+                [
+                    (s.name, _correctness_picture(s))
+                    for s in scorers
+                    if any(c.labels_alone is not None for c in s.correctness)
+                ]
+            ),
+            _grid(
+                scorers,
+                (
+                    "score",
+                    "system",
+                    "labels",
+                    "scored only",
+                    "from labels, %",
+                    "with the score, %",
+                    "interval width",
+                    "all labels, %",
+                ),
+                (
+                    (
+                        s.name,
+                        c.system,
+                        count(c.n_labeled),
+                        count(c.n_unlabeled or None),
+                        estimate(c.labels_alone, scale=100),
+                        estimate(c.with_scores, scale=100),
+                        _width(c),
+                        MISSING if c.truth is None else score(c.truth),
+                    )
+                    for s in scorers
+                    for c in s.correctness
+                ),
+                "Answers people call correct",
+            ),
+        ),
     )
 
 
@@ -772,25 +830,7 @@ def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval]]:
 
 def _data(report: AnswerBiasReport) -> b.Section:
     c = report.config
-    data = (
-        ("name", report.name),
-        ("questions", count(len(set(report.question_ids)))),
-        ("systems", count(len(report.systems))),
-        ("answers", count(len(report.question_ids))),
-        ("answers people judged", count(int(np.count_nonzero(~np.isnan(report.correct))))),
-        ("licence", report.license or "not stated"),
-        ("attribution", report.attribution or "not stated"),
-    )
     chosen = "what separates correct from wrong best, per score"
-    audit = (
-        ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
-        ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
-        ("ddof of the unfairness", str(c.ddof)),
-        ("labels per system", "all there are" if c.labels is None else count(c.labels)),
-        ("confidence level", level(c.confidence_level)),
-        ("resamples", count(c.resamples)),
-        ("seed", str(c.seed)),
-    )
     scores = []
     for s in report.scorers:
         used = {**s.settings, "threshold": value(s, s.raw.threshold)}
@@ -798,38 +838,77 @@ def _data(report: AnswerBiasReport) -> b.Section:
             used["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
             used["adjustment"] = s.adjustment
         scores.append((s.name, settings(used)))
-    tables = (
-        ("Data", b.Table(columns=("data", ""), rows=data)),
-        ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-        ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
-        ("Environment", b.environment_table(report.environment, report.created)),
+    return b.data(
+        (
+            (
+                "Data",
+                b.Table(
+                    columns=("data", ""),
+                    rows=(
+                        ("name", report.name),
+                        ("questions", count(len(set(report.question_ids)))),
+                        ("systems", count(len(report.systems))),
+                        ("answers", count(len(report.question_ids))),
+                        (
+                            "answers people judged",
+                            count(int(np.count_nonzero(~np.isnan(report.correct)))),
+                        ),
+                        ("licence", report.license or "not stated"),
+                        ("attribution", report.attribution or "not stated"),
+                    ),
+                ),
+            ),
+            (
+                "Audit",
+                b.Table(
+                    columns=("setting", ""),
+                    rows=(
+                        ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
+                        ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
+                        ("ddof of the unfairness", str(c.ddof)),
+                        (
+                            "labels per system",
+                            "all there are" if c.labels is None else count(c.labels),
+                        ),
+                        ("confidence level", level(c.confidence_level)),
+                        ("resamples", count(c.resamples)),
+                        ("seed", str(c.seed)),
+                    ),
+                ),
+            ),
+            ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
+            ("Environment", b.environment_table(report.environment, report.created)),
+        ),
+        _systems_grid(report),
     )
-    return b.data(tables, _systems_grid(report))
 
 
 def _systems_grid(report: AnswerBiasReport) -> b.Grid:
-    columns = (
-        "system",
-        "answers",
-        "correct",
-        "wrong",
-        "not judged",
-        "empty",
-        "mean words",
-        "of correct ones",
+    return b.Grid(
+        table=b.Table(
+            columns=(
+                "system",
+                "answers",
+                "correct",
+                "wrong",
+                "not judged",
+                "empty",
+                "mean words",
+                "of correct ones",
+            ),
+            rows=tuple(
+                (
+                    s.name,
+                    count(s.n_answers),
+                    count(s.n_correct),
+                    count(s.n_wrong),
+                    count(s.n_answers - s.n_correct - s.n_wrong),
+                    count(s.n_empty),
+                    number(s.mean_words),
+                    number(s.mean_words_correct),
+                )
+                for s in report.systems
+            ),
+        ),
+        caption="Answers of each system",
     )
-    rows = (
-        (
-            s.name,
-            count(s.n_answers),
-            count(s.n_correct),
-            count(s.n_wrong),
-            count(s.n_answers - s.n_correct - s.n_wrong),
-            count(s.n_empty),
-            number(s.mean_words),
-            number(s.mean_words_correct),
-        )
-        for s in report.systems
-    )
-    table = b.Table(columns=columns, rows=tuple(rows))
-    return b.Grid(table=table, caption="Answers of each system")

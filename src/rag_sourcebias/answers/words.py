@@ -88,10 +88,11 @@ def _lead(bias: AnswerBias) -> SystemDifference | None:
         return None
     if (found := widest.difference).estimate > 0:
         return widest
-    effect = None if widest.effect is None else -widest.effect
-    turned = replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower)
     return SystemDifference(
-        first=widest.second, second=widest.first, difference=turned, effect=effect
+        first=widest.second,
+        second=widest.first,
+        difference=replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower),
+        effect=None if widest.effect is None else -widest.effect,
     )
 
 
@@ -150,8 +151,9 @@ def headline(report: AnswerBiasReport) -> str:
     found = report.scorers
     if not found:
         return "No score was examined."
-    told = (_useless(found), _styles(report), _gains(found), _adjustments(found))
-    return " ".join(filter(None, told))
+    return " ".join(
+        filter(None, (_useless(found), _styles(report), _gains(found), _adjustments(found)))
+    )
 
 
 def _useless(found: Sequence[AnswerScorer]) -> str:
@@ -328,8 +330,11 @@ def _length_sentence(bias: AnswerBias) -> str:
     rho = bias.length_correlation
     if rho is None:
         return ""
-    length = f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
-    text = length if abs(rho) >= _WEAK else "Length hardly matters"
+    text = (
+        f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
+        if abs(rho) >= _WEAK
+        else "Length hardly matters"
+    )
     return f"{text} (Spearman {number(rho, digits=2)} among correct answers to the same question)."
 
 

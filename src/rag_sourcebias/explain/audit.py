@@ -138,8 +138,7 @@ def draw_pairs(
         dtype=bool,
     )
     codes, human, other = (part[worded] for part in (found.codes, found.baseline, found.source))
-    rng = np.random.default_rng(config.seed)
-    order = rng.permutation(len(codes))
+    order = np.random.default_rng(config.seed).permutation(len(codes))
     relevant = np.isin(codes, judged.codes)
     order = order[np.argsort(~relevant[order], kind="stable")][: config.limit]
     place = np.full(len(corpus.tags.pair_ids), -1)
@@ -284,8 +283,11 @@ class EncodedPairs:
         found = np.empty(len(at))
         for start in range(0, len(at), _ROWS):
             part = slice(start, start + _ROWS)
-            apart = other[at[part]].astype(np.float64) - human[at[part]]
-            found[part] = np.einsum("ij,ij->i", self.queries[queries[part]], apart)
+            found[part] = np.einsum(
+                "ij,ij->i",
+                self.queries[queries[part]],
+                other[at[part]].astype(np.float64) - human[at[part]],
+            )
         return found
 
 
@@ -312,8 +314,9 @@ def encode_pairs(
     asked = np.unique(np.concatenate([draw.judged[0] for draw in draws]))
     queries = np.zeros((len(dataset.queries), documents.distinct.shape[1]), np.float32)
     if len(asked):
-        wanted = [dataset.queries[row] for row in asked.tolist()]
-        queries[asked] = query_vectors(encoder, wanted, similarity=similarity)
+        queries[asked] = query_vectors(
+            encoder, [dataset.queries[row] for row in asked.tolist()], similarity=similarity
+        )
     return EncodedPairs(
         vectors=documents.distinct, row_of=row_of, queries=queries, similarity=similarity
     )
@@ -443,7 +446,6 @@ class Explanation:
             self._baseline[1].take(self._baseline[0][pairs.human]),
             words[1].take(words[0][pairs.other]),
         )
-        texts = compare_texts(*sides, confidence_level=self.config.confidence_level)
         ratios = log_length_ratios(*sides)
         lexical, query_words = self._lexical(pairs, words, told)
         vectors = self._vectors(pairs, told)
@@ -452,7 +454,7 @@ class Explanation:
             source=pairs.source,
             n_pairs=len(pairs),
             n_available=pairs.n_available,
-            texts=texts,
+            texts=compare_texts(*sides, confidence_level=self.config.confidence_level),
             lexical=lexical,
             **vectors,
             perplexity=perplexities,
@@ -737,12 +739,11 @@ def explain_sources(
         config=config,
         on_stage=tell,
     )
-    found = tuple(work.of(draw) for draw in draws)
     return ExplainReport(
         config=config,
         data=summarise_dataset(dataset),
         encoder="" if encoder is None else encoder.name,
-        sources=found,
+        sources=tuple(work.of(draw) for draw in draws),
         environment={**environment(), **_settings(encoder, perplexities)},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=(*_warnings(dataset), *warnings),

@@ -160,9 +160,13 @@ def word_sets(texts: Sequence[str], vocabulary: Vocabulary) -> WordSets:
         n_words[row] = len(found)
         codes = sorted({vocabulary.setdefault(word, len(vocabulary)) for word in found})
         rows.append(np.array(codes, dtype=np.int32))
-    offsets = np.concatenate(([0], np.cumsum([len(codes) for codes in rows], dtype=np.int64)))
-    joint = np.concatenate(rows) if rows else np.empty(0, np.int32)
-    return WordSets(n_words=n_words, offsets=offsets.astype(np.int64), codes=joint)
+    return WordSets(
+        n_words=n_words,
+        offsets=np.concatenate(
+            ([0], np.cumsum([len(codes) for codes in rows], dtype=np.int64))
+        ).astype(np.int64),
+        codes=np.concatenate(rows) if rows else np.empty(0, np.int32),
+    )
 
 
 def count_shared(first: WordSets, second: WordSets) -> IntArray:
@@ -226,8 +230,9 @@ def shifted_terms(
     names = np.array(list(vocabulary), dtype=object)
 
     def strongest(sign: int) -> tuple[TermShift, ...]:
-        rows = np.flatnonzero(sign * z > 0)
-        best = sorted(rows.tolist(), key=lambda row: (-sign * z[row], names[row]))[:terms]
+        best = sorted(
+            np.flatnonzero(sign * z > 0).tolist(), key=lambda row: (-sign * z[row], names[row])
+        )[:terms]
         return tuple(
             TermShift(
                 term=str(names[row]),
@@ -371,8 +376,7 @@ def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDA
     """Tell which words a text holds; its codes rise, and np.isin would sort them once more."""
     if not len(text):
         return np.zeros(len(words), np.bool_)
-    held: npt.NDArray[np.bool_] = text.take(np.searchsorted(text, words), mode="clip") == words
-    return held
+    return text.take(np.searchsorted(text, words), mode="clip") == words
 
 
 def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
@@ -537,8 +541,7 @@ class Fit:
 
     def values(self, k: int) -> FloatArray:
         """Return values whose mean is coefficient k; shape (n,)."""
-        found: FloatArray = self.coefficients[k] + self.influence[:, k]
-        return found
+        return self.coefficients[k] + self.influence[:, k]
 
 
 def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
@@ -618,8 +621,9 @@ def variance_shares(
     design = np.column_stack((np.ones(len(y)), columns))
     moments = np.zeros((g, p + 2, p + 2))
     np.add.at(moments, code, design[:, :, None] * design[:, None, :])
-    counts = as_generator(rng).multinomial(g, np.full(g, 1 / g), size=resamples)
-    every = np.concatenate((np.ones((1, g)), counts))
+    every = np.concatenate(
+        (np.ones((1, g)), as_generator(rng).multinomial(g, np.full(g, 1 / g), size=resamples))
+    )
     summed: FloatArray = np.einsum("rg,gij->rij", every, moments, optimize=True)
     parts = _parts(summed, p)
     both = np.column_stack((parts.sum(axis=1), parts))
@@ -721,8 +725,11 @@ def decompose_gap(
     parts = [_component(found, x, k) for k in range(len(names))]
 
     def interval(values: FloatArray) -> Interval:
-        made = clustered_mean(values, queries, confidence_level=confidence_level)
-        return replace(made, method="regression, cluster-robust", assumptions=_ASSUMPTIONS)
+        return replace(
+            clustered_mean(values, queries, confidence_level=confidence_level),
+            method="regression, cluster-robust",
+            assumptions=_ASSUMPTIONS,
+        )
 
     def share(part: FloatArray) -> Interval | None:
         if not apart:
@@ -796,8 +803,7 @@ def _checked(
 def _component(found: Fit, x: FloatArray, k: int) -> FloatArray:
     """Values whose mean is slope · mean, and whose spread holds the error of both."""
     slope, mean = found.coefficients[k + 1], x[:, k].mean()
-    values: FloatArray = slope * x[:, k] + mean * found.influence[:, k + 1]
-    return values
+    return slope * x[:, k] + mean * found.influence[:, k + 1]
 
 
 def _notes(beyond: list[str], gap: Interval, *, apart: bool) -> tuple[str, ...]:
@@ -886,8 +892,11 @@ def _at_equal_length(
     if len(np.unique(groups)) < _MIN_ADJUSTED:
         return None
     try:
-        found = fit(gaps, ratio[:, None], names=("log length ratio",))
-        return clustered_mean(found.values(0), groups, confidence_level=level)
+        return clustered_mean(
+            fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
+            groups,
+            confidence_level=level,
+        )
     except InsufficientDataError:
         return None
 

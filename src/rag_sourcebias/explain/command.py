@@ -129,8 +129,12 @@ class CachedConditional(CachedPerplexity):
         def compute(rows: Sequence[int]) -> LogPerplexities:
             return self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows])
 
-        keys = [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)]
-        return self._through(_CONDITIONAL, keys, compute, progress)
+        return self._through(
+            _CONDITIONAL,
+            [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)],
+            compute,
+            progress,
+        )
 
 
 def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[CachedPerplexity, ...]:
@@ -305,10 +309,11 @@ def explain(
     models = perplexity_models(perplexity, cache=kept)
     data = _load(folder, sample=sample, split=split)
     with stages() as progress:
-        builder = SpecBuilder(kept, progress.advance)
         found = explain_sources(
             data,
-            encoder=None if encoder == "none" else builder.encoder(encoder),
+            encoder=None
+            if encoder == "none"
+            else SpecBuilder(kept, progress.advance).encoder(encoder),
             sources=source,
             perplexities=models,
             config=config,

@@ -158,8 +158,7 @@ def source_direction(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike)
     shift = (other - human).mean(axis=0)
     if not np.any(shift):
         raise DataError(f"the versions of {len(human)} pairs differ by 0 on average")
-    direction: FloatArray = shift / np.linalg.norm(shift)
-    return direction
+    return shift / np.linalg.norm(shift)
 
 
 def positions_along_source(
@@ -189,9 +188,7 @@ def positions_along_source(
     differences = other - human
     rest = differences.sum(axis=0) - differences
     lengths = np.linalg.norm(rest, axis=1)
-    products = np.einsum("ij,ij->i", differences, rest)
-    positions: FloatArray = products / np.where(lengths > 0, lengths, 1.0)
-    return positions
+    return np.einsum("ij,ij->i", differences, rest) / np.where(lengths > 0, lengths, 1.0)
 
 
 def source_geometry(
@@ -283,8 +280,7 @@ def _pseudo_values(rows: FloatArray) -> FloatArray:
     n = len(rows)
     with_others = (rows @ rows.sum(axis=0) - np.einsum("ij,ij->i", rows, rows)) / (n - 1)
     whole = with_others.mean()
-    values: FloatArray = n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2)
-    return values
+    return n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2)
 
 
 def _common_share(differences: FloatArray) -> FloatArray:
@@ -293,8 +289,7 @@ def _common_share(differences: FloatArray) -> FloatArray:
     if not np.any(squares):
         return np.zeros(len(differences))
     share = products.mean() / squares.mean()
-    values: FloatArray = share + (products - share * squares) / squares.mean()
-    return values
+    return share + (products - share * squares) / squares.mean()
 
 
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).
@@ -377,16 +372,23 @@ def spectrum(
     if n_values is not None and n_values < 1:
         raise DataError(f"n_values is {n_values}; at least 1 is needed")
     generator = as_generator(rng)
-    pairs = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
-    sides = [unit_rows(side) if normalise else side for side in pairs]
+    sides = [
+        unit_rows(side) if normalise else side
+        for side in checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
+    ]
     found = [_decompose(s - s.mean(axis=0) if centre else s, n_values, generator) for s in sides]
     values = [value for value, _, _ in found]
     m = int(min((value > _VANISHING * value[0]).sum() for value in values))
     if m == 0:
         raise InsufficientDataError("the vectors of a source are all alike after centring, or 0")
     values = [value[:m] for value in values]
-    reduced = [side @ basis for side, (_, basis, _) in zip(sides, found, strict=True)]
-    draws = _resampled_log_ratios(reduced, m, centre=centre, resamples=resamples, rng=generator)
+    draws = _resampled_log_ratios(
+        [side @ basis for side, (_, basis, _) in zip(sides, found, strict=True)],
+        m,
+        centre=centre,
+        resamples=resamples,
+        rng=generator,
+    )
     log_ratio = np.log(values[1] / values[0])
     n = len(sides[0])
     held = min(m, int(PAIRS_HELD * n))

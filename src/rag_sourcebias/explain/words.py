@@ -361,9 +361,13 @@ def headline(report: ExplainReport) -> str:
     if not report.sources:
         return "No source was compared."
     sources = compared(report)
-    told = _one(sources[0]) if len(sources) == 1 else map(_short, sources)
     lower = any(p.gap.gap.upper < 0 for found in report.sources for p in found.perplexity)
-    return " ".join([*told, f"{ASSOCIATION}{_PERPLEXITY * lower}."])
+    return " ".join(
+        [
+            *(_one(sources[0]) if len(sources) == 1 else map(_short, sources)),
+            f"{ASSOCIATION}{_PERPLEXITY * lower}.",
+        ]
+    )
 
 
 def _one(s: Compared) -> Iterator[str]:
@@ -429,10 +433,10 @@ def ends_of(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
     An interval that leaves out ``null`` must not look as if it held it; two more are the most.
     """
     held, finest = low <= null <= high, digits + 2
-    enough = (
-        at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))
+    at = next(
+        (at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))),
+        finest,
     )
-    at = next(enough, finest)
     return f"[{number(low, digits=at)}, {number(high, digits=at)}]"
 
 

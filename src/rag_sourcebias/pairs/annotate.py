@@ -475,8 +475,7 @@ def annotation_sheet(
     if not 0 <= overlap <= 1:
         raise DataError(f"overlap {overlap!r} is outside [0, 1]")
     generator = as_generator(rng)
-    picked = generator.permutation(len(pairs))[:n].tolist()
-    units = tuple(pairs[i] for i in picked)
+    units = tuple(pairs[i] for i in generator.permutation(len(pairs))[:n].tolist())
     # in random order already: the first ones are a random sample
     shared = round(overlap * len(units))
     dealt = [
@@ -503,22 +502,26 @@ def annotation_sheet(
                     digest=content_digest(shown_texts(unit, order).values()),
                 )
             )
-    key = AnnotationKey(
-        sheet_id=ids[0],
-        questions=questions,
-        annotators=names,
-        units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
-        rows=tuple(rows),
+    return AnnotationPlan(
+        key=AnnotationKey(
+            sheet_id=ids[0],
+            questions=questions,
+            annotators=names,
+            units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
+            rows=tuple(rows),
+        ),
+        units=units,
     )
-    return AnnotationPlan(key=key, units=units)
 
 
 def shown_texts(unit: AnnotationUnit, order: Sequence[int]) -> dict[str, str]:
     """Texts that an annotator sees, by column."""
     names = ("text",) if len(order) == 1 else ("text_a", "text_b")
     # white space at the ends is a trace of how a text was made
-    texts = {name: unit.texts[i].strip() for name, i in zip(names, order, strict=True)}
-    return {"query": unit.query.strip(), **texts}
+    return {
+        "query": unit.query.strip(),
+        **{name: unit.texts[i].strip() for name, i in zip(names, order, strict=True)},
+    }
 
 
 def content_digest(cells: Iterable[str]) -> str:
@@ -721,11 +724,10 @@ def annotation_page(
     )
     # "<" is escaped so that no text can close the element it stands in
     plain = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
         "title": html.escape(title),
         "instructions": html.escape(instructions),
-        "script_hash": digest,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": style,
         "script": script,
         "data": plain,

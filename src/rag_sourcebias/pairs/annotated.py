@@ -71,8 +71,11 @@ def _from_csv(
                 f"{path}: column {lacking[0]!r} is missing from {', '.join(names)[:120]}; send "
                 "back all columns as they were"
             )
-        shown = [column_of[n] for n in _TEXTS if n in column_of]
-        return [column_of["row_id"], *shown, *(column_of[n] for n in asked)]
+        return [
+            column_of["row_id"],
+            *[column_of[n] for n in _TEXTS if n in column_of],
+            *(column_of[n] for n in asked),
+        ]
 
     table = read_table(path, choose)
     cells = {name: table.columns[c] for name, c in column_of.items() if c in table.columns}
@@ -360,25 +363,32 @@ def _measured(
     drawn = formula(bootstrap_means(columns, resamples=resamples, rng=generator))
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < (1 - _UNDEFINED) * len(drawn):
-        told = f"no interval: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples"
-        return replace(empty, value=value, note=told)
+        return replace(
+            empty,
+            value=value,
+            note=f"no interval: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples",
+        )
     interval = bootstrap_intervals(
         np.array([value]), defined[:, None], n=len(columns), confidence_level=level
     )[0]
     if interval is None:
         return replace(empty, value=value, note="no interval: every resample gives this value")
-    stated = replace(
-        interval,
-        assumptions=("units are a random sample of those of interest",),
+    return replace(
+        empty,
+        value=value,
+        interval=replace(
+            interval,
+            assumptions=("units are a random sample of those of interest",),
+        ),
     )
-    return replace(empty, value=value, interval=stated)
 
 
 def _pair_columns(counts: FloatArray) -> FloatArray:
     """Per unit: share of agreeing pairs of annotators, and the share of each category."""
     m = counts.sum(axis=1, keepdims=True)
-    pairs = (counts * (counts - 1)).sum(axis=1, keepdims=True) / (m * (m - 1))
-    return np.hstack([pairs, counts / m])
+    return np.hstack(
+        [(counts * (counts - 1)).sum(axis=1, keepdims=True) / (m * (m - 1)), counts / m]
+    )
 
 
 def _fleiss(means: FloatArray) -> FloatArray:
@@ -393,8 +403,7 @@ def _gwet(means: FloatArray) -> FloatArray:
 def _alpha_columns(counts: FloatArray) -> FloatArray:
     """Per unit: observed disagreement and the count of each category."""
     m = counts.sum(axis=1, keepdims=True)
-    split = (m**2 - (counts**2).sum(axis=1, keepdims=True)) / (m - 1)
-    return np.hstack([split, counts])
+    return np.hstack([(m**2 - (counts**2).sum(axis=1, keepdims=True)) / (m - 1), counts])
 
 
 def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
@@ -411,14 +420,14 @@ def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
 def _table_columns(codes: IntArray, k: int) -> FloatArray:
     """Per unit both annotators answered: which cell of their contingency table it is."""
     both = codes[(codes >= 0).all(axis=1)]
-    cells: FloatArray = np.eye(k * k)[both[:, 0] * k + both[:, 1]]
-    return cells
+    return np.eye(k * k)[both[:, 0] * k + both[:, 1]]
 
 
 def _cohen(means: FloatArray, *, k: int) -> FloatArray:
     tables = means.reshape(-1, k, k)
-    seen = np.trace(tables, axis1=1, axis2=2)
-    return _above(seen, (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1))
+    return _above(
+        np.trace(tables, axis1=1, axis2=2), (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
+    )
 
 
 def _above(seen: FloatArray, chance: FloatArray) -> FloatArray:
@@ -460,11 +469,10 @@ def majority_tables(
     needed = min(3, most) if min_answers is None else min_answers
     if not 1 <= needed <= most:
         raise DataError(f"min_answers {needed!r} is not in 1 … {most}, the number of annotators")
-    single = all(len(unit.sources) == 1 for unit in annotations.units)
     groups: dict[str | None, npt.NDArray[np.bool_]] = {
         None: np.ones(len(annotations.units), dtype=np.bool_)
     }
-    if single:
+    if all(len(unit.sources) == 1 for unit in annotations.units):
         of = np.array([unit.sources[0] for unit in annotations.units])
         groups = {name: of == name for name in dict.fromkeys(of.tolist())}
     return tuple(

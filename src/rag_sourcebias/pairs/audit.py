@@ -132,10 +132,12 @@ def _labels(
     def name(key: tuple[int, int], side: IntArray) -> str:
         return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[side[key[1]]]}"
 
-    missing = [name(key, rows.other) for key in base if key not in other]
-    differ = [name(k, rows.other) for k, g in base.items() if k in other and other[k] != g]
-    added = [name(key, rows.other) for key in other if key not in base]
-    return missing, differ, added, len(base)
+    return (
+        [name(key, rows.other) for key in base if key not in other],
+        [name(k, rows.other) for k, g in base.items() if k in other and other[k] != g],
+        [name(key, rows.other) for key in other if key not in base],
+        len(base),
+    )
 
 
 def writable(text: str) -> str:
@@ -201,16 +203,17 @@ def sole_corpus_tests(
         for source, side in zip(sources, (rows.baseline, rows.other), strict=True):
             corpus = dataset.corpus.take(side)
             on_stage(f"{spec.name}: {len(corpus):,} documents of {source} alone")
-            run = spec.build(corpus).retrieve(queries, config.depth)
-            scores = score_run(
-                run,
-                dataset.qrels.take(np.isin(doc_rows, side)),
-                measures=config.measures,
-                cutoffs=config.cutoffs,
-                ties=config.ties,
-                gain=config.gain,
+            alone[source] = _only(
+                score_run(
+                    spec.build(corpus).retrieve(queries, config.depth),
+                    dataset.qrels.take(np.isin(doc_rows, side)),
+                    measures=config.measures,
+                    cutoffs=config.cutoffs,
+                    ties=config.ties,
+                    gain=config.gain,
+                ),
+                kept,
             )
-            alone[source] = _only(scores, kept)
         settings = AuditConfig(
             baseline_source=sources[0],
             cutoffs=config.cutoffs,
@@ -219,8 +222,10 @@ def sole_corpus_tests(
             resamples=config.resamples,
             seed=config.seed,
         )
-        checks = sole_corpus_checks(alone, settings)
-        found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
+        found += [
+            _test(spec.name, check, alone, config, n_tests=n_tests)
+            for check in sole_corpus_checks(alone, settings)
+        ]
     return found
 
 
@@ -228,11 +233,14 @@ def adjusted_tests(
     tests: Sequence[SoleCorpusTest],
 ) -> tuple[SoleCorpusTest, ...]:
     """Adjust both kinds of tests by Holm, each over all that were made."""
-    different = adjust_p_values([test.p_different for test in tests])
-    equivalent = adjust_p_values([test.p_equivalent for test in tests])
     return tuple(
         replace(test, p_different_adjusted=d, p_equivalent_adjusted=e)
-        for test, d, e in zip(tests, different, equivalent, strict=True)
+        for test, d, e in zip(
+            tests,
+            adjust_p_values([test.p_different for test in tests]),
+            adjust_p_values([test.p_equivalent for test in tests]),
+            strict=True,
+        )
     )
 
 
@@ -346,7 +354,6 @@ def _pair(
 ) -> CheckedPair:
     baseline, other = (side[row] for side in texts)
     values = {name: float(getattr(checks, name)[row]) for name in PAIR_VALUES}
-    on = checks.flags[row]
     return CheckedPair(
         pair_id=writable(checks.pair_ids[row]),
         baseline_text=writable(baseline[:limit]),
@@ -354,7 +361,9 @@ def _pair(
         baseline_length=len(baseline),
         other_length=len(other),
         broken=bool(checks.broken[row]),
-        flags=tuple(flag for flag, found in zip(PAIR_FLAGS, on, strict=True) if found),
+        flags=tuple(
+            flag for flag, found in zip(PAIR_FLAGS, checks.flags[row], strict=True) if found
+        ),
         reasons=_all_writable(checks.reasons[row]),
         values={name: value for name, value in values.items() if not np.isnan(value)},
         numbers_missing=_all_writable(checks.numbers_missing[row]),
@@ -533,8 +542,15 @@ def check_paired_corpus(
         )
         pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
         checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
-        criteria = criteria_of(corpus, None if dataset is None else dataset.qrels, found)
-        parts.append(source_pairs(source, checks, texts, criteria, config=config))
+        parts.append(
+            source_pairs(
+                source,
+                checks,
+                texts,
+                criteria_of(corpus, None if dataset is None else dataset.qrels, found),
+                config=config,
+            )
+        )
         if on_checks is not None:
             on_checks(source, checks)
         if dataset is not None and retrievers:
@@ -632,8 +648,9 @@ def pair_files(sources: Sequence[str]) -> dict[str, str]:
     short = [source.removeprefix("llm:") for source in sources]
     found = {}
     for source, name in zip(sources, short, strict=True):
-        chosen = name if short.count(name) == 1 else source
-        safe = _UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", chosen)
+        safe = _UNSAFE.sub(
+            lambda c: f"%{ord(c[0]):02X}", name if short.count(name) == 1 else source
+        )
         found[source] = f"pairs-{safe}.csv"
     return found
 
@@ -657,13 +674,12 @@ def _lines(checks: PairChecks) -> Iterator[str]:
     yield "\ufeff" + _record([*names, "language_baseline", "language_other"])
     broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
-        flags = " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
         values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
         yield _record(
             [
                 _text(pair_id),
                 "yes" if broken[row] else "no",
-                flags,
+                " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on),
                 _text(" | ".join(checks.reasons[row])),
                 *("" if math.isnan(value) else f"{value:.4f}" for value in values),
                 *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),

@@ -237,10 +237,11 @@ def flags_of(
     flags |= _of_values(found.values, thresholds, by_chance=found.by_chance)
     flags |= _of_facts(found.values, found.lists, thresholds)
     if thresholds.writing:
-        open_end = np.array([stops_open(human, other) for human, other in pairs], dtype=np.bool_)
         flags["refusal"] = np.array([is_refusal(h, o) for h, o in pairs], dtype=np.bool_)
         flags["leftover"] = np.array([bool(left) for left in found.leftovers], dtype=np.bool_)
-        flags["truncated"] = flags["truncated"] | open_end
+        flags["truncated"] = flags["truncated"] | np.array(
+            [stops_open(human, other) for human, other in pairs], dtype=np.bool_
+        )
         flags["copy"] = np.array([a == b for a, b in words], dtype=np.bool_)
         flags["near_copy"] = flags["near_copy"] & ~flags["copy"]
     if thresholds.language:
@@ -448,19 +449,21 @@ def _check_input(first: Sequence[str], second: Sequence[str], pair_ids: Sequence
 
 def _values(pairs: Pairs, words: Words) -> dict[str, FloatArray]:
     """Return the values that need nothing but the two texts, shape (n,) each."""
-    rows = [
-        (
-            len(b) / len(a) if a else np.nan,
-            jaccard(human, other),
-            overlap(other, human),
-            copied_share(a, b),
-            max(repeated_share(b) - repeated_share(a), 0.0),
-            kept_to_the_end(a, b),
-        )
-        for (human, other), (a, b) in zip(pairs, words, strict=True)
-    ]
     names = ("length_ratio", "jaccard", "overlap", "copied", "repeated", "end_kept")
-    table = np.array(rows, dtype=np.float64).reshape(len(pairs), len(names))
+    table = np.array(
+        [
+            (
+                len(b) / len(a) if a else np.nan,
+                jaccard(human, other),
+                overlap(other, human),
+                copied_share(a, b),
+                max(repeated_share(b) - repeated_share(a), 0.0),
+                kept_to_the_end(a, b),
+            )
+            for (human, other), (a, b) in zip(pairs, words, strict=True)
+        ],
+        dtype=np.float64,
+    ).reshape(len(pairs), len(names))
     return {name: table[:, i].copy() for i, name in enumerate(names)}
 
 
@@ -494,10 +497,10 @@ def _alike(pairs: Pairs, encoder: Encoder | None) -> tuple[FloatArray, FloatArra
     partner = [(i + n // 2) % n for i in range(n)]
     other = [pairs[i][0] != pairs[j][0] for i, j in enumerate(partner)]
     if encoder is None:
-        step = max(n // _MISMATCHED, 1)
-        rows = [i for i in range(0, n, step) if other[i]]
-        shared = [overlap(pairs[i][1], pairs[partner[i]][0]) for i in rows]
-        return np.full(n, np.nan), np.array(shared, dtype=np.float64)
+        rows = [i for i in range(0, n, max(n // _MISMATCHED, 1)) if other[i]]
+        return np.full(n, np.nan), np.array(
+            [overlap(pairs[i][1], pairs[partner[i]][0]) for i in rows], dtype=np.float64
+        )
     if not n:
         return np.zeros(0), np.zeros(0)
     human, rewritten = (
@@ -556,15 +559,18 @@ def sound_pairs(
     corpus = dataset.corpus.take(np.array(rows, dtype=np.intp))
     qrels = _of(dataset.qrels, frozenset(corpus.doc_ids))
     judged = frozenset(qrels.query_ids)
-    queries = tuple(query for query in dataset.queries if query.query_id in judged)
-    return replace(dataset, corpus=corpus, queries=queries, qrels=qrels)
+    return replace(
+        dataset,
+        corpus=corpus,
+        queries=tuple(query for query in dataset.queries if query.query_id in judged),
+        qrels=qrels,
+    )
 
 
 def _of(qrels: Qrels, doc_ids: frozenset[str]) -> Qrels:
-    columns = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
     rows = [
         (qrels.query_ids[query], qrels.doc_ids[doc], int(grade))
-        for query, doc, grade in columns
+        for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
         if qrels.doc_ids[doc] in doc_ids
     ]
     answered = {query for query, _, grade in rows if grade > 0}

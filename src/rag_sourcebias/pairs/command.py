@@ -117,9 +117,12 @@ def has_judgments(data: Dataset | Corpus) -> bool:
 
 
 def _judged(folder: Path) -> bool:
-    queries = any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
     qrels = folder / "qrels"
-    return queries and qrels.is_dir() and any(qrels.iterdir())
+    return (
+        any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
+        and qrels.is_dir()
+        and any(qrels.iterdir())
+    )
 
 
 # ``check-pairs``: is a paired corpus fit for an audit.
@@ -377,8 +380,10 @@ def _print_majority(majority: MajorityTable) -> None:
     if not majority.shares:
         say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
         return
-    title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
-    table = Table(title=title, title_justify="left")
+    table = Table(
+        title=f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)",
+        title_justify="left",
+    )
     for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
         table.add_column(column, justify="left" if column == "answer" else "right")
     for one in majority.shares:

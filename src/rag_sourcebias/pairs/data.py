@@ -245,8 +245,7 @@ class PairChecks:
             [len(a) + len(b) for a, b in zip(self.numbers_added, self.names_added, strict=True)],
             dtype=np.float64,
         )
-        count = self.flags.sum(axis=1)
-        order = np.lexsort((-(lost + added / (1 + added)), -count, ~self.broken))
+        order = np.lexsort((-(lost + added / (1 + added)), -self.flags.sum(axis=1), ~self.broken))
         return order[self.flagged[order]][:n].astype(np.int64)
 
     def summary(self) -> PairSummary:

@@ -54,8 +54,9 @@ def months(text: str) -> Iterator[tuple[str, int]]:
         written = text[start:end]
         if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
             continue
-        before = text[max(start - _WORDS_BACK, 0) : start]
-        dated = written[0].isupper() and _DAY_BEFORE.search(before)
+        dated = written[0].isupper() and _DAY_BEFORE.search(
+            text[max(start - _WORDS_BACK, 0) : start]
+        )
         if name in _ALONE or dated or _DAY_AFTER.match(text, end):
             yield written, MONTH_NUMBERS[name]
 
@@ -181,10 +182,13 @@ def _in_digits(text: str) -> Iterator[Number]:
             continue
         if money and unit in ("m", "M"):
             scale, unit = "million", None  # £5m
-        value = _value(match["digits"]) * 10 ** _scale(scale)
         name = (money.group() if money else unit or "").strip().removeprefix("-").lower()
         written = (before[money.start() :] if money else "") + match.group()
-        yield Number(written.strip(), _plain(value), _UNITS[name] if name else "")
+        yield Number(
+            written.strip(),
+            _plain(_value(match["digits"]) * 10 ** _scale(scale)),
+            _UNITS[name] if name else "",
+        )
 
 
 def _value(digits: str) -> Decimal:
@@ -217,9 +221,11 @@ def compare_numbers(original: str, rewrite: str) -> tuple[int, tuple[str, ...], 
     the original need not be kept ("one of the", "second to none").
     """
     wanted, offered = numbers_of(original), numbers_of(rewrite)
-    missing = _without(wanted, offered, rewrite) if wanted else ()
-    added = _without(offered, wanted, original) if offered else ()
-    return len({(n.value, n.unit) for n in wanted}), missing, added
+    return (
+        len({(n.value, n.unit) for n in wanted}),
+        _without(wanted, offered, rewrite) if wanted else (),
+        _without(offered, wanted, original) if offered else (),
+    )
 
 
 def _without(wanted: list[Number], offered: list[Number], text: str) -> tuple[str, ...]:
@@ -375,8 +381,9 @@ def _form(word: str) -> str:
     """Case, accents and a possessive taken off."""
     word = re.sub(r"['’]s?$", "", word.lower())
     if not word.isascii():
-        decomposed = unicodedata.normalize("NFKD", word)
-        word = "".join(c for c in decomposed if not unicodedata.combining(c))
+        word = "".join(
+            c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)
+        )
     return word
 
 
@@ -386,8 +393,9 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
     for i, (before, word) in enumerate(_TOKEN.findall(text)):
         # Between most words there is one space, which the pattern need not look at.
         starts = i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before)))
-        form = word.lower() if word.isascii() and word.isalnum() else _form(word)
-        found.append((word, form, starts))
+        found.append(
+            (word, word.lower() if word.isascii() and word.isalnum() else _form(word), starts)
+        )
     return found
 
 
@@ -450,8 +458,11 @@ def compare_names(
     """
     runs, forms = counts.names(original)
     other_runs, other_forms = counts.names(rewrite)
-    wanted = {_form(word) for run in runs for word in run}
-    return len(wanted), _names_without(runs, other_forms), _names_without(other_runs, forms)
+    return (
+        len({_form(word) for run in runs for word in run}),
+        _names_without(runs, other_forms),
+        _names_without(other_runs, forms),
+    )
 
 
 def _names_without(runs: list[tuple[str, ...]], forms: list[str]) -> tuple[str, ...]:

@@ -119,10 +119,13 @@ def _named(text: str) -> list[RewritePrompt]:
 
 
 def _of_file(file: Path) -> list[RewritePrompt]:
-    expected = "a mapping, one 'name: template with {text}' per prompt"
-    root = read_yaml(file, expected=expected)
-    found = entries(root, Place(file=file, key="the file"))
-    return [_of_entry(name, place, node) for name, (place, node) in found.items()]
+    return [
+        _of_entry(name, place, node)
+        for name, (place, node) in entries(
+            read_yaml(file, expected="a mapping, one 'name: template with {text}' per prompt"),
+            Place(file=file, key="the file"),
+        ).items()
+    ]
 
 
 def _of_entry(name: str, place: Place, node: Node) -> RewritePrompt:
@@ -266,9 +269,8 @@ def print_next(report: RewriteReport) -> None:
             tell("there is no rewrite: try another --model or --prompts")
         return
     judged = (folder / "qrels").is_dir()
-    steps = ["check-pairs", *(["audit source"] if judged else []), "explain"]
     tell("next:")
-    for step in steps:
+    for step in ["check-pairs", *(["audit source"] if judged else []), "explain"]:
         tell(f"  rag-sourcebias {step} {folder}")
     if not judged:
         tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
@@ -296,17 +298,25 @@ def report_checks(report: RewriteReport, folder: Path) -> None:
     if not any(entry.done for entry in report.manifest.sources):
         return
     with stages() as progress:
-        judged = any((made / "qrels").glob("test.*"))
-        data = read_beir(made) if judged else read_corpus(made, sources=None, titles=True).corpus
+        data = (
+            read_beir(made)
+            if any((made / "qrels").glob("test.*"))
+            else read_corpus(made, sources=None, titles=True).corpus
+        )
         found = check_paired_corpus(data, on_stage=progress.begin)
     deliver(found, folder)
 
 
 def _checked(folder: Path, entry: RewriteSource) -> PairChecks:
-    file = folder / "corpus" / f"{stem_of(entry.source)}.jsonl"
-    others = {row["_id"]: row["text"] for _, row in read_jsonl(file)}
-    human_file = folder / "corpus" / "human.jsonl"
-    humans = {r["_id"]: r["text"] for _, r in read_jsonl(human_file) if r["_id"] in others}
+    others = {
+        row["_id"]: row["text"]
+        for _, row in read_jsonl(folder / "corpus" / f"{stem_of(entry.source)}.jsonl")
+    }
+    humans = {
+        r["_id"]: r["text"]
+        for _, r in read_jsonl(folder / "corpus" / "human.jsonl")
+        if r["_id"] in others
+    }
     return check_pairs(list(humans.values()), [others[i] for i in humans], pair_ids=list(humans))
 
 
@@ -488,18 +498,24 @@ def rewrite(
     named = asked["model"] = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
-            estimate = estimate_paired_corpus(source, completer, output, **asked)
             priceless = {key: value for key, value in asked.items() if key != "prices"}
-            refused = _refusal(source, completer, output, **priceless)
-            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]), refused=refused)
+            print_rewrites_estimate(
+                estimate_paired_corpus(source, completer, output, **asked),
+                n_prompts=len(asked["prompts"]),
+                refused=_refusal(source, completer, output, **priceless),
+            )
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
             made = build_paired_corpus(
                 source, completer, output, **asked, on_progress=progress.advance
             )
-    tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
-    _tell_made(made, tags, check=check, report=report)
+    _tell_made(
+        made,
+        {source_tag(named, prompt.name) for prompt in asked["prompts"]},
+        check=check,
+        report=report,
+    )
 
 
 def _tell_made(made: RewriteReport, tags: Set[str], *, check: bool, report: Path | None) -> None:

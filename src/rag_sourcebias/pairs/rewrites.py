@@ -197,8 +197,7 @@ class RewriteReport:
     @property
     def complete(self) -> bool:
         """Whether every document has a rewrite from every source."""
-        sources = self.manifest.sources
-        return all(s.done == self.manifest.human.n_documents for s in sources)
+        return all(s.done == self.manifest.human.n_documents for s in self.manifest.sources)
 
 
 # Prompts that ask for a rewrite of a text.
@@ -366,8 +365,9 @@ class HumanRow(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as BEIR writes it."""
-        row: dict[str, Any] = {"_id": self.doc_id, "title": self.title, "text": self.text}
-        return row | ({"metadata": self.metadata} if self.metadata else {})
+        return {"_id": self.doc_id, "title": self.title, "text": self.text} | (
+            {"metadata": self.metadata} if self.metadata else {}
+        )
 
 
 def human_rows(
@@ -396,8 +396,7 @@ def human_rows(
     """
     if isinstance(source, Dataset | Corpus):
         where = source.name if isinstance(source, Dataset) else "the corpus"
-        corpus = source.corpus if isinstance(source, Dataset) else source
-        rows = _of_corpus(corpus, where, untagged)
+        rows = _of_corpus(source.corpus if isinstance(source, Dataset) else source, where, untagged)
     else:
         where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
@@ -445,8 +444,9 @@ def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanR
     for doc_id, text in corpus:
         tags = corpus.tags.get(doc_id)
         if _is_human(tags.source, doc_id, name, untagged):
-            metadata = {"style": tags.style} if tags.style else {}
-            yield HumanRow(tags.pair_id or doc_id, "", text, metadata)
+            yield HumanRow(
+                tags.pair_id or doc_id, "", text, {"style": tags.style} if tags.style else {}
+            )
 
 
 def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
@@ -468,8 +468,9 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
     for number, row in read_jsonl(file):
         where = f"{file}:{number}"
         found_row = _row(row, where)
-        declared = "human" if paired else _declared(found_row, table)
-        if _is_human(declared, found_row.doc_id, where, untagged):
+        if _is_human(
+            "human" if paired else _declared(found_row, table), found_row.doc_id, where, untagged
+        ):
             yield found_row
 
 
@@ -535,8 +536,10 @@ def read_manifest(folder: PathLike) -> PairedManifest:
 
 def write_manifest(folder: Path, manifest: PairedManifest) -> None:
     """Write the manifest, all of it or nothing."""
-    text = json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomic(folder / MANIFEST, text + "\n")
+    write_atomic(
+        folder / MANIFEST,
+        json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+    )
 
 
 def merged(
@@ -585,13 +588,13 @@ def merged(
 
 
 def _differences(old: RewriteSource, new: RewriteSource) -> str:
-    names = ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
-    told = [
-        f"{name} {getattr(old, name)!r} (now {getattr(new, name)!r})"
-        for name in names
-        if getattr(old, name) != getattr(new, name)
-    ]
-    return ", ".join(told)
+    return ", ".join(
+        [
+            f"{name} {getattr(old, name)!r} (now {getattr(new, name)!r})"
+            for name in ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
+            if getattr(old, name) != getattr(new, name)
+        ]
+    )
 
 
 def source_tag(model: str, prompt: str) -> str:

@@ -261,8 +261,7 @@ def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
 
 
 def _query_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
-    rows = read_jsonl(file)
-    for (_, row), (_, line) in zip(rows, read_lines(file), strict=True):
+    for (_, row), (_, line) in zip(read_jsonl(file), read_lines(file), strict=True):
         if _has(ids, "queries", str(row.get("_id"))):
             yield line + "\n"
 
@@ -285,12 +284,14 @@ def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> Non
             raise DataError(f"id {query_id!r} or {name!r} holds a tab or a line break")
         judged.add(query_id)
         lines.append(f"{query_id}\t{name}\t{grade}\n")
-    queries = (
-        {"_id": q.query_id, "text": q.text}
-        for q in dataset.queries
-        if kept is None or q.query_id in judged
+    write_atomic(
+        folder / "queries.jsonl",
+        jsonl_text(
+            {"_id": q.query_id, "text": q.text}
+            for q in dataset.queries
+            if kept is None or q.query_id in judged
+        ),
     )
-    write_atomic(folder / "queries.jsonl", jsonl_text(queries))
     write_atomic(folder / "qrels" / "test.tsv", lines)
 
 
@@ -331,8 +332,7 @@ def rewrite_source(
             errors[outcome.index] = outcome.error
         on_ended()
     tally = _Tally(source=job.source)
-    records = _records(job, cache, errors)
-    write_atomic(job.raw_file, jsonl_text(tally.counted(records)))
+    write_atomic(job.raw_file, jsonl_text(tally.counted(_records(job, cache, errors))))
     if tally.done:
         write_atomic(job.corpus_file, jsonl_text(_corpus_rows(job)))
     else:  # an empty corpus file cannot be read
@@ -345,8 +345,11 @@ def answered_rows(rows: Iterator[HumanRow], job: Job, cache: CompletionCache | N
     while block := list(islice(rows, _BLOCK)):
         requests = [job.request(row) for row in block]
         keys = [None if r is None else request_key(job.source.fingerprint, r) for r in requests]
-        wanted = list(dict.fromkeys(key for key in keys if key is not None))
-        known = {} if cache is None else cache.get(wanted)
+        known = (
+            {}
+            if cache is None
+            else cache.get(list(dict.fromkeys(key for key in keys if key is not None)))
+        )
         for row, request, key in zip(block, requests, keys, strict=True):
             yield row, request, None if key is None else known.get(key)
 
@@ -543,8 +546,10 @@ def build_paired_corpus(
         job = replace(planned, source=entry)
         if not job.ready:
             done = rewrite_source(job, asker, answers, prices=prices, on_ended=progress.one)
-            sources = (done if s.source == done.source else s for s in manifest.sources)
-            manifest = replace(manifest, sources=tuple(sources))
+            manifest = replace(
+                manifest,
+                sources=tuple(done if s.source == done.source else s for s in manifest.sources),
+            )
             write_manifest(folder, manifest)
         progress.at(human.n_documents * position)  # documents without text were not asked about
     usage = asker.usage
@@ -587,11 +592,23 @@ def check_paired_folder(
     folder = _checked_output(Path(output), source, resume=True)
     if not (folder / MANIFEST).exists():
         return
-    jobs = planned_jobs(
-        folder, completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
-        seed=seed, date="",
-    )  # fmt: skip
-    merged(folder, _described(source, limit, untagged), tuple(job.source for job in jobs))
+    merged(
+        folder,
+        _described(source, limit, untagged),
+        tuple(
+            job.source
+            for job in planned_jobs(
+                folder,
+                completer,
+                prompts,
+                model=model,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                seed=seed,
+                date="",
+            )
+        ),
+    )
 
 
 class _Progress:
@@ -657,10 +674,13 @@ def _make_room(folder: Path) -> None:
 def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
     """Write what needs no model."""
     human_file = folder / "corpus" / "human.jsonl"
-    rows = human_rows(source, limit=limit, untagged=untagged)
-    write_atomic(human_file, jsonl_text(row.to_dict() for row in rows))
-    kept = None if limit is None else lambda: read_human_rows(human_file)
-    copy_relevance(source, folder, kept=kept)
+    write_atomic(
+        human_file,
+        jsonl_text(row.to_dict() for row in human_rows(source, limit=limit, untagged=untagged)),
+    )
+    copy_relevance(
+        source, folder, kept=None if limit is None else lambda: read_human_rows(human_file)
+    )
 
 
 # What rewriting will cost, before anything is asked.
@@ -704,9 +724,10 @@ def estimate_paired_corpus(
         raise DataError(f"limit must be at least 1, got {limit}")
     n = requests = cached = prompt_chars = text_chars = most = 0
     for job in jobs:
-        rows = human_rows(source, limit=limit, untagged=untagged)
         n = 0
-        for row, request, answer in answered_rows(rows, job, cache):
+        for row, request, answer in answered_rows(
+            human_rows(source, limit=limit, untagged=untagged), job, cache
+        ):
             n += 1
             if request is None:
                 continue
