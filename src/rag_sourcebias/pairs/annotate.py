@@ -19,7 +19,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import TwinTexts, training_pairs, twin_texts
+from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator, from_versioned
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.io.tables import sheet_csv
@@ -551,8 +551,9 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(annotators, int):
         if annotators < 1:
             raise DataError(f"annotators {annotators!r}: at least one is needed")
-        digits = len(str(annotators))
-        return tuple(f"annotator-{i:0{digits}d}" for i in range(1, annotators + 1))
+        return tuple(
+            f"annotator-{str(i).zfill(len(str(annotators)))}" for i in range(1, annotators + 1)
+        )
     names = (annotators,) if isinstance(annotators, str) else tuple(annotators)
     for name in names:
         if not name or name.startswith(".") or not all(c.isalnum() or c in "-_." for c in name):
@@ -652,13 +653,12 @@ def write_annotation_sheets(
                 if ending == "csv"
                 else annotation_page(plan, annotator, title=title, instructions=instructions)
             )
-    if not overwrite:
-        there = next((p for p in (key_path, *texts) if p.exists()), None)
-        if there is not None:
-            raise DataError(
-                f"{there} exists and may hold answers or the key to some; choose another folder, "
-                "or overwrite=True"
-            )
+    there = next((p for p in (key_path, *texts) if p.exists()), None)
+    if there is not None and not overwrite:
+        raise DataError(
+            f"{there} exists and may hold answers or the key to some; choose another folder, "
+            "or overwrite=True"
+        )
     target.mkdir(parents=True, exist_ok=True)
     # the key first: sheets without one could not be un-blinded
     write_atomic(key_path, json.dumps(plan.key.to_dict(), ensure_ascii=False, indent=1) + "\n")
@@ -673,7 +673,12 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     Columns: ``row_id``, ``query`` if there is one, ``text_a`` and ``text_b`` (or ``text``), and
     one per question, whose header says what is asked and what may be answered.
     """
-    empty = {_header(question): "" for question in plan.key.questions}
+    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]" for q in plan.key.questions]
+    # the header tells which character separates cells, so it may hold no other one
+    empty = {
+        re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", column): ""
+        for column in asked
+    }
     shown = [
         (row.row_id, shown_texts(plan.units[row.unit], row.order))
         for row in plan.rows_of(annotator)
@@ -688,12 +693,6 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
         for row_id, texts in shown
     ]
     return "".join(sheet_csv(records, path))
-
-
-def _header(question: AnnotationQuestion) -> str:
-    told = f"{question.name}: {question.text} [{' | '.join(question.answers)}]"
-    # the header tells which character separates cells, so it may hold no other one
-    return re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", told)
 
 
 def annotation_page(
@@ -783,21 +782,18 @@ def annotation_units(
     """
     if isinstance(data, Corpus):
         twins = twin_texts(data, source=source, baseline=baseline)
-        return tuple(_unit(twins, row, pair_id, "") for row, pair_id in enumerate(twins.pair_ids))
-    found = training_pairs(data, source=source, baseline=baseline, min_grade=min_grade)
-    twins = found.twins
+        units = [(row, pair_id, "") for row, pair_id in enumerate(twins.pair_ids)]
+    else:
+        found = training_pairs(data, source=source, baseline=baseline, min_grade=min_grade)
+        twins = found.twins
+        judged = zip(found.rows.tolist(), found.query_ids, found.queries, strict=True)
+        units = [(row, f"{name} {twins.pair_ids[row]}", query) for row, name, query in judged]
     return tuple(
-        _unit(twins, row, f"{query_id} {twins.pair_ids[row]}", query)
-        for query_id, query, row in zip(
-            found.query_ids, found.queries, found.rows.tolist(), strict=True
+        AnnotationUnit(
+            unit_id=unit_id,
+            texts=(twins.baseline_texts[row], twins.source_texts[row]),
+            sources=(twins.baseline, twins.source),
+            query=query,
         )
-    )
-
-
-def _unit(twins: TwinTexts, row: int, unit_id: str, query: str) -> AnnotationUnit:
-    return AnnotationUnit(
-        unit_id=unit_id,
-        texts=(twins.baseline_texts[row], twins.source_texts[row]),
-        sources=(twins.baseline, twins.source),
-        query=query,
+        for row, unit_id, query in units
     )
