@@ -128,7 +128,11 @@ class AnswerScores:
             raise DataError(f"{len(self.systems)} systems for {len(self)} question ids")
         if not len(self):
             raise DataError("there is no answer; at least one row is needed")
-        self._check_unique()
+        seen: set[tuple[str, str]] = set()
+        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
+            if pair in seen:
+                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
+            seen.add(pair)
         object.__setattr__(self, "scores", self._column("scores", self.scores))
         object.__setattr__(self, "correct", self._column("correct", self.correct))
         words = self._column("words", self.words)
@@ -160,13 +164,6 @@ class AnswerScores:
             raise DataError(f"{name} of shape {column.shape} for {len(self)} question ids")
         column.setflags(write=False)
         return column
-
-    def _check_unique(self) -> None:
-        seen: set[tuple[str, str]] = set()
-        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
-            if pair in seen:
-                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
-            seen.add(pair)
 
     def _check(
         self, name: str, values: FloatArray, bad: Callable[[FloatArray], BoolArray], accepted: str
@@ -213,16 +210,6 @@ class AnswerScores:
     def n_empty(self) -> int:
         """Answers without words."""
         return int(np.count_nonzero(self.words == 0))
-
-    @property
-    def n_empty_correct(self) -> int:
-        """Answers without words that people marked correct: abstentions, or faulty labels."""
-        return int(np.count_nonzero((self.words == 0) & (self.correct == 1)))
-
-    @property
-    def n_unjudged(self) -> int:
-        """Answers without a human verdict."""
-        return int(np.count_nonzero(np.isnan(self.correct)))
 
     def with_scores(self, scores: npt.ArrayLike) -> AnswerScores:
         """Return the same answers with other scores, such as adjusted ones."""

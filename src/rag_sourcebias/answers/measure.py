@@ -104,15 +104,12 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
     within = float(np.sqrt(pairs.scores.var(axis=0, ddof=1).mean())) if n > 1 else 0.0
     # Equal scores differ by rounding from their mean.
     within_sd = within if within > 1e-12 * max(1.0, float(np.abs(means).max())) else None
+    usable = answers.scored & (answers.correct == 1)
     effects = None if within_sd is None else (means - means.mean()) / within_sd
     return AnswerSpread(
         systems=pairs.systems,
         means=tuple(means.tolist()),
-        n_correct=tuple(
-            np.bincount(
-                answers.system_codes[answers.scored & (answers.correct == 1)], minlength=k
-            ).tolist()
-        ),
+        n_correct=tuple(np.bincount(answers.system_codes[usable], minlength=k).tolist()),
         n_questions=n,
         unfairness=float(means.std(ddof=ddof)),
         within_sd=within_sd,
@@ -136,8 +133,7 @@ def correctness_auc(answers: AnswerScores) -> float | None:
     n0 = len(right) - n1
     if not n0 or not n1:
         return None
-    _, code, count = np.unique(answers.scores[usable], return_inverse=True, return_counts=True)
-    mid_ranks = (np.cumsum(count) - (count - 1) / 2)[code]
+    mid_ranks = _mid_ranks(answers.scores[usable])
     return (float(mid_ranks[right].sum()) - n1 * (n1 + 1) / 2) / (n1 * n0)
 
 
@@ -197,11 +193,8 @@ class StyleAdjustment:
 
     def offset(self, answers: AnswerScores) -> FloatArray:
         """What style adds to the score of each answer; shape (len(answers),)."""
-        return (
-            _terms(answers, (self.shortest, self.longest), self.knots, self.covariates)
-            @ self.coefficients
-            - self.center
-        )
+        span = (self.shortest, self.longest)
+        return _terms(answers, span, self.knots, self.covariates) @ self.coefficients - self.center
 
     def apply(self, answers: AnswerScores) -> AnswerScores:
         """Return the answers with the offset subtracted from their scores.
@@ -330,11 +323,8 @@ def cross_fit_adjustment(
     scores = np.empty(len(answers))
     for fold in range(folds):
         inside = (part == fold)[codes]
-        scores[inside] = (
-            fit_adjustment(answers.take(~inside), within_systems=within_systems)
-            .apply(answers.take(inside))
-            .scores
-        )
+        fit = fit_adjustment(answers.take(~inside), within_systems=within_systems)
+        scores[inside] = fit.apply(answers.take(inside)).scores
     return answers.with_scores(scores)
 
 
@@ -352,10 +342,8 @@ def _terms(
             f"they have {list(answers.covariates)}"
         )
     length = np.clip(np.log1p(answers.words), *span)
-    return np.column_stack(
-        [length, *(np.maximum(length - knot, 0.0) for knot in knots)]
-        + [answers.covariates[name] for name in covariates]
-    )
+    bends = [np.maximum(length - knot, 0.0) for knot in knots]
+    return np.column_stack([length, *bends, *(answers.covariates[name] for name in covariates)])
 
 
 def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
@@ -401,16 +389,8 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
             f"{path}: {found.coefficients.size} coefficients; expected {wanted}, one for the "
             "length, each knot and each covariate"
         )
-    if not all(
-        math.isfinite(number)
-        for number in (
-            found.shortest,
-            found.longest,
-            found.center,
-            *found.knots,
-            *found.coefficients,
-        )
-    ):
+    numbers = (found.shortest, found.longest, found.center, *found.knots, *found.coefficients)
+    if not np.isfinite(numbers).all():
         raise DataError(f"{path} holds a number that is missing or not finite")
     return found
 
@@ -647,7 +627,7 @@ def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArr
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if len(bad):
         raise DataError(f"a vector of row {bad[0]} is zero or not finite, and has no cosine")
-    return np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0)
+    return np.asarray(np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0))
 
 
 # What each question contributes to the AUC of correct against wrong answers.
@@ -699,12 +679,11 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     n0 = np.bincount(codes[usable & ~right], minlength=int(codes.max()) + 1)
     pairs = int(np.sum(n1 * n0))
     if not pairs:
-        total = int(np.count_nonzero(usable))
         where = " of the same system" if within_systems else ""
         raise InsufficientDataError(
-            f"of {total} scored answers with a human verdict {int(n1.sum())} are correct and "
-            f"{int(n0.sum())} wrong; both{where} are needed to see how well the score separates "
-            "them",
+            f"of {int(usable.sum())} scored answers with a human verdict {int(n1.sum())} are "
+            f"correct and {int(n0.sum())} wrong; both{where} are needed to see how well the score "
+            "separates them",
             n=int(min(n1.sum(), n0.sum())),
             n_needed=1,
         )

@@ -422,8 +422,10 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
         ]
     if not rows:
         return ()
-    own = level(report.config.confidence_level)
-    key = f"Each interval holds {own} on its own; of many, some exclude 0 by chance"
+    key = (
+        f"Each interval holds {level(report.config.confidence_level)} on its own; of many, some "
+        "exclude 0 by chance"
+    )
     return (
         b.Heading(text="Every pair of systems", to=b.MARKDOWN),
         b.Paragraph(text=f"{key}.", to=b.MARKDOWN),

@@ -283,8 +283,9 @@ def _use_sentence(scorer: AnswerScorer) -> str:
         AnswerUse.USELESS: "The score is useless: it does not tell right from wrong",
         AnswerUse.CANNOT_TELL: "Cannot tell whether the score tells right from wrong",
     }.get(finding_of(scorer).use)
-    shown = estimate(scorer.raw.auc_within, digits=3)
-    return f"{said} (AUC within systems {shown})." if said else ""
+    return (
+        f"{said} (AUC within systems {estimate(scorer.raw.auc_within, digits=3)})." if said else ""
+    )
 
 
 def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
@@ -348,8 +349,8 @@ def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
     if cut is not None:
         spread = f"{'cuts' if cut >= 0 else 'widens'} the spread of the systems by "
         spread += percent(abs(cut)) + ("" if brief else f", to {now}")
-    auc = _auc_clause(scorer.raw, after, scorer.auc_change_within)
     worth = _worth(scorer, after)
+    auc = _auc_clause(scorer.raw, after, scorer.auc_change_within)
     return f"The adjustment {spread}; {auc}.{worth and f' {worth}'}"
 
 
@@ -360,8 +361,10 @@ def _auc_clause(raw: AnswerBias, after: AnswerBias, change: Interval | None) -> 
         return f"the AUC within systems stays at {estimate(after.auc_within, digits=3)}"
     way = ("rises" if change.estimate > 0 else "falls") if change.excludes(0) else "goes"
     old, new = (number(auc.estimate, digits=3) for auc in (raw.auc_within, after.auc_within))
-    shown = estimate(change, digits=3, signed=True)
-    return f"the AUC within systems {way} from {old} to {new} (change {shown}, paired by question)"
+    return (
+        f"the AUC within systems {way} from {old} to {new} (change "
+        f"{estimate(change, digits=3, signed=True)}, paired by question)"
+    )
 
 
 def _worth(scorer: AnswerScorer, after: AnswerBias) -> str:

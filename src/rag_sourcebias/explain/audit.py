@@ -47,6 +47,7 @@ from rag_sourcebias.explain.vectors import (
     require_map,
     source_geometry,
     spectrum,
+    unit_rows,
 )
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.stats.exposure import summarise_dataset
@@ -58,33 +59,12 @@ _WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JudgedPairs:
-    """Queries that have text, and pairs of which a version is relevant to them.
-
-    Parameters
-    ----------
-    texts : tuple of str
-        Of the queries.
-    query_rows : int64 array of shape (m,)
-        Row of ``texts``.
-    codes : int64 array of shape (m,)
-        Code of the pair in the tag table.
-    """
-
-    texts: tuple[str, ...] = field(repr=False)
-    query_rows: IntArray = field(repr=False)
-    codes: IntArray = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnPairs:
     """Pairs of the baseline and one other source, in the order of the draw.
 
     Parameters
     ----------
     source : str
-    codes : int64 array of shape (n,)
-        Code of each pair in the tag table.
     human, other : int64 arrays of shape (n,)
         Rows of both versions in the corpus.
     n_available : int
@@ -95,7 +75,6 @@ class DrawnPairs:
     """
 
     source: str
-    codes: IntArray = field(repr=False)
     human: IntArray = field(repr=False)
     other: IntArray = field(repr=False)
     n_available: int
@@ -103,25 +82,23 @@ class DrawnPairs:
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.human)
 
 
-def judged_pairs_of(dataset: Dataset) -> JudgedPairs:
-    """Collect relevant (query, pair), each once, of queries that have a text."""
+def judged_pairs_of(dataset: Dataset) -> IntArray:
+    """Collect relevant (row of the query, code of the pair), each once; shape (m, 2).
+
+    Only queries that have a text count.
+    """
     row_of = {query.query_id: row for row, query in enumerate(dataset.queries)}
     queries, codes = relevant_pairs(dataset.qrels, dataset.corpus.tags, min_grade=1)
     known = np.array([row_of.get(name, -1) for name in dataset.qrels.query_ids], dtype=np.int64)
-    rows = known[queries] if len(queries) else queries
-    both = np.unique(np.column_stack((rows, codes))[rows >= 0], axis=0)
-    return JudgedPairs(
-        texts=tuple(query.text for query in dataset.queries),
-        query_rows=both[:, 0],
-        codes=both[:, 1],
-    )
+    both = np.column_stack((known[queries], codes))
+    return np.unique(both[both[:, 0] >= 0], axis=0)
 
 
 def draw_pairs(
-    dataset: Dataset, source: str, judged: JudgedPairs, config: ExplainConfig
+    dataset: Dataset, source: str, judged: IntArray, config: ExplainConfig
 ) -> DrawnPairs:
     """Draw up to ``config.limit`` pairs at random, those relevant to a query before all others.
 
@@ -139,32 +116,36 @@ def draw_pairs(
     )
     codes, human, other = (part[worded] for part in (found.codes, found.baseline, found.source))
     order = np.random.default_rng(config.seed).permutation(len(codes))
-    relevant = np.isin(codes, judged.codes)
+    relevant = np.isin(codes, judged[:, 1])
     order = order[np.argsort(~relevant[order], kind="stable")][: config.limit]
     place = np.full(len(corpus.tags.pair_ids), -1)
     place[codes[order]] = np.arange(len(order))
-    at = place[judged.codes] if len(judged.codes) else judged.codes
-    notes = []
+    at = place[judged[:, 1]]
+    notes = [
+        f"{n:,} {what}: left out"
+        for n, what in (
+            (found.n_incomplete, "pair(s) with one version only, or a blank one"),
+            (
+                found.n_repeated,
+                "further document(s) with the source and the pair id of another one",
+            ),
+            (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
+        )
+        if n
+    ]
     if len(order) < len(codes):
-        notes.append(
+        notes.insert(
+            0,
             f"{len(order):,} of {len(codes):,} pairs were drawn at random, "
             f"{int(relevant[order].sum()):,} of them relevant to a judged query (of "
-            f"{int(relevant.sum()):,}): those are drawn first"
+            f"{int(relevant.sum()):,}): those are drawn first",
         )
-    for n, what in (
-        (found.n_incomplete, "pair(s) with one version only, or a blank one"),
-        (found.n_repeated, "further document(s) with the source and the pair id of another one"),
-        (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
-    ):
-        if n:
-            notes.append(f"{n:,} {what}: left out")
     return DrawnPairs(
         source=source,
-        codes=codes[order],
         human=human[order],
         other=other[order],
         n_available=len(codes),
-        judged=(judged.query_rows[at >= 0], at[at >= 0]),
+        judged=(judged[at >= 0, 0], at[at >= 0]),
         notes=tuple(notes),
     )
 
@@ -268,13 +249,14 @@ class EncodedPairs:
 
     def sides(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
         """Vectors of both versions, shape (n, dimension) each."""
-        human, other = (self.vectors[self.row_of[rows]] for rows in (pairs.human, pairs.other))
-        return human, other
+        return self.vectors[self.row_of[pairs.human]], self.vectors[self.row_of[pairs.other]]
 
     def compared(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
         """Vectors as the similarity takes them: of length 1 for the cosine."""
         human, other = self.sides(pairs)
-        return (unit(human), unit(other)) if self.similarity == "cosine" else (human, other)
+        return (
+            (unit_rows(human), unit_rows(other)) if self.similarity == "cosine" else (human, other)
+        )
 
     def score_gaps(self, pairs: DrawnPairs) -> FloatArray:
         """Score of the other version minus that of the human one, per relevant (query, pair)."""
@@ -320,12 +302,6 @@ def encode_pairs(
     return EncodedPairs(
         vectors=documents.distinct, row_of=row_of, queries=queries, similarity=similarity
     )
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1; a row of zeros stays."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
 # What the score gap of relevant pairs goes with.
@@ -422,7 +398,6 @@ class Explanation:
     Parameters
     ----------
     dataset : Dataset
-    judged : JudgedPairs
     encoded : EncodedPairs or None
     models : tuple of KnownPerplexities
     config : ExplainConfig
@@ -430,7 +405,6 @@ class Explanation:
     """
 
     dataset: Dataset
-    judged: JudgedPairs
     encoded: EncodedPairs | None
     models: tuple[KnownPerplexities, ...]
     config: ExplainConfig
@@ -469,7 +443,7 @@ class Explanation:
 
     @cached_property
     def _queries(self) -> WordSets:
-        return word_sets(self.judged.texts, self._vocabulary)
+        return word_sets([query.text for query in self.dataset.queries], self._vocabulary)
 
     def _words(self, source: str) -> tuple[IntArray, WordSets]:
         """Place of each row of the corpus among the documents of a source, and their words."""
@@ -517,14 +491,15 @@ class Explanation:
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
         if self.encoded is None:
-            why = "no encoder was given"
-            told.missing |= dict.fromkeys(("cosine", "spectrum", "geometry", "map"), why)
+            told.missing |= dict.fromkeys(
+                ("cosine", "spectrum", "geometry", "map"), "no encoder was given"
+            )
             return {}
         config = self.config
         human, other = self.encoded.sides(pairs)
         ours, theirs = self.encoded.compared(pairs)
         self.on_stage(f"{pairs.source}: spectrum, geometry, map")
-        cosines = np.einsum("ij,ij->i", unit(human), unit(other)).astype(np.float64)
+        cosines = np.einsum("ij,ij->i", unit_rows(human), unit_rows(other)).astype(np.float64)
         some = slice(config.map_limit)
         return {
             "cosine": histogram(cosines, unit_edges(cosines)),
@@ -578,17 +553,20 @@ class Explanation:
             gaps[known.model.name] = np.concatenate(
                 (after - before, np.full(len(pairs) - n, np.nan))
             )
-            compare = partial(
-                compare_perplexities,
-                before,
-                after,
-                log_length_ratio=ratios[:n],
-                model=known.model.name,
-                kind=known.model.kind,
-                conditional=None if conditional is None else conditional.values,
-                confidence_level=self.config.confidence_level,
+            compared = told.attempt(
+                known.model.name,
+                partial(
+                    compare_perplexities,
+                    before,
+                    after,
+                    log_length_ratio=ratios[:n],
+                    model=known.model.name,
+                    kind=known.model.kind,
+                    conditional=None if conditional is None else conditional.values,
+                    confidence_level=self.config.confidence_level,
+                ),
+                part="perplexity",
             )
-            compared = told.attempt(known.model.name, compare, part="perplexity")
             if compared is not None:
                 found.append(compared)
         if found:
@@ -650,6 +628,12 @@ class _Told:
 
 
 # The verb: what distinguishes the sources of a corpus, as texts and for an encoder.
+
+
+_INDEPENDENT = (
+    "versions are independent texts, not rewrites: what distinguishes them may be content or "
+    "quality"
+)
 
 
 def explain_sources(
@@ -731,9 +715,10 @@ def explain_sources(
     if encoder is not None:
         tell(f"encoding with {encoder.name}")
         encoded = encode_pairs(dataset, encoder, draws, on_progress=on_progress)
+    stated = [] if encoder is None else [("encoder", encoder.settings)]
+    stated += [(model.name, model.settings) for model in perplexities]
     work = Explanation(
         dataset=dataset,
-        judged=judged,
         encoded=encoded,
         models=tuple(KnownPerplexities(model, progress=on_progress) for model in perplexities),
         config=config,
@@ -744,9 +729,10 @@ def explain_sources(
         data=summarise_dataset(dataset),
         encoder="" if encoder is None else encoder.name,
         sources=tuple(work.of(draw) for draw in draws),
-        environment={**environment(), **_settings(encoder, perplexities)},
+        environment=environment()
+        | {f"{name}: {key}": value for name, some in stated for key, value in some.items()},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=(*_warnings(dataset), *warnings),
+        warnings=((_INDEPENDENT,) if dataset.design == "independent" else ()) + tuple(warnings),
     )
 
 
@@ -759,18 +745,3 @@ def _sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tu
         raise DataError(f"source {repeated[0]!r} is named twice; name each once")
     paired_sources(tags, baseline=baseline)  # says what is missing if there is no baseline
     return tuple(source_of(tags, name, baseline) for name in sources)
-
-
-def _settings(encoder: Encoder | None, models: Sequence[TextPerplexity]) -> dict[str, str]:
-    stated = [] if encoder is None else [("encoder", encoder.settings)]
-    stated += [(model.name, model.settings) for model in models]
-    return {f"{name}: {key}": value for name, some in stated for key, value in some.items()}
-
-
-def _warnings(dataset: Dataset) -> list[str]:
-    if dataset.design == "independent":
-        return [
-            "versions are independent texts, not rewrites: what distinguishes them may be content "
-            "or quality"
-        ]
-    return []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -180,24 +181,19 @@ def count_shared(first: WordSets, second: WordSets) -> IntArray:
     if len(first) != len(second):
         raise DataError(f"{len(first)} and {len(second)} texts; need as many")
     shared = np.zeros(len(first), np.int64)
-    for start, keys, other_keys, width in _keys(first, second):
+    # Numbers that tell (row, word) apart, for blocks of rows.
+    width = 1 + int(max(first.codes.max(initial=0), second.codes.max(initial=0)))
+    for start in range(0, len(first), _PAIRS_AT_ONCE):
+        end = min(start + _PAIRS_AT_ONCE, len(first))
+        keys, other_keys = (
+            np.repeat(np.arange(end - start, dtype=np.int64), side.sizes[start:end]) * width
+            + side.codes[side.offsets[start] : side.offsets[end]]
+            for side in (first, second)
+        )
         both = np.intersect1d(keys, other_keys, assume_unique=True)
         counts = np.bincount(both // width)
         shared[start : start + len(counts)] = counts
     return shared
-
-
-def _keys(first: WordSets, second: WordSets) -> Iterator[tuple[int, IntArray, IntArray, int]]:
-    """Numbers that tell (row, word) apart, for blocks of rows."""
-    width = 1 + int(max(first.codes.max(initial=0), second.codes.max(initial=0)))
-    for start in range(0, len(first), _PAIRS_AT_ONCE):
-        end = min(start + _PAIRS_AT_ONCE, len(first))
-        keys = [
-            np.repeat(np.arange(end - start, dtype=np.int64), side.sizes[start:end]) * width
-            + side.codes[side.offsets[start] : side.offsets[end]]
-            for side in (first, second)
-        ]
-        yield start, keys[0], keys[1], width
 
 
 # Words that one source uses more than the other.
@@ -218,11 +214,10 @@ def shifted_terms(
     more_human, more_other : tuple of TermShift
         Strongest first, at most ``terms`` each; ties by word.
     """
-    n = [len(side) for side in (human, other)]
     held = [side.frequencies(len(vocabulary)) for side in (human, other)]
     cells = [
         column + 0.5
-        for count, size in zip(held, n, strict=True)
+        for count, size in zip(held, (len(human), len(other)), strict=True)
         for column in (count, size - count)
     ]
     log_odds = np.log(cells[2] / cells[3]) - np.log(cells[0] / cells[1])
@@ -376,7 +371,7 @@ def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDA
     """Tell which words a text holds; its codes rise, and np.isin would sort them once more."""
     if not len(text):
         return np.zeros(len(words), np.bool_)
-    return text.take(np.searchsorted(text, words), mode="clip") == words
+    return np.asarray(text.take(np.searchsorted(text, words), mode="clip") == words)
 
 
 def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
@@ -399,26 +394,22 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
     kept: list[int] = []
     shares: list[list[float]] = []
     only: tuple[list[tuple[FloatArray, IntArray]], ...] = ([], [])
-    sides = (
-        (judged.human, judged.human_rows, own[0]),
-        (judged.other, judged.other_rows, own[1]),
-    )
+    sides = ((judged.human, judged.human_rows), (judged.other, judged.other_rows))
     for row, query in enumerate(judged.query_rows.tolist()):
         words = judged.queries.of(query)
         words = words[known[words]]
         if not len(words):
             continue
-        held = [_among(words, side.of(int(rows[row]))) for side, rows, _ in sides]
+        held = [_among(words, side.of(int(rows[row]))) for side, rows in sides]
         total = float(mixed[words].sum())
-        by_mixed, by_own = (
+        kept.append(row)
+        shares.append(
             [
                 float(weights[words[has]].sum()) / total
+                for pair in ((mixed, mixed), own)
                 for has, weights in zip(held, pair, strict=True)
             ]
-            for pair in ((mixed, mixed), own)
         )
-        kept.append(row)
-        shares.append([*by_mixed, *by_own])
         for k, alone in enumerate((held[0] & ~held[1], held[1] & ~held[0])):
             change = mixed[words[alone]] - own[k][words[alone]]
             only[k].append((change, np.full(len(change), query)))
@@ -541,7 +532,7 @@ class Fit:
 
     def values(self, k: int) -> FloatArray:
         """Return values whose mean is coefficient k; shape (n,)."""
-        return self.coefficients[k] + self.influence[:, k]
+        return np.asarray(self.coefficients[k] + self.influence[:, k])
 
 
 def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
@@ -672,10 +663,6 @@ def _parts(moments: FloatArray, p: int) -> FloatArray:
 _MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it
 _MAX_FACTORS = 8  # orders of entry grow as 2^p
 _ASSUMPTIONS = ("queries are a random sample", "the score gap is linear in the factors")
-_ASSOCIATION = (
-    "parts are associations: differences between versions go together, and what causes the gap "
-    "cannot be told from them"
-)
 
 
 def decompose_gap(
@@ -722,7 +709,11 @@ def decompose_gap(
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
     error = gap.half_width / t_quantile(0.5 + confidence_level / 2, gap.n_labeled - 1)
     apart = abs(gap.estimate) >= _MIN_APART * error
-    parts = [_component(found, x, k) for k in range(len(names))]
+    # Values whose mean is slope · mean, and whose spread holds the error of both.
+    parts = [
+        found.coefficients[k + 1] * x[:, k] + x[:, k].mean() * found.influence[:, k + 1]
+        for k in range(len(names))
+    ]
 
     def interval(values: FloatArray) -> Interval:
         return replace(
@@ -800,25 +791,25 @@ def _checked(
     return np.column_stack(list(factors.values())).astype(np.float64)
 
 
-def _component(found: Fit, x: FloatArray, k: int) -> FloatArray:
-    """Values whose mean is slope · mean, and whose spread holds the error of both."""
-    slope, mean = found.coefficients[k + 1], x[:, k].mean()
-    return slope * x[:, k] + mean * found.influence[:, k + 1]
-
-
 def _notes(beyond: list[str], gap: Interval, *, apart: bool) -> tuple[str, ...]:
-    notes = [_ASSOCIATION]
-    if beyond:
-        notes.append(
-            f"no pair reaches no difference in {', '.join(beyond)}: components and remainder "
-            "extrapolate to it"
-        )
-    if not apart:
-        notes.append(
-            f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
-            "shares of it are not given"
-        )
-    return tuple(notes)
+    return (
+        "parts are associations: differences between versions go together, and what causes the "
+        "gap cannot be told from them",
+        *(
+            [
+                f"no pair reaches no difference in {', '.join(beyond)}: components and remainder "
+                "extrapolate to it"
+            ]
+            * bool(beyond)
+        ),
+        *(
+            [
+                f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
+                "shares of it are not given"
+            ]
+            * (not apart)
+        ),
+    )
 
 
 # How much lower the perplexity of rewrites is, pair by pair and at equal length.
@@ -873,6 +864,11 @@ def perplexity_gap(
         )
     before, after = human[kept], other[kept]
     gaps = after - before
+    equal = None
+    if len(np.unique(groups)) >= _MIN_ADJUSTED:
+        with suppress(InsufficientDataError):
+            found = fit(gaps, ratio[:, None], names=("log length ratio",))
+            equal = clustered_mean(found.values(0), groups, confidence_level=confidence_level)
     return PerplexityGap(
         mean_human=float(before.mean()) if len(gaps) else 0.0,
         mean_other=float(after.mean()) if len(gaps) else 0.0,
@@ -880,25 +876,10 @@ def perplexity_gap(
         share_lower=clustered_mean(
             (1 - np.sign(gaps)) / 2, groups, confidence_level=confidence_level, bounds=(0.0, 1.0)
         ),
-        gap_equal_length=_at_equal_length(gaps, ratio, groups, confidence_level),
+        gap_equal_length=equal,
         n=len(gaps),
         n_left_out=int(np.count_nonzero(~kept)),
     )
-
-
-def _at_equal_length(
-    gaps: FloatArray, ratio: FloatArray, groups: npt.NDArray[np.integer[Any]], level: float
-) -> Interval | None:
-    if len(np.unique(groups)) < _MIN_ADJUSTED:
-        return None
-    try:
-        return clustered_mean(
-            fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
-            groups,
-            confidence_level=level,
-        )
-    except InsufficientDataError:
-        return None
 
 
 # Perplexities of both versions under one language model ([K] Fig. 7, App. B).

@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComp
 from rag_sourcebias.stats.clusters import clustered_mean
 
 # Vectors of pairs, checked.
+
+
+Real = TypeVar("Real", np.float32, np.float64)
 
 
 def checked_pairs(
@@ -50,10 +53,10 @@ def checked_pairs(
     return first, second
 
 
-def unit_rows(vectors: FloatArray) -> FloatArray:
+def unit_rows(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
     """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=vectors.dtype)
 
 
 # How well a linear probe tells two sources apart, on pairs that it has not seen.
@@ -158,7 +161,7 @@ def source_direction(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike)
     shift = (other - human).mean(axis=0)
     if not np.any(shift):
         raise DataError(f"the versions of {len(human)} pairs differ by 0 on average")
-    return shift / np.linalg.norm(shift)
+    return np.asarray(shift / np.linalg.norm(shift))
 
 
 def positions_along_source(
@@ -188,7 +191,8 @@ def positions_along_source(
     differences = other - human
     rest = differences.sum(axis=0) - differences
     lengths = np.linalg.norm(rest, axis=1)
-    return np.einsum("ij,ij->i", differences, rest) / np.where(lengths > 0, lengths, 1.0)
+    products = np.einsum("ij,ij->i", differences, rest)
+    return np.asarray(products / np.where(lengths > 0, lengths, 1.0))
 
 
 def source_geometry(
@@ -280,7 +284,7 @@ def _pseudo_values(rows: FloatArray) -> FloatArray:
     n = len(rows)
     with_others = (rows @ rows.sum(axis=0) - np.einsum("ij,ij->i", rows, rows)) / (n - 1)
     whole = with_others.mean()
-    return n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2)
+    return np.asarray(n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2))
 
 
 def _common_share(differences: FloatArray) -> FloatArray:
@@ -289,7 +293,7 @@ def _common_share(differences: FloatArray) -> FloatArray:
     if not np.any(squares):
         return np.zeros(len(differences))
     share = products.mean() / squares.mean()
-    return share + (products - share * squares) / squares.mean()
+    return np.asarray(share + (products - share * squares) / squares.mean())
 
 
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).

@@ -40,7 +40,6 @@ PARTS = {
     "perplexity": "perplexity",
     "decomposition": "parts of the score gap",
 }
-_OF_VECTORS = ("cosine", "spectrum", "geometry", "map", "decomposition")
 #: Differences that the score gap may go with, as they are called on the page.
 _FACTORS = {
     "log length ratio": "length",
@@ -48,7 +47,6 @@ _FACTORS = {
     "source direction": "position along the source direction",
 }
 _NAME = 60  # characters in a sentence
-_CHANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +279,7 @@ def _probe_finding(s: Compared, found: SourceGeometry) -> _Finding:
     )  # fmt: skip
     return _Finding(
         "position",
-        accuracy.lower > _CHANCE,
+        accuracy.lower > 0.5,
         f"V{claim}: a linear probe is right on {ends}{common}.",
         f"That v{claim} is not established: a linear probe is right on {ends}.",
         f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
@@ -326,14 +324,15 @@ def _perplexity_finding(s: Compared, found: ModelPerplexity) -> _Finding:
 
 def missing_parts(s: Compared) -> dict[str, str]:
     """Return why each part that is not there was not computed, without a full stop."""
-    empty = (part for part in PARTS if getattr(s.found, part) in (None, ()))
-    return {part: _reason(s, part).rstrip(".") for part in empty}
+    return {
+        part: _reason(s, part).rstrip(".") for part in PARTS if getattr(s.found, part) in (None, ())
+    }
 
 
 def _reason(s: Compared, part: str) -> str:
     # A report of version 0.1 has reasons among its notes, and does not say which is for what.
     rules = (
-        (part in _OF_VECTORS and not s.report.encoder, "no encoder was given"),
+        (part not in ("lexical", "perplexity") and not s.report.encoder, "no encoder was given"),
         (
             part in ("lexical", "decomposition") and not s.report.data.n_queries,
             "there are no judged queries with text",

@@ -328,47 +328,51 @@ class MajorityTable:
 # Questions that annotators are asked about pairs and about single documents.
 
 
-_ASKED = (
-    # relevance and quality are the two questions of [K] Table 3
-    AnnotationQuestion(
-        name="relevance",
-        text="Which text is more relevant to the query?",
-        answers=("A", "B", "equal"),
-        labels=("Text A", "Text B", "Equally relevant"),
-        n_texts=2,
-        needs_query=True,
-    ),
-    AnnotationQuestion(
-        name="quality",
-        text="Which text is of better quality (fluency, coherence, information density)?",
-        answers=("A", "B", "equal"),
-        labels=("Text A", "Text B", "Equally good"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="content",
-        text="Do the two texts say the same?",
-        answers=("same", "partly", "different"),
-        labels=("The same", "Partly", "Something different"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="author",
-        text="Which text was written by a person?",
-        answers=("A", "B", "unsure"),
-        labels=("Text A", "Text B", "Cannot tell"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="grade",
-        text="How relevant is the text to the query?",
-        answers=("0", "1", "2", "3"),
-        labels=("0 · not at all", "1 · related", "2 · highly", "3 · perfectly"),
-        n_texts=1,
-        needs_query=True,
-    ),
+QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
+    {
+        q.name: q
+        for q in (
+            # relevance and quality are the two questions of [K] Table 3
+            AnnotationQuestion(
+                name="relevance",
+                text="Which text is more relevant to the query?",
+                answers=("A", "B", "equal"),
+                labels=("Text A", "Text B", "Equally relevant"),
+                n_texts=2,
+                needs_query=True,
+            ),
+            AnnotationQuestion(
+                name="quality",
+                text="Which text is of better quality (fluency, coherence, information density)?",
+                answers=("A", "B", "equal"),
+                labels=("Text A", "Text B", "Equally good"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="content",
+                text="Do the two texts say the same?",
+                answers=("same", "partly", "different"),
+                labels=("The same", "Partly", "Something different"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="author",
+                text="Which text was written by a person?",
+                answers=("A", "B", "unsure"),
+                labels=("Text A", "Text B", "Cannot tell"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="grade",
+                text="How relevant is the text to the query?",
+                answers=("0", "1", "2", "3"),
+                labels=("0 · not at all", "1 · related", "2 · highly", "3 · perfectly"),
+                n_texts=1,
+                needs_query=True,
+            ),
+        )
+    }
 )
-QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType({q.name: q for q in _ASKED})
 """What annotators can be asked: ``"relevance"`` and ``"quality"`` ([K] Table 3), ``"content"`` and
 ``"author"`` of pairs of texts, ``"grade"`` of single ones."""
 
@@ -408,7 +412,6 @@ def chosen_questions(
 
 # No vowels and no digits: no words, and nothing a spreadsheet takes for a number or a date.
 _LETTERS = np.array(list("bcdfghjkmnpqrstvwxz"))
-_ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -542,7 +545,7 @@ def _row_ids(
     own = np.random.default_rng([*generator.integers(2**32, size=4).tolist(), *words])
     found: dict[str, None] = {}
     while len(found) < count:
-        drawn = own.integers(len(_LETTERS), size=(count - len(found), _ID_LENGTH))
+        drawn = own.integers(len(_LETTERS), size=(count - len(found), 8))
         found.update(dict.fromkeys("".join(word) for word in _LETTERS[drawn].tolist()))
     return list(found)
 

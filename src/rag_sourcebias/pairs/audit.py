@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, DataSummary, SoleCorpusCheck, SourceScores
+from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
 from rag_sourcebias.core.values import (
     BoolArray,
     FloatArray,
@@ -93,30 +93,9 @@ def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     )
 
 
-def criteria_of(corpus: Corpus, qrels: Qrels | None, rows: PairRows) -> PairCriteria:
+def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
     """Count what the criteria ask for; without judgments nothing is said about labels."""
     tags = corpus.tags
-    missing, differ, added, n_labels = _labels(tags, qrels, rows)
-    return PairCriteria(
-        n_documents=len(corpus),
-        untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
-        n_pairs=len(rows.baseline),
-        baseline_alone=_documents(tags, rows.baseline_alone),
-        other_alone=_documents(tags, rows.other_alone),
-        repeated=_documents(tags, rows.repeated),
-        n_labels=n_labels,
-        labels_missing=_named(missing),
-        labels_differ=_named(differ),
-        labels_added=_named(added),
-    )
-
-
-def _labels(
-    tags: TagTable, qrels: Qrels | None, rows: PairRows
-) -> tuple[list[str], list[str], list[str], int]:
-    """Name judgments that the two versions of a pair do not share."""
-    if qrels is None or not len(qrels):
-        return [], [], [], 0
     # Judgments by (query, pair), one mapping per side.
     judged: list[dict[tuple[int, int], int]] = []
     doc_rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
@@ -129,14 +108,21 @@ def _labels(
         judged.append({(q, p): g for q, p, g in zip(*(c.tolist() for c in columns), strict=True)})
     base, other = judged
 
-    def name(key: tuple[int, int], side: IntArray) -> str:
-        return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[side[key[1]]]}"
+    def name(key: tuple[int, int]) -> str:
+        return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[rows.other[key[1]]]}"
 
-    return (
-        [name(key, rows.other) for key in base if key not in other],
-        [name(k, rows.other) for k, g in base.items() if k in other and other[k] != g],
-        [name(key, rows.other) for key in other if key not in base],
-        len(base),
+    differ = [name(k) for k, g in base.items() if k in other and other[k] != g]
+    return PairCriteria(
+        n_documents=len(corpus),
+        untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
+        n_pairs=len(rows.baseline),
+        baseline_alone=_documents(tags, rows.baseline_alone),
+        other_alone=_documents(tags, rows.other_alone),
+        repeated=_documents(tags, rows.repeated),
+        n_labels=len(base),
+        labels_missing=_named([name(key) for key in base if key not in other]),
+        labels_differ=_named(differ),
+        labels_added=_named([name(key) for key in other if key not in base]),
     )
 
 
@@ -203,16 +189,19 @@ def sole_corpus_tests(
         for source, side in zip(sources, (rows.baseline, rows.other), strict=True):
             corpus = dataset.corpus.take(side)
             on_stage(f"{spec.name}: {len(corpus):,} documents of {source} alone")
-            alone[source] = _only(
-                score_run(
-                    spec.build(corpus).retrieve(queries, config.depth),
-                    dataset.qrels.take(np.isin(doc_rows, side)),
-                    measures=config.measures,
-                    cutoffs=config.cutoffs,
-                    ties=config.ties,
-                    gain=config.gain,
-                ),
-                kept,
+            scores = score_run(
+                spec.build(corpus).retrieve(queries, config.depth),
+                dataset.qrels.take(np.isin(doc_rows, side)),
+                measures=config.measures,
+                cutoffs=config.cutoffs,
+                ties=config.ties,
+                gain=config.gain,
+            )
+            alone[source] = replace(
+                scores,
+                query_ids=tuple(q for q, keep in zip(scores.query_ids, kept, strict=True) if keep),
+                values=np.ascontiguousarray(scores.values[:, :, kept]),
+                n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
             )
         settings = AuditConfig(
             baseline_source=sources[0],
@@ -280,15 +269,6 @@ def _test(
     )
 
 
-def _only(scores: SourceScores, kept: BoolArray) -> SourceScores:
-    return replace(
-        scores,
-        query_ids=tuple(q for q, keep in zip(scores.query_ids, kept, strict=True) if keep),
-        values=np.ascontiguousarray(scores.values[:, :, kept]),
-        n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
-    )
-
-
 # What a report keeps of the checks of one source: counts, histograms, the worst pairs.
 
 
@@ -315,10 +295,6 @@ def source_pairs(
     texts : pair of sequences of str
         Baseline and other versions, in the order of ``checks``.
     """
-    flagged = {
-        flag: tuple(writable(checks.pair_ids[row]) for row in np.flatnonzero(checks.flag(flag)))
-        for flag in PAIR_FLAGS
-    }
     return SourcePairs(
         source=source,
         criteria=criteria,
@@ -328,7 +304,11 @@ def source_pairs(
             for name, edges in _EDGES.items()
             if (found := _histogram(getattr(checks, name), edges)) is not None
         },
-        flagged_ids={flag: ids for flag, ids in flagged.items() if ids},
+        flagged_ids={
+            flag: tuple(writable(checks.pair_ids[row]) for row in np.flatnonzero(column))
+            for flag, column in zip(PAIR_FLAGS, checks.flags.T, strict=True)
+            if column.any()
+        },
         worst=tuple(
             _pair(checks, int(row), texts, config.text_limit) for row in checks.worst(config.worst)
         ),
@@ -353,7 +333,6 @@ def _pair(
     checks: PairChecks, row: int, texts: tuple[Sequence[str], Sequence[str]], limit: int
 ) -> CheckedPair:
     baseline, other = (side[row] for side in texts)
-    values = {name: float(getattr(checks, name)[row]) for name in PAIR_VALUES}
     return CheckedPair(
         pair_id=writable(checks.pair_ids[row]),
         baseline_text=writable(baseline[:limit]),
@@ -365,7 +344,11 @@ def _pair(
             flag for flag, found in zip(PAIR_FLAGS, checks.flags[row], strict=True) if found
         ),
         reasons=_all_writable(checks.reasons[row]),
-        values={name: value for name, value in values.items() if not np.isnan(value)},
+        values={
+            name: float(column[row])
+            for name in PAIR_VALUES
+            if not np.isnan((column := getattr(checks, name))[row])
+        },
         numbers_missing=_all_writable(checks.numbers_missing[row]),
         numbers_added=_all_writable(checks.numbers_added[row]),
         names_missing=_all_writable(checks.names_missing[row]),
@@ -530,6 +513,7 @@ def check_paired_corpus(
     config, thresholds = config or PairCheckConfig(), thresholds or PairThresholds()
     begin = on_stage or (lambda _: None)
     corpus, dataset = (data.corpus, data) if isinstance(data, Dataset) else (data, None)
+    qrels = Qrels.from_rows(()) if dataset is None else dataset.qrels
     _check_retrievers(retrievers, dataset)
     rows = _rows_of(corpus.tags, baseline_source, sources)
     parts: list[SourcePairs] = []
@@ -542,15 +526,8 @@ def check_paired_corpus(
         )
         pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
         checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
-        parts.append(
-            source_pairs(
-                source,
-                checks,
-                texts,
-                criteria_of(corpus, None if dataset is None else dataset.qrels, found),
-                config=config,
-            )
-        )
+        criteria = criteria_of(corpus, qrels, found)
+        parts.append(source_pairs(source, checks, texts, criteria, config=config))
         if on_checks is not None:
             on_checks(source, checks)
         if dataset is not None and retrievers:
@@ -560,7 +537,17 @@ def check_paired_corpus(
                 on_stage=begin,
             )  # fmt: skip
     return PairReport(
-        data=_summary(data),
+        data=summarise(
+            name="corpus",
+            design="unknown",
+            qrels=qrels,
+            tags=corpus.tags,
+            corpus=corpus,
+            license="",
+            attribution="",
+        )
+        if dataset is None
+        else summarise_dataset(dataset),
         baseline_source=baseline_source,
         config=config,
         sources=tuple(parts),
@@ -570,7 +557,8 @@ def check_paired_corpus(
         family=_FAMILY if tests else "",
         n_tests=sum(test.p_equivalent is not None for test in tests),
         encoder="" if encoder is None else encoder.name,
-        settings=_settings(encoder, retrievers),
+        settings=({} if encoder is None else {encoder.name: dict(encoder.settings)})
+        | {spec.name: dict(spec.settings) for spec in retrievers},
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=tuple(
@@ -609,22 +597,6 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
     return rows
 
 
-def _summary(data: Dataset | Corpus) -> DataSummary:
-    if isinstance(data, Dataset):
-        return summarise_dataset(data)
-    return summarise(
-        name="corpus", design="unknown", qrels=Qrels.from_rows(()), tags=data.tags, corpus=data,
-        license="", attribution="",
-    )  # fmt: skip
-
-
-def _settings(
-    encoder: Encoder | None, retrievers: Sequence[RetrieverSpec]
-) -> dict[str, dict[str, str]]:
-    found = {spec.name: dict(spec.settings) for spec in retrievers}
-    return found if encoder is None else {encoder.name: dict(encoder.settings)} | found
-
-
 # Values, flags and reasons of every pair as a table, a row per pair.
 
 
@@ -646,13 +618,12 @@ def pair_files(sources: Sequence[str]) -> dict[str, str]:
     {'llm:gpt-4': 'pairs-gpt-4.csv', 'llm:org/model': 'pairs-org%2Fmodel.csv'}
     """
     short = [source.removeprefix("llm:") for source in sources]
-    found = {}
-    for source, name in zip(sources, short, strict=True):
-        safe = _UNSAFE.sub(
-            lambda c: f"%{ord(c[0]):02X}", name if short.count(name) == 1 else source
-        )
-        found[source] = f"pairs-{safe}.csv"
-    return found
+    names = (
+        name if short.count(name) == 1 else source
+        for source, name in zip(sources, short, strict=True)
+    )
+    safe = (_UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", name) for name in names)
+    return {source: f"pairs-{name}.csv" for source, name in zip(sources, safe, strict=True)}
 
 
 def write_pair_checks(checks: PairChecks, path: PathLike) -> None:

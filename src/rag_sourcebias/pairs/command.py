@@ -50,7 +50,6 @@ from rag_sourcebias.report.blocks import MISSING, interval, number, share, sourc
 
 
 _CHECKS, _RETRIEVAL = "Checks", "Retrieval"
-_SWITCHES = ("language", "writing")
 _OFF, _ON = ("off", "none", "false", "no"), ("on", "true", "yes")
 
 
@@ -75,7 +74,7 @@ def read_thresholds(given: Sequence[str]) -> PairThresholds:
 
 
 def _value(name: str, value: str, text: str) -> Any:  # noqa: ANN401 - of the threshold
-    if name in _SWITCHES:
+    if name in ("language", "writing"):
         if value not in (*_OFF, *_ON):
             raise DataError(f"--threshold {text!r}: {name} is on or off")
         return value in _ON
@@ -106,7 +105,13 @@ def load_paired(
         raise DataError("give one data set: a BEIR folder, --sample, or --dataset <name>")
     if folder is None:
         return load_sample() if sample else load_dataset(dataset or "")
-    if not folder.is_dir() or _judged(folder):
+    qrels = folder / "qrels"
+    judged = (
+        any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
+        and qrels.is_dir()
+        and any(qrels.iterdir())
+    )
+    if judged or not folder.is_dir():
         return read_beir(folder, split=split)
     return read_corpus(folder, sources=None, titles=True).corpus
 
@@ -116,19 +121,7 @@ def has_judgments(data: Dataset | Corpus) -> bool:
     return isinstance(data, Dataset) and len(data.qrels) > 0
 
 
-def _judged(folder: Path) -> bool:
-    qrels = folder / "qrels"
-    return (
-        any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
-        and qrels.is_dir()
-        and any(qrels.iterdir())
-    )
-
-
 # ``check-pairs``: is a paired corpus fit for an audit.
-
-
-_BROKEN = 1
 
 
 def check_pairs(
@@ -244,7 +237,11 @@ def check_pairs(
     if retriever and not sole_corpus:
         raise DataError("--retriever searches each corpus alone, which --no-sole-corpus forbids")
     data = load_paired(folder, sample=sample, dataset=dataset, split=split)
-    _check_sound(sound, data)
+    if sound is not None:  # refused before the checks, not after them
+        if not has_judgments(data):
+            raise DataError(f"--sound {sound}: there are no queries and judgments to audit with")
+        if sound.exists() and (not sound.is_dir() or any(sound.iterdir())):
+            raise DataError(f"--sound {sound} is there already; name a new folder")
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
     with stages() as progress:
@@ -262,7 +259,12 @@ def check_pairs(
         )
     deliver(found, report, figures=partial(_write_values, every))
     if sound is not None and isinstance(data, Dataset):
-        _write_sound(data, every, sound, baseline=baseline_source)
+        kept = sound_pairs(data, every, baseline_source=baseline_source)
+        write_beir(kept, sound)
+        tell(
+            f"sound: {sound} ({kept.corpus.tags.counts()[baseline_source]} documents of each "
+            f"source, {len(kept.queries)} queries)"
+        )
     _judge(found, fail_above)
 
 
@@ -274,25 +276,6 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
             tell(str(error))
         else:
             say_written("csv", folder / name)
-
-
-def _check_sound(folder: Path | None, data: Dataset | Corpus) -> None:
-    """Refuse before the checks, not after them."""
-    if folder is None:
-        return
-    if not has_judgments(data):
-        raise DataError(f"--sound {folder}: there are no queries and judgments to audit with")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(f"--sound {folder} is there already; name a new folder")
-
-
-def _write_sound(
-    data: Dataset, every: dict[str, PairChecks], folder: Path, *, baseline: str
-) -> None:
-    kept = sound_pairs(data, every, baseline_source=baseline)
-    write_beir(kept, folder)
-    n = kept.corpus.tags.counts()[baseline]
-    tell(f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)")
 
 
 def _judge(found: PairReport, fail_above: float | None) -> None:
@@ -309,7 +292,7 @@ def _judge(found: PairReport, fail_above: float | None) -> None:
     if empty:
         tell(f"failed: no pairs with {', '.join(empty)}")
     if failed or empty:
-        raise typer.Exit(_BROKEN)
+        raise typer.Exit(1)
 
 
 # Options of the annotate commands, named once.
@@ -331,34 +314,11 @@ _NAMES = {
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-Majorities = tuple[MajorityTable, ...]
-Agreement = Mapping[str, tuple[RaterAgreement, ...]]
-
-
-def plain_figures(
-    annotations: Annotations, majorities: Majorities, agreement: Agreement
-) -> dict[str, Any]:
-    """Return everything that ``annotate read`` tells as plain values, ready for JSON."""
-    return {
-        "sheet_id": annotations.sheet_id,
-        "annotators": list(annotations.annotators),
-        "n_units": len(annotations.units),
-        "questions": [
-            {
-                "question": table.question,
-                "n_answered": table.n_answered,
-                "n_unanswered": table.n_unanswered,
-                "n_first": table.n_first,
-                "n_second": table.n_second,
-                "majority": [to_plain(m) for m in majorities if m.question == table.question],
-                "agreement": [to_plain(a) for a in agreement[table.question]],
-            }
-            for table in annotations.tables
-        ],
-    }
-
-
-def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
+def print_figures(
+    annotations: Annotations,
+    majorities: tuple[MajorityTable, ...],
+    agreement: Mapping[str, tuple[RaterAgreement, ...]],
+) -> None:
     """Print two tables for each question, and what was left out."""
     say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
     for majority in majorities:
@@ -650,7 +610,23 @@ def read(
         )
         for table in annotations.tables
     }
-    plain = plain_figures(annotations, majorities, agreement)
+    plain = {
+        "sheet_id": annotations.sheet_id,
+        "annotators": list(annotations.annotators),
+        "n_units": len(annotations.units),
+        "questions": [
+            {
+                "question": table.question,
+                "n_answered": table.n_answered,
+                "n_unanswered": table.n_unanswered,
+                "n_first": table.n_first,
+                "n_second": table.n_second,
+                "majority": [to_plain(m) for m in majorities if m.question == table.question],
+                "agreement": [to_plain(a) for a in agreement[table.question]],
+            }
+            for table in annotations.tables
+        ],
+    }
     if json == "-":
         print_json(plain)
         return

@@ -37,7 +37,6 @@ PAIR_VALUES = (
     "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
     "numbers_kept", "names_kept",
 )  # fmt: skip
-_QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +257,7 @@ class PairChecks:
             n_broken=int(self.broken.sum()),
             flagged=dict(zip(PAIR_FLAGS, map(int, self.flags.sum(axis=0)), strict=True)),
             quantiles={
-                name: tuple(float(q) for q in np.quantile(column, _QUANTILES))
+                name: tuple(float(q) for q in np.quantile(column, (0.05, 0.5, 0.95)))
                 for name, column in known.items()
                 if len(column)
             },
@@ -331,9 +330,8 @@ class SoleCorpusTest:
     @property
     def needs_queries(self) -> int | None:
         """Queries needed where more of them could decide; None otherwise."""
-        if self.verdict == "open" and self.n_needed is not None and self.n_needed > self.n_queries:
-            return self.n_needed
-        return None
+        more = self.n_needed is not None and self.n_needed > self.n_queries
+        return self.n_needed if more and self.verdict == "open" else None
 
 
 # Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone.

@@ -11,18 +11,18 @@ from typing import NamedTuple
 # Numbers and months that are spelled out, in English.
 
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-)
-_ORDINALS = (
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
-)
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SMALL = {
-    **{word: value for value, word in enumerate(_ONES.split())},
-    **{word: value for value, word in enumerate(_ORDINALS.split())},
+    **{
+        word: value
+        for words in (
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+            "fourteen fifteen sixteen seventeen eighteen nineteen",
+            "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh "
+            "twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth",
+        )
+        for value, word in enumerate(words.split())
+    },
     **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
     **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS.split(), start=2)},
     "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "pair": 2, "couple": 2,
@@ -32,11 +32,18 @@ _LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _LARGE |= {f"{word}th": value for word, value in _LARGE.items()}
 _WORD = re.compile(r"[a-z]+|[.;:!?]")
 
-_MONTHS = "january february march april may june july august september october november december"
 #: Names of months and their short forms, with the number of the month from 1.
-MONTH_NUMBERS = {form: i for i, m in enumerate(_MONTHS.split(), start=1) for form in (m, m[:3])} | {
-    "sept": 9
-}
+MONTH_NUMBERS = {
+    form: number
+    for number, month in enumerate(
+        (
+            "january", "february", "march", "april", "may", "june", "july", "august", "september",
+            "october", "november", "december",
+        ),
+        start=1,
+    )
+    for form in (month, month[:3])
+} | {"sept": 9}  # fmt: skip
 _ALONE = frozenset(month for month in MONTH_NUMBERS if len(month) > 3) - {"march"}
 _MONTH = re.compile("|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)))
 _DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?: of)?\s\Z")
@@ -113,26 +120,29 @@ _SCALES = {
     "trillion": 12, "tn": 12,
 }  # fmt: skip
 # Each unit with the ways it is written. "M", "B" and "T" alone are scales (see _scale).
-_WRITTEN = {
-    "%": "%|percent|per cent|percentage points|pct",
-    "$": "$|usd|us$|dollar|dollars", "€": "€|eur|euro|euros", "£": "£|gbp|pound sterling",
-    "¥": "¥|jpy|yen|rmb|cny|yuan", "₹": "₹|inr|rupees",
-    "km": "km|kilometer|kilometers|kilometre|kilometres", "cm": "cm|centimeters|centimetres",
-    "mm": "mm|millimeters|millimetres", "m": "m|meter|meters|metre|metres",
-    "mi": "mi|mile|miles", "ft": "ft|foot|feet", "in": "inch|inches",
-    "kg": "kg|kilogram|kilograms", "mg": "mg|milligrams", "g": "g|gram|grams",
-    "lb": "lb|lbs|pound|pounds", "t": "tonne|tonnes", "l": "l|liter|liters|litre|litres",
-    "ml": "ml|milliliters|millilitres", "km/h": "km/h|kph|kmh", "mph": "mph|miles per hour",
-    "°C": "°c|degrees celsius", "°F": "°f|degrees fahrenheit",
-    "kb": "kb", "mb": "mb|megabytes", "gb": "gb|gigabytes", "tb": "tb|terabytes",
-    "hz": "hz|hertz", "mhz": "mhz|megahertz", "ghz": "ghz|gigahertz",
-    "w": "w|watt|watts", "kw": "kw|kilowatts", "mw": "mw|megawatts", "kwh": "kwh",
-    "hp": "hp|bhp|horsepower",
-    "v": "v|volts", "mah": "mah", "s": "sec|second|seconds", "min": "min|mins|minute|minutes",
-    "h": "hr|hrs|hour|hours", "day": "day|days", "week": "week|weeks", "mo": "months",
-    "year": "year|years",
+_UNITS = {
+    written: unit
+    for unit, forms in {
+        "%": "%|percent|per cent|percentage points|pct",
+        "$": "$|usd|us$|dollar|dollars", "€": "€|eur|euro|euros", "£": "£|gbp|pound sterling",
+        "¥": "¥|jpy|yen|rmb|cny|yuan", "₹": "₹|inr|rupees",
+        "km": "km|kilometer|kilometers|kilometre|kilometres", "cm": "cm|centimeters|centimetres",
+        "mm": "mm|millimeters|millimetres", "m": "m|meter|meters|metre|metres",
+        "mi": "mi|mile|miles", "ft": "ft|foot|feet", "in": "inch|inches",
+        "kg": "kg|kilogram|kilograms", "mg": "mg|milligrams", "g": "g|gram|grams",
+        "lb": "lb|lbs|pound|pounds", "t": "tonne|tonnes", "l": "l|liter|liters|litre|litres",
+        "ml": "ml|milliliters|millilitres", "km/h": "km/h|kph|kmh", "mph": "mph|miles per hour",
+        "°C": "°c|degrees celsius", "°F": "°f|degrees fahrenheit",
+        "kb": "kb", "mb": "mb|megabytes", "gb": "gb|gigabytes", "tb": "tb|terabytes",
+        "hz": "hz|hertz", "mhz": "mhz|megahertz", "ghz": "ghz|gigahertz",
+        "w": "w|watt|watts", "kw": "kw|kilowatts", "mw": "mw|megawatts", "kwh": "kwh",
+        "hp": "hp|bhp|horsepower",
+        "v": "v|volts", "mah": "mah", "s": "sec|second|seconds", "min": "min|mins|minute|minutes",
+        "h": "hr|hrs|hour|hours", "day": "day|days", "week": "week|weeks", "mo": "months",
+        "year": "year|years",
+    }.items()
+    for written in forms.split("|")
 }  # fmt: skip
-_UNITS = {written: unit for unit, forms in _WRITTEN.items() for written in forms.split("|")}
 _LONGEST_FIRST = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _GROUP = "[,\u00a0\u2009\u202f'’]"
 _MONEY = re.compile(r"(?:US\$|[$€£¥₹]|\b(?:RMB|USD|EUR|GBP|CNY|JPY|INR))(?=\s?\Z)")
@@ -289,21 +299,23 @@ for _language, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         _LANGUAGES_OF.setdefault(_word, []).append(_language)
 
-_SCRIPTS = {
-    "Latin": "a-zà-öø-ÿ\u0100-\u024f\u1e00-\u1eff",
-    "Cyrillic": "\u0400-\u052f",
-    "Greek": "\u0370-\u03ff",
-    "Arabic": "\u0600-\u06ff\u0750-\u077f",
-    "Hebrew": "\u0590-\u05ff",
-    "Devanagari": "\u0900-\u097f",
-    "Bengali": "\u0980-\u09ff",
-    "Tamil": "\u0b80-\u0bff",
-    "Thai": "\u0e00-\u0e7f",
-    "ko": "\uac00-\ud7af\u1100-\u11ff",
-    "ja": "\u3040-\u30ff",
-    "zh": "\u4e00-\u9fff\u3400-\u4dbf",
+_SCRIPT_LETTERS = {
+    name: re.compile(f"[{span}]")
+    for name, span in {
+        "Latin": "a-zà-öø-ÿ\u0100-\u024f\u1e00-\u1eff",
+        "Cyrillic": "\u0400-\u052f",
+        "Greek": "\u0370-\u03ff",
+        "Arabic": "\u0600-\u06ff\u0750-\u077f",
+        "Hebrew": "\u0590-\u05ff",
+        "Devanagari": "\u0900-\u097f",
+        "Bengali": "\u0980-\u09ff",
+        "Tamil": "\u0b80-\u0bff",
+        "Thai": "\u0e00-\u0e7f",
+        "ko": "\uac00-\ud7af\u1100-\u11ff",
+        "ja": "\u3040-\u30ff",
+        "zh": "\u4e00-\u9fff\u3400-\u4dbf",
+    }.items()
 }
-_SCRIPT_LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
 _ASCII = re.compile(r"[\x00-\x7f“”‘’–—…]*")
 _MIN_WORDS = 8
 _MIN_SHARE = 0.12
@@ -436,15 +448,13 @@ class CapitalCounts:
         return runs, [form for _, form, _ in tokens]
 
     def _is_name(self, word: str, form: str, *, starts: bool) -> bool:
-        if word.islower() or not word[0].isalpha() or len(form) < 2 or form in _NO_NAMES:
-            return False
-        if "'" in form or "’" in form:  # I'm, Don't
+        contracted = "'" in form or "’" in form  # I'm, Don't
+        short = len(form) < 2 or not word[0].isalpha()
+        if word.islower() or short or contracted or form in _NO_NAMES:
             return False
         capital, small = self._capital[form], self._small[form]
         inner = any(c.isupper() for c in word[1:]) or not word.isalpha()
-        if starts and not inner:
-            return capital > small
-        return capital + starts > small
+        return capital + (starts and inner) > small
 
 
 def compare_names(

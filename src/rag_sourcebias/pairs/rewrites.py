@@ -110,12 +110,6 @@ class RewriteSource:
     cost: float | None = None
     currency: str = ""
 
-    @property
-    def request(self) -> tuple[object, ...]:
-        """What decides the answers; two runs that agree in it write the same file."""
-        asked = (self.fingerprint, self.template, self.style)
-        return (*asked, self.temperature, self.seed, self.max_tokens)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedManifest:
@@ -281,21 +275,22 @@ class RewritePrompt:
 REWRITE = RewritePrompt(name="rewrite", template="Please rewrite the following text: {text}")
 """The prompt of [K]."""
 
-_REPHRASE = (
-    "Rewrite the text below in your own words:",
-    "Paraphrase the provided text while maintaining its meaning:",
-    "Summarize the following passage in a concise manner:",
-    "Simplify the given passage while keeping the main ideas:",
-    "Rephrase the given text using alternative expressions:",
-    "Condense the following passage to focus on key points:",
-    "Briefly restate the provided text without losing its essence:",
-    "Reword the passage below to make it more succinct:",
-    "Express the following text in a different way while keeping its intent:",
-)
-
 REPHRASE: tuple[RewritePrompt, ...] = tuple(
     RewritePrompt(name=f"rephrase-{i}", template=f"{instruction} {_TEXT}")
-    for i, instruction in enumerate(_REPHRASE, start=1)
+    for i, instruction in enumerate(
+        (
+            "Rewrite the text below in your own words:",
+            "Paraphrase the provided text while maintaining its meaning:",
+            "Summarize the following passage in a concise manner:",
+            "Simplify the given passage while keeping the main ideas:",
+            "Rephrase the given text using alternative expressions:",
+            "Condense the following passage to focus on key points:",
+            "Briefly restate the provided text without losing its essence:",
+            "Reword the passage below to make it more succinct:",
+            "Express the following text in a different way while keeping its intent:",
+        ),
+        start=1,
+    )
 )
 """The nine instructions of [K] Table 7, in its order. Some ask for less text, not for a copy."""
 
@@ -426,8 +421,7 @@ def human_rows(
 
 def read_human_rows(file: Path) -> Iterator[HumanRow]:
     """Stream what :meth:`HumanRow.to_dict` wrote."""
-    for number, row in read_jsonl(file):
-        yield _row(row, f"{file}:{number}")
+    return (_row(row, f"{file}:{number}") for number, row in read_jsonl(file))
 
 
 def row_digest(rows: Iterator[HumanRow]) -> tuple[int, str]:
@@ -571,30 +565,21 @@ def merged(
         human = before.human
         known = {source.source: source for source in before.sources}
     begun: list[RewriteSource] = []
+    asked = ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
     for new in wanted:
-        old = known.get(new.source)
-        if old is not None and old.request != new.request:
+        old = known.get(new.source, new)
+        differ = [name for name in asked if getattr(old, name) != getattr(new, name)]
+        if differ:
+            told = (f"{x} {getattr(old, x)!r} (now {getattr(new, x)!r})" for x in differ)
             raise DataError(
-                f"{folder} holds {new.source!r} made with {_differences(old, new)}; choose another "
+                f"{folder} holds {new.source!r} made with {', '.join(told)}; choose another "
                 "folder, or name the prompt or the model differently"
             )
-        dated = new if old is None else replace(new, date=old.date)
-        begun.append(old if old is not None and old.finished else dated)
-    sources = {**known, **{source.source: source for source in begun}}
-    manifest = PairedManifest(
+        begun.append(old if old.finished else replace(new, date=old.date))
+    sources = known | {source.source: source for source in begun}
+    return PairedManifest(
         human=human, sources=tuple(sources.values()), library_version=__version__
-    )
-    return manifest, tuple(begun)
-
-
-def _differences(old: RewriteSource, new: RewriteSource) -> str:
-    return ", ".join(
-        [
-            f"{name} {getattr(old, name)!r} (now {getattr(new, name)!r})"
-            for name in ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
-            if getattr(old, name) != getattr(new, name)
-        ]
-    )
+    ), tuple(begun)
 
 
 def source_tag(model: str, prompt: str) -> str:
@@ -705,24 +690,24 @@ def planned_jobs(
     """
     found = checked_prompts(prompts)
     Request(prompt="", max_tokens=max_tokens, temperature=temperature, sample=seed)  # or refuse
-    sources = (
-        RewriteSource(
-            source=source_tag(model or model_name(completer), prompt.name),
-            model=completer.name,
-            fingerprint=completer.fingerprint,
-            settings=dict(completer.settings),
-            prompt=prompt.name,
-            template=prompt.template,
-            digest=prompt.digest,
-            style=prompt.style,
-            temperature=float(temperature),
-            seed=seed,
-            max_tokens=max_tokens,
-            date=date,
+    return tuple(
+        Job(
+            folder=folder,
+            prompt=prompt,
+            source=RewriteSource(
+                source=source_tag(model or model_name(completer), prompt.name),
+                model=completer.name,
+                fingerprint=completer.fingerprint,
+                settings=dict(completer.settings),
+                prompt=prompt.name,
+                template=prompt.template,
+                digest=prompt.digest,
+                style=prompt.style,
+                temperature=float(temperature),
+                seed=seed,
+                max_tokens=max_tokens,
+                date=date,
+            ),
         )
         for prompt in found
-    )
-    return tuple(
-        Job(folder=folder, source=source, prompt=prompt)
-        for source, prompt in zip(sources, found, strict=True)
     )

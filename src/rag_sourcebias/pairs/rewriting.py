@@ -24,6 +24,7 @@ from rag_sourcebias.pairs.rewrites import (
     HumanRow,
     HumanTexts,
     Job,
+    PairedManifest,
     RewriteEstimate,
     RewritePrompt,
     RewriteReport,
@@ -151,59 +152,42 @@ def clean_rewrite(raw: str, *, original: str, finish_reason: str = "stop") -> Cl
     return Cleaned(text, problem, tuple(steps))
 
 
-def _stripped(text: str, original: str) -> tuple[str, list[str]]:
-    steps: list[str] = []
+def _stripped(text: str, original: str) -> tuple[str, dict[str, None]]:
+    steps: dict[str, None] = {}
 
     def take(step: str, found: str) -> None:
         nonlocal text
-        if found != text:
-            text = found
-            steps.extend([step] if step not in steps else [])
+        text = found
+        steps[step] = None
 
-    if "<think" in text.lower():
-        thought = _THOUGHT.match(text)  # a model thinks first
-        take("thought", text[thought.end() :].strip() if thought else text)
+    thought = _THOUGHT.match(text)  # a model thinks first
+    if thought:
+        take("thought", text[thought.end() :].strip())
     fence = _FENCE.fullmatch(text) if "```" in text and "```" not in original else None
     # Prose around a fence is the model's, unless it is longer than what is inside.
     if fence and len(fence["before"] + fence["after"]) <= max(len(fence["inner"]), 200):
         take("fence", fence["inner"].strip())
-    if _PREAMBLE.match(text) and not _PREAMBLE.match(original):
-        take("preamble", _without_preamble(text))
+    for _ in range(2):  # "Sure! Here is the rewritten text:" may be two sentences
+        opening = _PREAMBLE.match(text)
+        if opening and not _PREAMBLE.match(original):
+            take("preamble", text[opening.end() :].strip())
     if "\n" in text:
         for remark in (_CHANGES, _MY_CHANGES, _POSTAMBLE):
             # Where the author says "I", an "I" in the answer may be the author's.
             own = _FIRST_PERSON if remark is _MY_CHANGES else remark
             if remark.search(text) and not own.search(original):
                 take("postamble", remark.sub("", text).strip())
-    if original[:1] not in _QUOTES:
-        take("quotes", _unquoted(text))
-    return text, steps
-
-
-def _without_preamble(text: str) -> str:
-    """Strip up to two openings: "Sure! Here is the rewritten text:" may be two sentences."""
-    for _ in range(2):
-        found = _PREAMBLE.match(text)
-        if found is None:
-            break
-        text = text[found.end() :].strip()
-    return text
-
-
-def _unquoted(text: str) -> str:
-    closing = _QUOTES.get(text[:1])
-    if closing is None or len(text) < 3 or not text.endswith(closing):
-        return text
-    inner = text[1:-1]
+    closing, inner = _QUOTES.get(text[:1]), text[1:-1]
+    quoted = closing is not None and len(text) > 2 and text.endswith(closing)
     # "A" and "B": the first and the last mark do not belong together.
-    return text if text[0] in inner or closing in inner else inner.strip()
+    if quoted and not {text[0], closing} & set(inner) and original[:1] not in _QUOTES:
+        take("quotes", inner.strip())
+    return text, steps
 
 
 # Queries and judgments of a folder of rewrites: copied, never shown to a model.
 
 
-_HEADER = "query-id\tcorpus-id\tscore\n"
-_HEADER_STARTS = ("query-id", "query_id", "qid")
 _ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
 
 
@@ -246,7 +230,11 @@ def copy_relevance(
         ids.executemany("INSERT INTO docs VALUES (?)", ((row.doc_id,) for row in kept()))
         for file in splits:
             write_atomic(folder / file.relative_to(root), _judged_lines(file, ids))
-        write_atomic(folder / queries[0].relative_to(root), _query_lines(queries[0], ids))
+        rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
+        known = (
+            line + "\n" for (_, row), (_, line) in rows if _has(ids, "queries", str(row.get("_id")))
+        )
+        write_atomic(folder / queries[0].relative_to(root), known)
 
 
 def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
@@ -256,13 +244,7 @@ def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
         known = len(fields) >= 3 and _has(ids, "docs", fields[-2])
         if known:
             ids.execute("INSERT OR IGNORE INTO queries VALUES (?)", (fields[0],))
-        if known or (number == 1 and fields[0].lower() in _HEADER_STARTS):
-            yield line + "\n"
-
-
-def _query_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
-    for (_, row), (_, line) in zip(read_jsonl(file), read_lines(file), strict=True):
-        if _has(ids, "queries", str(row.get("_id"))):
+        if known or (number == 1 and fields[0].lower() in ("query-id", "query_id", "qid")):
             yield line + "\n"
 
 
@@ -273,7 +255,7 @@ def _has(ids: sqlite3.Connection, table: str, key: str) -> bool:
 def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> None:
     tags, qrels = dataset.corpus.tags, dataset.qrels
     judged: set[str] = set()
-    lines: list[str] = [_HEADER]
+    lines = ["query-id\tcorpus-id\tscore\n"]
     for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
         query_id, doc_id = qrels.query_ids[query], qrels.doc_ids[doc]
         tag = tags.get(doc_id)
@@ -303,8 +285,6 @@ def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> Non
 
 _BLOCK = 256  # documents looked up in the cache together
 
-Lookup = Iterator[tuple[HumanRow, Request | None, Answer | None]]
-
 
 def rewrite_source(
     job: Job,
@@ -331,16 +311,49 @@ def rewrite_source(
         if outcome.error is not None:
             errors[outcome.index] = outcome.error
         on_ended()
-    tally = _Tally(source=job.source)
-    write_atomic(job.raw_file, jsonl_text(tally.counted(_records(job, cache, errors))))
-    if tally.done:
-        write_atomic(job.corpus_file, jsonl_text(_corpus_rows(job)))
+    ends: dict[str, Counter[str]] = {"done": Counter(), "skipped": Counter(), "failed": Counter()}
+    cleaned: Counter[str] = Counter()
+    tokens = {"prompt_tokens": 0, "completion_tokens": 0}
+
+    def counted() -> Iterator[dict[str, Any]]:
+        for record in _records(job, cache, errors):
+            ends[record["status"]][record["reason"]] += 1
+            if record["status"] == "done":
+                cleaned.update(record["cleaned"])
+            for name in tokens:
+                tokens[name] += record.get(name, 0)
+            yield record
+
+    write_atomic(job.raw_file, jsonl_text(counted()))
+    done = ends["done"].total()
+    if done:
+        style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
+        rows = zip(read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True)
+        rewrites = (
+            {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
+            for row, (_, record) in rows
+            if record["status"] == "done"
+        )
+        write_atomic(job.corpus_file, jsonl_text(rewrites))
     else:  # an empty corpus file cannot be read
         job.corpus_file.unlink(missing_ok=True)
-    return tally.finished(prices)
+    return replace(
+        job.source,
+        finished=True,
+        done=done,
+        skipped=dict(sorted(ends["skipped"].items())),
+        failed=dict(sorted(ends["failed"].items())),
+        cleaned=dict(sorted(cleaned.items())),
+        cost=None if prices is None else prices.cost(**tokens),
+        currency="" if prices is None else prices.currency,
+        prompt_tokens=tokens["prompt_tokens"],
+        completion_tokens=tokens["completion_tokens"],
+    )
 
 
-def answered_rows(rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None) -> Lookup:
+def answered_rows(
+    rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None
+) -> Iterator[tuple[HumanRow, Request | None, Answer | None]]:
     """Give each document with its request and the answer to it, where the cache has one."""
     while block := list(islice(rows, _BLOCK)):
         requests = [job.request(row) for row in block]
@@ -389,52 +402,6 @@ def _read(row: HumanRow, answer: Completion) -> dict[str, Any]:
         "text": None if problem else found.text,
         "raw": raw,
     }
-
-
-def _corpus_rows(job: Job) -> Iterator[dict[str, Any]]:
-    """Rows of the rewrites, with id and title of their documents."""
-    style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
-    for row, (_, record) in zip(
-        read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True
-    ):
-        if record["status"] == "done":
-            yield {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
-
-
-class _Tally:
-    """Counts records as they pass."""
-
-    def __init__(self, *, source: RewriteSource) -> None:
-        self._source = source
-        self._ends: dict[str, Counter[str]] = {"skipped": Counter(), "failed": Counter()}
-        self._cleaned: Counter[str] = Counter()
-        self._tokens = {"prompt_tokens": 0, "completion_tokens": 0}
-        self.done = 0
-
-    def counted(self, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for record in records:
-            if record["status"] == "done":
-                self.done += 1
-                self._cleaned.update(record["cleaned"])
-            else:
-                self._ends[record["status"]][record["reason"]] += 1
-            for name in self._tokens:
-                self._tokens[name] += record.get(name, 0)
-            yield record
-
-    def finished(self, prices: Prices | None) -> RewriteSource:
-        return replace(
-            self._source,
-            finished=True,
-            done=self.done,
-            skipped=dict(sorted(self._ends["skipped"].items())),
-            failed=dict(sorted(self._ends["failed"].items())),
-            cleaned=dict(sorted(self._cleaned.items())),
-            cost=None if prices is None else prices.cost(**self._tokens),
-            currency="" if prices is None else prices.currency,
-            prompt_tokens=self._tokens["prompt_tokens"],
-            completion_tokens=self._tokens["completion_tokens"],
-        )
 
 
 # From a corpus by people to a paired corpus: each document beside its rewrites.
@@ -536,9 +503,7 @@ def build_paired_corpus(
     )
     human = _described(source, limit, untagged)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
-    _make_room(folder)
-    write_manifest(folder, manifest)  # first: it tells whose files the others are
-    _prepare(source, folder, limit=limit, untagged=untagged)
+    _prepare(source, folder, manifest, untagged=untagged)
     answers = CompletionCache(folder / ANSWERS) if cache is None else cache
     asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
     progress = _Progress(human.n_documents * len(jobs), on_progress)
@@ -631,23 +596,21 @@ def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
         raise DataError(f"{folder} is a file; expected a folder to write to")
     if not isinstance(source, Dataset | Corpus) and Path(source).resolve() == folder.resolve():
         raise DataError(f"{folder} holds the documents themselves; write to another folder")
-    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
     if not resume and there:
         raise DataError(f"{folder} is not empty; choose another, or resume what it holds")
-    strange = [name for name in there if _is_strange(folder / name)]
-    if strange and MANIFEST not in there:
+    # What a killed run leaves before it writes the manifest is not strange.
+    strange = [
+        path.name
+        for path in there
+        if (any(path.iterdir()) if path.is_dir() else not path.name.startswith((".", ANSWERS)))
+    ]
+    if strange and not (folder / MANIFEST).exists():
         raise DataError(
             f"{folder} holds {', '.join(strange[:3])} but no {MANIFEST}: it was not made by this "
             "builder and would be overwritten; write to another folder"
         )
     return folder
-
-
-def _is_strange(path: Path) -> bool:
-    """Whether a file is none that a killed run leaves before it writes the manifest."""
-    if path.is_dir():
-        return any(path.iterdir())
-    return not path.name.startswith((".", ANSWERS))
 
 
 def _described(source: HumanInput, limit: int | None, untagged: Untagged) -> HumanTexts:
@@ -660,8 +623,10 @@ def _described(source: HumanInput, limit: int | None, untagged: Untagged) -> Hum
     return HumanTexts(name=name, n_documents=n, digest=digest, limit=limit, **told)
 
 
-def _make_room(folder: Path) -> None:
-    """Make the folders, and remove what a killed run was writing."""
+def _prepare(
+    source: HumanInput, folder: Path, manifest: PairedManifest, *, untagged: Untagged
+) -> None:
+    """Make the folders, remove what a killed run was writing, and write what needs no model."""
     try:
         for part in ("corpus", "raw"):
             (folder / part).mkdir(parents=True, exist_ok=True)
@@ -669,10 +634,8 @@ def _make_room(folder: Path) -> None:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
     for leftover in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
         leftover.unlink(missing_ok=True)
-
-
-def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
-    """Write what needs no model."""
+    write_manifest(folder, manifest)  # first: it tells whose files the others are
+    limit = manifest.human.limit
     human_file = folder / "corpus" / "human.jsonl"
     write_atomic(
         human_file,
