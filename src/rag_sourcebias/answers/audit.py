@@ -333,9 +333,10 @@ def _beyond_chance(
         human = answers.correct[first] - answers.correct[second]
         score = answers.scores[second] - answers.scores[first]
         with suppress(InsufficientDataError):
-            by_people = clustered_difference(human, everyone, confidence_level=level)
-            by_score = clustered_mean(score, everyone, confidence_level=level)
-            if by_people.lower > 0 and by_score.lower > 0:
+            if (
+                clustered_difference(human, everyone, confidence_level=level).lower > 0
+                and clustered_mean(score, everyone, confidence_level=level).lower > 0
+            ):
                 sure.append((better, worse))
     return tuple(sure)
 
@@ -489,8 +490,13 @@ def measure_scorer(
             auc_change_within=within,
         )
     undecided = answer_style(raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
-    needed = questions_needed(answers, config) if undecided else None
-    return replace(scorer, notes=tuple(notes), finding=answer_finding(scorer, n_needed=needed))
+    return replace(
+        scorer,
+        notes=tuple(notes),
+        finding=answer_finding(
+            scorer, n_needed=questions_needed(answers, config) if undecided else None
+        ),
+    )
 
 
 def _adjust(

@@ -443,16 +443,21 @@ class AnswerConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
-        if self.resamples < 100:
-            raise DataError(f"resamples {self.resamples} is too few; use at least 100")
-        if self.folds < 2:
-            raise DataError(f"folds {self.folds} must be at least 2")
-        if self.ddof not in (0, 1):
-            raise DataError(f"ddof {self.ddof} must be 0 or 1")
-        if self.labels is not None and self.labels < 2:
-            raise DataError(f"labels {self.labels} per system is too few; at least 2 are needed")
+        for accepted, why in (
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level} is outside (0, 1)",
+            ),
+            (self.resamples >= 100, f"resamples {self.resamples} is too few; use at least 100"),
+            (self.folds >= 2, f"folds {self.folds} must be at least 2"),
+            (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
+            (
+                self.labels is None or self.labels >= 2,
+                f"labels {self.labels} per system is too few; at least 2 are needed",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -260,8 +260,9 @@ def read_answer_texts(
     columns = found[-1]
     if separator is None and columns.reference == "golden_answer":
         separator = "/"
-    single = Path(Path(path).name.removesuffix(".gz")).stem
-    rows, left_out = _rows(table, columns, separator, single=single)
+    rows, left_out = _rows(
+        table, columns, separator, single=Path(Path(path).name.removesuffix(".gz")).stem
+    )
     if not rows:
         raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
     questions = "question" if left_out == 1 else "questions"

@@ -443,8 +443,9 @@ def reference_similarity(
     place = {text: i for i, text in enumerate(sorted(texts))}
     vectors = _unit(encoder, list(place))
     for row in filled:
-        nearest = vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
-        similarity[row] = nearest.max()
+        similarity[row] = (
+            vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
+        ).max()
     np.clip(similarity, -1.0, 1.0, out=similarity)  # rounding may exceed the bounds
     return similarity
 
@@ -698,11 +699,16 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
     _, question = np.unique(answers.question_codes[usable], return_inverse=True)
     n = int(question.max()) + 1
-    sides = (np.unique(question[right[usable] == side]) for side in (True, False))
     return QuestionAUC(
         auc=auc,
         influence=n * np.bincount(question, weights=share).astype(np.float64),
-        n_pairs=min(*(len(side) for side in sides), n // 2),
+        n_pairs=min(
+            *(
+                len(side)
+                for side in (np.unique(question[right[usable] == side]) for side in (True, False))
+            ),
+            n // 2,
+        ),
     )
 
 
@@ -780,22 +786,12 @@ def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerd
     """
     _check_threshold(threshold)
     pairs = paired_correct(answers)
-    passed = (pairs.scores >= threshold).sum(axis=1)
+    passed, good = (pairs.scores >= threshold).sum(axis=1), answers.scores >= threshold
 
     def rates(verdict: int) -> tuple[float | None, ...]:
-        rows = answers.scored & (answers.correct == verdict)
-        k = len(pairs.systems)
-        total = np.bincount(answers.system_codes[rows], minlength=k).tolist()
-        return tuple(
-            h / n if n else None
-            for h, n in zip(
-                np.bincount(
-                    answers.system_codes[rows & (answers.scores >= threshold)], minlength=k
-                ).tolist(),
-                total,
-                strict=True,
-            )
-        )
+        found = answers.scored & (answers.correct == verdict)
+        sides = [found & (answers.system_codes == code) for code in range(len(pairs.systems))]
+        return tuple(float(good[rows].mean()) if rows.any() else None for rows in sides)
 
     return ThresholdVerdicts(
         systems=pairs.systems,

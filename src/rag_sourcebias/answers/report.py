@@ -338,7 +338,6 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
 
 
 def _means_pictures(report: AnswerBiasReport) -> Drawn:
-    """Return the means of every score, then the same means against length."""
     drawn = [s for s in report.scorers if len(s.raw.spread.systems) > 1 and _effects(s)]
     reach = 1.2 * max([0.25, *(abs(v) for s in drawn for *_, of in _effects(s) for v in of)])
     words = {s.name: s.mean_words_correct or 1.0 for s in report.systems}
@@ -589,18 +588,21 @@ def _ranks(values: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def _auc(report: AnswerBiasReport) -> b.Section | None:
-    rows = []
-    for s in report.scorers:
-        if s.raw.auc is None:
-            continue
-        rows += [
-            (s.name, where, *(estimate(of(bias), digits=3) for bias in both(s)))
-            for where, (_, of) in zip(("all systems", "within systems"), _AUCS, strict=True)
-        ]
-        rows += [
-            (s.name, system, *(number(bias.system_aucs.get(system), digits=3) for bias in both(s)))
-            for system in s.raw.system_aucs
-        ]
+    rows = [
+        (s.name, where, *cells)
+        for s in report.scorers
+        if s.raw.auc is not None
+        for where, cells in (
+            *(
+                (where, [estimate(of(bias), digits=3) for bias in both(s)])
+                for where, (_, of) in zip(("all systems", "within systems"), _AUCS, strict=True)
+            ),
+            *(
+                (system, [number(bias.system_aucs.get(system), digits=3) for bias in both(s)])
+                for system in s.raw.system_aucs
+            ),
+        )
+    ]
     if not rows:
         return None
     return b.Section(
@@ -795,7 +797,6 @@ def _reading(report: AnswerBiasReport) -> b.Section:
 
 def _caveats(report: AnswerBiasReport) -> b.Section:
     used = [(s.name, *found) for s in report.scorers for found in _intervals(s)]
-    texts = [s.mean for s in report.text_statistics if s.mean is not None]
     noted = [
         *((s.name, note) for s in report.scorers for note in s.notes),
         *(
@@ -810,7 +811,11 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
         b.assumed(
             [
                 *((where, found.assumptions) for _, where, found in used),
-                *(("text statistics", mean.assumptions) for mean in texts),
+                *(
+                    ("text statistics", s.mean.assumptions)
+                    for s in report.text_statistics
+                    if s.mean is not None
+                ),
             ]
         ),
         dict.fromkeys(row for row in noted if row[1] not in report.warnings),
@@ -819,27 +824,47 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
 
 
 def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval]]:
-    found: list[tuple[str, Interval | None]] = []
-    for bias in both(scorer):
-        found += [("unfairness", bias.unfairness), *(("mean scores", mean) for mean in bias.means)]
-        found += [("differences", d.difference) for d in bias.differences]
-        found += [(name, of(bias)) for name, of in _AUCS]
-    for c in scorer.correctness:
-        found.append(("human correctness from labels alone", c.labels_alone))
-        found.append(("human correctness with the score", c.with_scores))
+    found: tuple[tuple[str, Interval | None], ...] = (
+        *(
+            row
+            for bias in both(scorer)
+            for row in (
+                ("unfairness", bias.unfairness),
+                *(("mean scores", mean) for mean in bias.means),
+                *(("differences", d.difference) for d in bias.differences),
+                *((name, of(bias)) for name, of in _AUCS),
+            )
+        ),
+        *(
+            row
+            for c in scorer.correctness
+            for row in (
+                ("human correctness from labels alone", c.labels_alone),
+                ("human correctness with the score", c.with_scores),
+            )
+        ),
+    )
     return ((where, interval_) for where, interval_ in found if interval_ is not None)
 
 
 def _data(report: AnswerBiasReport) -> b.Section:
     c = report.config
     chosen = "what separates correct from wrong best, per score"
-    scores = []
-    for s in report.scorers:
-        used = {**s.settings, "threshold": value(s, s.raw.threshold)}
-        if s.adjusted is not None:
-            used["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
-            used["adjustment"] = s.adjustment
-        scores.append((s.name, settings(used)))
+    scores = (
+        {
+            **s.settings,
+            "threshold": value(s, s.raw.threshold),
+            **(
+                {
+                    "threshold of the adjusted score": value(s, s.adjusted.threshold),
+                    "adjustment": s.adjustment,
+                }
+                if s.adjusted is not None
+                else {}
+            ),
+        }
+        for s in report.scorers
+    )
     return b.data(
         (
             (
@@ -878,7 +903,15 @@ def _data(report: AnswerBiasReport) -> b.Section:
                     ),
                 ),
             ),
-            ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
+            (
+                "Scores",
+                b.Table(
+                    columns=("score", "settings"),
+                    rows=tuple(
+                        zip((s.name for s in report.scorers), map(settings, scores), strict=True)
+                    ),
+                ),
+            ),
             ("Environment", b.environment_table(report.environment, report.created)),
         ),
         _systems_grid(report),

@@ -411,8 +411,8 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
             ]
         )
         for k, alone in enumerate((held[0] & ~held[1], held[1] & ~held[0])):
-            change = mixed[words[alone]] - own[k][words[alone]]
-            only[k].append((change, np.full(len(change), query)))
+            some = words[alone]
+            only[k].append((mixed[some] - own[k][some], np.full(len(some), query)))
     columns = np.array(shares, dtype=np.float64).reshape(-1, 4).T
     return QueryWords(
         rows=np.array(kept, dtype=np.int64),

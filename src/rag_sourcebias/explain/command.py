@@ -63,11 +63,12 @@ class CachedPerplexity:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> LogPerplexities:
         """Return the log-perplexity of each text; ``progress`` is told of texts."""
-
-        def compute(rows: Sequence[int]) -> LogPerplexities:
-            return self.inner.log_perplexities([texts[row] for row in rows])
-
-        return self._through("perplexity", texts, compute, progress)
+        return self._through(
+            "perplexity",
+            texts,
+            lambda rows: self.inner.log_perplexities([texts[row] for row in rows]),
+            progress,
+        )
 
     def _through(
         self,
@@ -121,14 +122,10 @@ class CachedConditional(CachedPerplexity):
         progress: Progress | None = None,
     ) -> LogPerplexities:
         """Return the log-perplexity of each text after its prefix."""
-
-        def compute(rows: Sequence[int]) -> LogPerplexities:
-            return self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows])
-
         return self._through(
             _CONDITIONAL,
             [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)],
-            compute,
+            lambda rows: self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows]),
             progress,
         )
 

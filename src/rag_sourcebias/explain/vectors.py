@@ -571,12 +571,14 @@ def require_map(method: str) -> None:
 def _tsne(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
 
-    model = TSNE(
-        perplexity=min(_TSNE_PERPLEXITY, (len(vectors) - 1) / 3),
-        init=_TSNE_SPREAD * start,
-        random_state=seed,
+    return np.asarray(
+        TSNE(
+            perplexity=min(_TSNE_PERPLEXITY, (len(vectors) - 1) / 3),
+            init=_TSNE_SPREAD * start,
+            random_state=seed,
+        ).fit_transform(vectors),
+        dtype=np.float64,
     )
-    return np.asarray(model.fit_transform(vectors), dtype=np.float64)
 
 
 def _umap(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
@@ -585,10 +587,12 @@ def _umap(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
         warnings.simplefilter("ignore")
         from umap import UMAP
 
-        model = UMAP(
-            n_neighbors=min(_NEIGHBOURS, len(vectors) - 1),
-            init=(_UMAP_SPREAD / np.abs(start).max() * start).astype(np.float32),
-            random_state=seed,
-            n_jobs=1,  # what makes it the same every time
+        return np.asarray(
+            UMAP(
+                n_neighbors=min(_NEIGHBOURS, len(vectors) - 1),
+                init=(_UMAP_SPREAD / np.abs(start).max() * start).astype(np.float32),
+                random_state=seed,
+                n_jobs=1,  # what makes it the same every time
+            ).fit_transform(vectors),
+            dtype=np.float64,
         )
-        return np.asarray(model.fit_transform(vectors), dtype=np.float64)

@@ -346,10 +346,11 @@ def _reason(s: Compared, part: str) -> str:
 
 def unmeasured(s: Compared) -> list[tuple[str, str]]:
     """Return (parts, why) of all that was not computed, a reason once with all its parts."""
-    found: dict[str, list[str]] = {}
-    for part, why in missing_parts(s).items():
-        found.setdefault(why, []).append(PARTS[part])
-    return [(join(names), why) for why, names in found.items()]
+    missing = missing_parts(s)
+    return [
+        (join([PARTS[part] for part, one in missing.items() if one == why]), why)
+        for why in dict.fromkeys(missing.values())
+    ]
 
 
 # The headline

@@ -57,27 +57,35 @@ class AnnotationQuestion:
     needs_query: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name or not all(c.isalnum() or c in "-_" for c in self.name):
-            raise DataError(f"question name {self.name!r}: use letters, digits, '-' and '_'")
-        if self.n_texts not in (1, 2):
-            raise DataError(f"question {self.name!r}: n_texts {self.n_texts!r} is not 1 or 2")
         folded = {a.strip().casefold() for a in self.answers}
-        if len(folded) != len(self.answers) or "" in folded or len(folded) < 2:
-            raise DataError(
-                f"question {self.name!r}: answers {self.answers!r} must be two or more, different "
-                "and not empty"
-            )
-        if len(self.labels) != len(self.answers):
-            raise DataError(
-                f"question {self.name!r} has {len(self.answers)} answers and {len(self.labels)} "
-                "labels; give one label per answer"
-            )
         named = {"A", "B"} & set(self.answers)
-        if len(named) == 1 or (named and self.n_texts == 1):
-            raise DataError(
+        for accepted, why in (
+            (
+                self.name and all(c.isalnum() or c in "-_" for c in self.name),
+                f"question name {self.name!r}: use letters, digits, '-' and '_'",
+            ),
+            (
+                self.n_texts in (1, 2),
+                f"question {self.name!r}: n_texts {self.n_texts!r} is not 1 or 2",
+            ),
+            (
+                len(folded) == len(self.answers) >= 2 and "" not in folded,
+                f"question {self.name!r}: answers {self.answers!r} must be two or more, different "
+                "and not empty",
+            ),
+            (
+                len(self.labels) == len(self.answers),
+                f"question {self.name!r} has {len(self.answers)} answers and {len(self.labels)} "
+                "labels; give one label per answer",
+            ),
+            (
+                not named or (len(named) == 2 and self.n_texts == 2),
                 f"question {self.name!r}: answers 'A' and 'B' name the two texts of a pair; "
-                "give both, with n_texts=2, or neither"
-            )
+                "give both, with n_texts=2, or neither",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
     @property
     def prefers(self) -> bool:
@@ -529,8 +537,11 @@ def shown_texts(unit: AnnotationUnit, order: Sequence[int]) -> dict[str, str]:
 
 def content_digest(cells: Iterable[str]) -> str:
     """Digest that survives what spreadsheets change on their own: white space, apostrophes."""
-    plain = [" ".join(cell.split()).lstrip("'") for cell in cells]
-    return hashlib.sha256("\x1f".join(plain).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(
+        "\x1f".join([" ".join(cell.split()).lstrip("'") for cell in cells]).encode(
+            "utf-8", "surrogatepass"
+        )
+    ).hexdigest()[:32]
 
 
 def _row_ids(
@@ -597,9 +608,6 @@ def _check_units(units: Sequence[AnnotationUnit], questions: Sequence[Annotation
 # Annotation sheets as files: CSV, one HTML page per annotator, and the key apart from them.
 
 
-SheetFormat = Literal["csv", "html"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationFiles:
     """Where the sheets and their key lie."""
@@ -612,7 +620,7 @@ def write_annotation_sheets(
     plan: AnnotationPlan,
     folder: PathLike,
     *,
-    formats: Sequence[SheetFormat] = ("csv", "html"),
+    formats: Sequence[Literal["csv", "html"]] = ("csv", "html"),
     key: PathLike | None = None,
     title: str = "Annotation",
     instructions: str = "",

@@ -304,10 +304,16 @@ def annotator_agreement(
         ),
         ("fleiss_kappa", everyone, _pair_columns(full), _fleiss),
         ("gwet_ac1", everyone, _pair_columns(full), _gwet),
+        *(
+            (
+                "cohen_kappa",
+                (everyone[a], everyone[b]),
+                _table_columns(table.codes[:, [a, b]], k),
+                partial(_cohen, k=k),
+            )
+            for a, b in combinations(range(len(everyone)), 2)
+        ),
     ]
-    for a, b in combinations(range(len(everyone)), 2):
-        columns = _table_columns(table.codes[:, [a, b]], k)
-        wanted.append(("cohen_kappa", (everyone[a], everyone[b]), columns, partial(_cohen, k=k)))
     total = several.sum(axis=0)
     common = table.categories[int(total.argmax())]
     skewed = f"over 90 % of answers are {common!r}: chance-corrected figures say little"

@@ -111,7 +111,6 @@ def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
     def name(key: tuple[int, int]) -> str:
         return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[rows.other[key[1]]]}"
 
-    differ = [name(k) for k, g in base.items() if k in other and other[k] != g]
     return PairCriteria(
         n_documents=len(corpus),
         untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
@@ -121,7 +120,7 @@ def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
         repeated=_documents(tags, rows.repeated),
         n_labels=len(base),
         labels_missing=_named([name(key) for key in base if key not in other]),
-        labels_differ=_named(differ),
+        labels_differ=_named([name(k) for k, g in base.items() if k in other and other[k] != g]),
         labels_added=_named([name(key) for key in other if key not in base]),
     )
 

@@ -144,8 +144,6 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
 
 
 _MOST = 8
-Columns = Mapping[str, npt.NDArray[np.float64]]
-Lists = Mapping[str, Texts]
 
 
 class Found(NamedTuple):
@@ -162,8 +160,8 @@ class Found(NamedTuple):
         Likeness that mismatched pairs reach.
     """
 
-    values: Columns
-    lists: Lists
+    values: Mapping[str, FloatArray]
+    lists: Mapping[str, Texts]
     languages: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
     by_chance: float | None
@@ -249,7 +247,6 @@ def flags_of(
 
 
 def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
-    """Flags of values and facts beyond their thresholds."""
     values, by_chance = found.values, found.by_chance
     flags, ratio, cosine = {}, values["length_ratio"], values["cosine"]
     if thresholds.length_ratio is not None:
@@ -395,8 +392,9 @@ def check_pairs(
         if thresholds.chance is not None and len(mismatched) >= _MIN_PAIRS
         else None
     )
-    leftovers = tuple(leftover(human, other) for human, other in pairs)
-    found = Found(values, lists, languages, leftovers, by_chance)
+    found = Found(
+        values, lists, languages, tuple(leftover(human, other) for human, other in pairs), by_chance
+    )
     flags = flags_of(pairs, words, thresholds, found)
     return PairChecks(
         pair_ids=tuple(pair_ids),

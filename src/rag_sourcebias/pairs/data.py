@@ -267,9 +267,6 @@ class PairChecks:
 # Are two corpora searched alone as easy as each other: one test as data ([K] Table 2).
 
 
-SoleVerdict = Literal["equivalent", "different", "open"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class SoleCorpusTest:
     """One measure of one retriever on the baseline texts alone and on the other source's alone.
@@ -319,7 +316,7 @@ class SoleCorpusTest:
     refusal: str | None = None
 
     @property
-    def verdict(self) -> SoleVerdict:
+    def verdict(self) -> Literal["equivalent", "different", "open"]:
         """``"equivalent"`` where a difference of the margin is excluded, even if there is one."""
         if self.p_equivalent_adjusted is not None and self.p_equivalent_adjusted <= self.level:
             return "equivalent"
@@ -385,20 +382,29 @@ class PairCheckConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.cutoffs or min(self.cutoffs) < 1:
-            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
-        if self.depth < max(self.cutoffs):
-            raise DataError(f"depth {self.depth} is below the largest cutoff {max(self.cutoffs)}")
-        if not 0 < self.margin < 1:
-            raise DataError(f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100")
-        if not 0 < self.level < 0.5:
-            raise DataError(f"level {self.level!r} is outside (0, 0.5); 0.05 is usual")
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
-        if self.worst < 0 or self.text_limit < 1:
-            raise DataError(
-                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1"
-            )
+        largest = max(self.cutoffs, default=0)
+        for accepted, why in (
+            (
+                min(self.cutoffs, default=0) >= 1,
+                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+            ),
+            (self.depth >= largest, f"depth {self.depth} is below the largest cutoff {largest}"),
+            (
+                0 < self.margin < 1,
+                f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
+            ),
+            (0 < self.level < 0.5, f"level {self.level!r} is outside (0, 0.5); 0.05 is usual"),
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level!r} is outside (0, 1)",
+            ),
+            (
+                self.worst >= 0 and self.text_limit >= 1,
+                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,11 +115,13 @@ class Number(NamedTuple):
     unit: str
 
 
+# Powers of ten; "M", "B" and "T" alone are none but in capitals.
 _SCALES = {
+    "": 0, "K": 3, "M": 6, "MM": 6, "B": 9, "T": 12,
     "thousand": 3, "k": 3, "million": 6, "mn": 6, "mln": 6, "billion": 9, "bn": 9,
     "trillion": 12, "tn": 12,
 }  # fmt: skip
-# Each unit with the ways it is written. "M", "B" and "T" alone are scales (see _scale).
+# Each unit with the ways it is written. "M", "B" and "T" alone are scales.
 _UNITS = {
     written: unit
     for unit, forms in {
@@ -175,8 +177,11 @@ def numbers_of(text: str) -> list[Number]:
     text = _NO_NUMBERS.sub("", text)
     for match in _ISO_DATE.finditer(text):
         year, month, day = match.groups()
-        found += [Number(year, year, ""), Number(day, str(int(day)), "")]
-        found.append(Number(match.group(), str(int(month)), "month"))
+        found += [
+            Number(year, year, ""),
+            Number(day, str(int(day)), ""),
+            Number(match.group(), str(int(month)), "month"),
+        ]
     text = _ISO_DATE.sub(" ", text) if found else text
     found += _in_digits(text)
     found += [Number(written, str(value), "month") for written, value in months(text)]
@@ -192,11 +197,13 @@ def _in_digits(text: str) -> Iterator[Number]:
             continue
         if money and unit in ("m", "M"):
             scale, unit = "million", None  # £5m
+        scale = (scale or "").strip().removeprefix("-")
+        power = _SCALES[scale if scale in _SCALES else scale.lower()]
         name = (money.group() if money else unit or "").strip().removeprefix("-").lower()
         written = (before[money.start() :] if money else "") + match.group()
         yield Number(
             written.strip(),
-            _plain(_value(match["digits"]) * 10 ** _scale(scale)),
+            _plain(_value(match["digits"]) * 10**power),
             _UNITS[name] if name else "",
         )
 
@@ -209,13 +216,6 @@ def _value(digits: str) -> Decimal:
     # A last part of three digits after anything but one dot is a group of thousands.
     decimal = len(parts[-1]) != 3 or separators == ["."] or separators[-1] != separators[0]
     return Decimal(f"{''.join(parts[:-1])}.{parts[-1]}" if decimal else "".join(parts))
-
-
-def _scale(written: str | None) -> int:
-    if not written:
-        return 0
-    name = written.strip().removeprefix("-")
-    return {"M": 6, "MM": 6, "B": 9, "T": 12, "K": 3}.get(name) or _SCALES[name.lower()]
 
 
 def _plain(value: Decimal) -> str:
@@ -401,14 +401,15 @@ def _form(word: str) -> str:
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """Words as written, their forms, and whether a sentence could begin with them."""
-    found = []
-    for i, (before, word) in enumerate(_TOKEN.findall(text)):
-        # Between most words there is one space, which the pattern need not look at.
-        starts = i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before)))
-        found.append(
-            (word, word.lower() if word.isascii() and word.isalnum() else _form(word), starts)
+    return [
+        (
+            word,
+            word.lower() if word.isascii() and word.isalnum() else _form(word),
+            # Between most words there is one space, which the pattern need not look at.
+            i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before))),
         )
-    return found
+        for i, (before, word) in enumerate(_TOKEN.findall(text))
+    ]
 
 
 class CapitalCounts:
@@ -433,19 +434,15 @@ class CapitalCounts:
 
     def names(self, text: str) -> tuple[list[tuple[str, ...]], list[str]]:
         """Runs of name words, as written, and the forms of all words of the text."""
-        runs: list[tuple[str, ...]] = []
-        run: list[str] = []
+        runs: list[list[str]] = [[]]
         tokens = _tokens(text)
         for word, form, starts in tokens:
             named = self._is_name(word, form, starts=starts)
-            if run and (starts or not named):
-                runs.append(tuple(run))
-                run = []
+            if starts or not named:
+                runs.append([])
             if named:
-                run.append(word)
-        if run:
-            runs.append(tuple(run))
-        return runs, [form for _, form, _ in tokens]
+                runs[-1].append(word)
+        return [tuple(run) for run in runs if run], [form for _, form, _ in tokens]
 
     def _is_name(self, word: str, form: str, *, starts: bool) -> bool:
         contracted = "'" in form or "’" in form  # I'm, Don't

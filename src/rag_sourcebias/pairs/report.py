@@ -180,13 +180,16 @@ def _sole_told(tests: Sequence[SoleCorpusTest]) -> str:
 
 
 def _findings(report: PairReport) -> b.Section:
-    alone = (b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE))
     return b.Section(
         id="findings",
         title="Findings",
         blocks=(
             b.Cards(cards=tuple(map(_card, report.sources)), look="checked"),
-            *(alone if report.sole_corpus else ()),
+            *(
+                (b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE))
+                if report.sole_corpus
+                else ()
+            ),
         ),
     )
 
@@ -330,36 +333,8 @@ def _flag_table(report: PairReport) -> b.Table:
 
 
 def _values(report: PairReport) -> b.Section:
-    drawn, blocks = [part for part in report.sources if part.histograms], list[b.Block]()
-    for part in drawn:
-        if len(drawn) > 1:
-            blocks.append(b.Heading(text=b.Name(source_name(part.source)), to=b.PAGE))
-        blocks.append(
-            b.Figures(
-                items=tuple(_histogram(report, part, name) for name in part.histograms), small=True
-            )
-        )
+    drawn = [part for part in report.sources if part.histograms]
     several = len(report.sources) > 1
-    blocks.append(
-        b.Grid(
-            table=b.Table(
-                columns=(*["source"] * several, "value", "5%", "median", "95%"),
-                rows=tuple(
-                    (
-                        *[source_name(part.source)] * several,
-                        name,
-                        *(_value(value, q) for q in part.summary.quantiles[value]),
-                    )
-                    for part in report.sources
-                    for value, name in _VALUES.items()
-                    if value in part.summary.quantiles
-                ),
-                n_heads=1 + several,
-            ),
-            caption="Values of the pairs: 5%, median and 95%",
-            to=b.FILES if drawn else b.MARKDOWN,
-        )
-    )
     like = f"cosine ({report.encoder})" if report.encoder else "words in common"
     return b.Section(
         id="values",
@@ -369,7 +344,38 @@ def _values(report: PairReport) -> b.Section:
         "an encoder, the cosine of both vectors (their Fig. 5).",
         pictures=f" Dotted: thresholds of this report. Dashed: where mismatched pairs end ({like})."
         " Values beyond the edge are in the outer bars.",
-        blocks=tuple(blocks),
+        blocks=(
+            *(
+                block
+                for part in drawn
+                for block in (
+                    *[b.Heading(text=b.Name(source_name(part.source)), to=b.PAGE)]
+                    * (len(drawn) > 1),
+                    b.Figures(
+                        items=tuple(_histogram(report, part, name) for name in part.histograms),
+                        small=True,
+                    ),
+                )
+            ),
+            b.Grid(
+                table=b.Table(
+                    columns=(*["source"] * several, "value", "5%", "median", "95%"),
+                    rows=tuple(
+                        (
+                            *[source_name(part.source)] * several,
+                            name,
+                            *(_value(value, q) for q in part.summary.quantiles[value]),
+                        )
+                        for part in report.sources
+                        for value, name in _VALUES.items()
+                        if value in part.summary.quantiles
+                    ),
+                    n_heads=1 + several,
+                ),
+                caption="Values of the pairs: 5%, median and 95%",
+                to=b.FILES if drawn else b.MARKDOWN,
+            ),
+        ),
     )
 
 

@@ -482,7 +482,9 @@ def rewrite(
     )  # fmt: skip
     if priced is not None and max_cost is not None:
         completer = MeteredCompleter(completer, priced, max_cost)
-    source = _source(folder, sample=sample)
+    if sample == (folder is not None):
+        raise DataError("give one set of documents: a BEIR folder, or --sample")
+    source = load_sample() if folder is None else folder
     named = asked["model"] = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
@@ -525,9 +527,3 @@ def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: An
     except (DataError, UnsupportedVersionError) as error:
         return str(error)
     return ""
-
-
-def _source(folder: Path | None, *, sample: bool) -> HumanInput:
-    if sample == (folder is not None):
-        raise DataError("give one set of documents: a BEIR folder, or --sample")
-    return load_sample() if folder is None else folder

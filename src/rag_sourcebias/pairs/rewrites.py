@@ -457,7 +457,10 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
             f"{folder} holds {', '.join(found) or 'no corpus'}; expected either corpus/human.jsonl "
             "or corpus.jsonl, plain or .gz"
         )
-    table = _tags_of(folder) if plain else None
+    tagged = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
+    if plain and len(tagged) > 1:
+        raise DataError(f"{folder} holds {', '.join(f.name for f in tagged)}; keep one tag file")
+    table = read_tags(tagged[0]) if plain and tagged else None
     file = (paired or plain)[0]
     for number, row in read_jsonl(file):
         where = f"{file}:{number}"
@@ -466,13 +469,6 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
             "human" if paired else _declared(found_row, table), found_row.doc_id, where, untagged
         ):
             yield found_row
-
-
-def _tags_of(folder: Path) -> TagTable | None:
-    files = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
-    if len(files) > 1:
-        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
-    return read_tags(files[0]) if files else None
 
 
 def _declared(row: HumanRow, table: TagTable | None) -> str | None:
@@ -649,8 +645,11 @@ class Job:
     @property
     def ready(self) -> bool:
         """Whether there is nothing left to do: all ended, none of them by a failure."""
-        written = self.raw_file.is_file() and (self.corpus_file.is_file() or not self.source.done)
-        return self.source.finished and not self.source.failed and written
+        return (
+            self.source.finished
+            and not self.source.failed
+            and (self.raw_file.is_file() and (self.corpus_file.is_file() or not self.source.done))
+        )
 
     def request(self, row: HumanRow) -> Request | None:
         """Return what is asked about a document: its text and nothing else; None if it has none."""

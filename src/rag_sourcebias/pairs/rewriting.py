@@ -231,10 +231,14 @@ def copy_relevance(
         for file in splits:
             write_atomic(folder / file.relative_to(root), _judged_lines(file, ids))
         rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
-        known = (
-            line + "\n" for (_, row), (_, line) in rows if _has(ids, "queries", str(row.get("_id")))
+        write_atomic(
+            folder / queries[0].relative_to(root),
+            (
+                line + "\n"
+                for (_, row), (_, line) in rows
+                if _has(ids, "queries", str(row.get("_id")))
+            ),
         )
-        write_atomic(folder / queries[0].relative_to(root), known)
 
 
 def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
@@ -329,12 +333,14 @@ def rewrite_source(
     if done:
         style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
         rows = zip(read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True)
-        rewrites = (
-            {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
-            for row, (_, record) in rows
-            if record["status"] == "done"
+        write_atomic(
+            job.corpus_file,
+            jsonl_text(
+                {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
+                for row, (_, record) in rows
+                if record["status"] == "done"
+            ),
         )
-        write_atomic(job.corpus_file, jsonl_text(rewrites))
     else:  # an empty corpus file cannot be read
         job.corpus_file.unlink(missing_ok=True)
     return replace(
@@ -506,17 +512,26 @@ def build_paired_corpus(
     _prepare(source, folder, manifest, untagged=untagged)
     answers = CompletionCache(folder / ANSWERS) if cache is None else cache
     asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
-    progress = _Progress(human.n_documents * len(jobs), on_progress)
+    ended = 0
+
+    def progress(now: int) -> None:
+        nonlocal ended
+        if now > ended and on_progress is not None:
+            on_progress(now, human.n_documents * len(jobs))
+        ended = now
+
     for position, (entry, planned) in enumerate(zip(begun, jobs, strict=True), start=1):
         job = replace(planned, source=entry)
         if not job.ready:
-            done = rewrite_source(job, asker, answers, prices=prices, on_ended=progress.one)
+            done = rewrite_source(
+                job, asker, answers, prices=prices, on_ended=lambda: progress(ended + 1)
+            )
             manifest = replace(
                 manifest,
                 sources=tuple(done if s.source == done.source else s for s in manifest.sources),
             )
             write_manifest(folder, manifest)
-        progress.at(human.n_documents * position)  # documents without text were not asked about
+        progress(human.n_documents * position)  # documents without text were not asked about
     usage = asker.usage
     paid = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
     return RewriteReport(
@@ -574,21 +589,6 @@ def check_paired_folder(
             )
         ),
     )
-
-
-class _Progress:
-    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
-        self._total = total
-        self._tell = tell
-        self._ended = 0
-
-    def one(self) -> None:
-        self.at(self._ended + 1)
-
-    def at(self, ended: int) -> None:
-        if ended > self._ended and self._tell is not None:
-            self._tell(ended, self._total)
-        self._ended = ended
 
 
 def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
