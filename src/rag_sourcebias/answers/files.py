@@ -69,17 +69,13 @@ def split_references(reference: str | Sequence[str], *, separator: str | None = 
 def references_of(cell: object, separator: str | None, place: str) -> tuple[str, ...]:
     """Return the wordings of a reference: those of a list, or of a text with separators."""
     value = _list_in(cell) if isinstance(cell, str) else cell
-    if isinstance(value, list | tuple):
-        parts = [_text(part) for part in value]
-        wordings: str | list[str] = [part for part in parts if part is not None]
-        bad = len(wordings) < len(parts)
-    else:
-        text = _text(value)
-        wordings, bad = text or "", text is None
-    if bad:
+    listed = isinstance(value, list | tuple)
+    parts = [_text(part) for part in (value if isinstance(value, list | tuple) else [value])]
+    texts = [part for part in parts if part is not None]
+    if len(texts) < len(parts):
         raise DataError(f"{place}: reference {cell!r:.80} is neither text nor a list of texts")
     try:
-        return tuple(split_references(wordings, separator=separator))
+        return tuple(split_references(texts if listed else texts[0], separator=separator))
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
 
@@ -88,9 +84,8 @@ def _text(cell: object) -> str | None:
     """Return text; numbers as they are written, nothing as empty, None for anything else."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    if isinstance(cell, str):
-        return cell
-    return str(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else None
+    told = isinstance(cell, str | int | float) and not isinstance(cell, bool)
+    return str(cell) if told else None
 
 
 def _list_in(cell: str) -> object:

@@ -254,9 +254,8 @@ def fit_adjustment(
     span = (float(lengths.min()), float(lengths.max()))
     inner = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75]))
     knots = tuple(inner[(inner > span[0]) & (inner < span[1])].tolist())
-    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates))
-    if within_systems:
-        needed += len(answers.system_names) - 1
+    means = len(answers.system_names) - 1 if within_systems else 0
+    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates)) + means
     if n - n_questions < needed:
         raise InsufficientDataError(
             f"{n} correct, scored answers to {n_questions} question(s) with several of them are "
@@ -446,8 +445,7 @@ def reference_similarity(
         similarity[row] = (
             vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
         ).max()
-    np.clip(similarity, -1.0, 1.0, out=similarity)  # rounding may exceed the bounds
-    return similarity
+    return np.asarray(np.clip(similarity, -1.0, 1.0))  # rounding may exceed the bounds
 
 
 def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
@@ -676,8 +674,10 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     usable = answers.scored & ~np.isnan(answers.correct)
     right = answers.correct == 1
     codes = answers.system_codes if within_systems else np.zeros(len(answers), dtype=np.int64)
-    n1 = np.bincount(codes[usable & right], minlength=int(codes.max()) + 1)
-    n0 = np.bincount(codes[usable & ~right], minlength=int(codes.max()) + 1)
+    n1, n0 = (
+        np.bincount(codes[usable & which], minlength=int(codes.max()) + 1)
+        for which in (right, ~right)
+    )
     pairs = int(np.sum(n1 * n0))
     if not pairs:
         where = " of the same system" if within_systems else ""
@@ -821,8 +821,9 @@ def best_threshold(answers: AnswerScores) -> float | None:
         return None
     values, code = np.unique(answers.scores[usable], return_inverse=True)
     # Passing from values[i] on: the wrong below it fail, the correct below it are lost.
-    wrong_below = np.cumsum(np.bincount(code[~right], minlength=len(values)))[:-1]
-    right_below = np.cumsum(np.bincount(code[right], minlength=len(values)))[:-1]
+    wrong_below, right_below = (
+        np.cumsum(np.bincount(code[which], minlength=len(values)))[:-1] for which in (~right, right)
+    )
     gain = np.concatenate(([0.0], wrong_below / n0 - right_below / n1))
     best = int(np.argmax(gain))
     if best == 0:

@@ -865,53 +865,30 @@ def _data(report: AnswerBiasReport) -> b.Section:
         }
         for s in report.scorers
     )
+    data = (
+        ("name", report.name),
+        ("questions", count(len(set(report.question_ids)))),
+        ("systems", count(len(report.systems))),
+        ("answers", count(len(report.question_ids))),
+        ("answers people judged", count(int(np.count_nonzero(~np.isnan(report.correct))))),
+        ("licence", report.license or "not stated"),
+        ("attribution", report.attribution or "not stated"),
+    )
+    audit = (
+        ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
+        ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
+        ("ddof of the unfairness", str(c.ddof)),
+        ("labels per system", "all there are" if c.labels is None else count(c.labels)),
+        ("confidence level", level(c.confidence_level)),
+        ("resamples", count(c.resamples)),
+        ("seed", str(c.seed)),
+    )
+    used = zip((s.name for s in report.scorers), map(settings, scores), strict=True)
     return b.data(
         (
-            (
-                "Data",
-                b.Table(
-                    columns=("data", ""),
-                    rows=(
-                        ("name", report.name),
-                        ("questions", count(len(set(report.question_ids)))),
-                        ("systems", count(len(report.systems))),
-                        ("answers", count(len(report.question_ids))),
-                        (
-                            "answers people judged",
-                            count(int(np.count_nonzero(~np.isnan(report.correct)))),
-                        ),
-                        ("licence", report.license or "not stated"),
-                        ("attribution", report.attribution or "not stated"),
-                    ),
-                ),
-            ),
-            (
-                "Audit",
-                b.Table(
-                    columns=("setting", ""),
-                    rows=(
-                        ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
-                        ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
-                        ("ddof of the unfairness", str(c.ddof)),
-                        (
-                            "labels per system",
-                            "all there are" if c.labels is None else count(c.labels),
-                        ),
-                        ("confidence level", level(c.confidence_level)),
-                        ("resamples", count(c.resamples)),
-                        ("seed", str(c.seed)),
-                    ),
-                ),
-            ),
-            (
-                "Scores",
-                b.Table(
-                    columns=("score", "settings"),
-                    rows=tuple(
-                        zip((s.name for s in report.scorers), map(settings, scores), strict=True)
-                    ),
-                ),
-            ),
+            ("Data", b.Table(columns=("data", ""), rows=data)),
+            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
+            ("Scores", b.Table(columns=("score", "settings"), rows=tuple(used))),
             ("Environment", b.environment_table(report.environment, report.created)),
         ),
         _systems_grid(report),

@@ -123,7 +123,6 @@ def document(report: ExplainReport) -> b.Document:
 
 
 def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
-    """Return the sections on what was measured, each for one source after the other."""
     made: dict[str, Callable[[Compared], Iterator[b.Block]]] = {
         "gap": _gap,
         "texts": _texts,
@@ -530,7 +529,6 @@ def _perplexity(s: Compared) -> Iterator[b.Block]:
 
 
 def _perplexity_rows(s: Compared, found: ModelPerplexity) -> Iterator[Row]:
-    """Return means, gap, share of pairs and gap at equal length of one model."""
     gap, model, bounded = found.gap, f"{model_name(found)} ({found.kind})", found.bounded
     left_out = f"; {count(gap.n_left_out)} left out" if gap.n_left_out else ""
     rows = (

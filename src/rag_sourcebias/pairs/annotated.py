@@ -315,8 +315,10 @@ def annotator_agreement(
         ),
     ]
     total = several.sum(axis=0)
-    common = table.categories[int(total.argmax())]
-    skewed = f"over 90 % of answers are {common!r}: chance-corrected figures say little"
+    skewed = (
+        f"over 90 % of answers are {table.categories[int(total.argmax())]!r}: chance-corrected "
+        "figures say little"
+    )
     note = skewed if total.max() > _SKEWED * total.sum() else ""
     return tuple(
         _measured(
@@ -474,15 +476,13 @@ def _majority(
     needed: int,
     level: float,
 ) -> MajorityTable:
-    codes = table.codes[members]
-    counts = (codes[:, :, None] == np.arange(len(table.categories))).sum(axis=1)
+    counts = (table.codes[members, :, None] == np.arange(len(table.categories))).sum(axis=1)
     answers = counts.sum(axis=1)
     enough = answers >= needed
     counts, answers = counts[enough], answers[enough]
     n = len(counts)
     won = 2 * counts > answers[:, None]
-    unanimous = counts == answers[:, None]
-    wins, agreed = won.sum(axis=0).tolist(), unanimous.sum(axis=0).tolist()
+    wins, agreed = (x.sum(axis=0).tolist() for x in (won, counts == answers[:, None]))
     return MajorityTable(
         question=table.question,
         source=source,

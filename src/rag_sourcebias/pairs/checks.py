@@ -74,7 +74,6 @@ _MARKS = re.compile(
 # Models that degenerate write thousands of empty lines, on which patterns take hours.
 _SPACE = re.compile(r"\s{3,}")
 _LETTER = re.compile(r"[^\W_]{4,}")
-_CLOSING_KINDS = frozenset(["So", "Sk", "Pe", "Pf", "Po", "Mn", "Cf"])
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 
 
@@ -119,7 +118,8 @@ def stops_open(original: str, rewrite: str) -> bool:
 
 def _closes(character: str) -> bool:
     """Whether a text may end with the character: closing punctuation, or a symbol as emoji are."""
-    return character not in ",:;、，" and unicodedata.category(character) in _CLOSING_KINDS
+    kind = unicodedata.category(character)
+    return character not in ",:;、，" and kind in ("So", "Sk", "Pe", "Pf", "Po", "Mn", "Cf")
 
 
 def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:

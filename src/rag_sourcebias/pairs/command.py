@@ -43,7 +43,7 @@ from rag_sourcebias.pairs.annotate import (
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
 from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
 from rag_sourcebias.pairs.checks import sound_pairs
-from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairReport, PairThresholds
+from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
 from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 
 # Options of ``check-pairs``.
@@ -265,7 +265,18 @@ def check_pairs(
             f"sound: {sound} ({kept.corpus.tags.counts()[baseline_source]} documents of each "
             f"source, {len(kept.queries)} queries)"
         )
-    _judge(found, fail_above)
+    if fail_above is not None:
+        failed = [part for part in found.sources if part.broken_share > fail_above]
+        for part in failed:
+            tell(
+                f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with "
+                f"{part.source} are broken, more than --fail-above {fail_above:g}"
+            )
+        empty = [part.source for part in found.sources if not part.summary.n_pairs]
+        if empty:
+            tell(f"failed: no pairs with {', '.join(empty)}")
+        if failed or empty:
+            raise typer.Exit(1)
 
 
 def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
@@ -276,23 +287,6 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
             tell(str(error))
         else:
             say_written("csv", folder / name)
-
-
-def _judge(found: PairReport, fail_above: float | None) -> None:
-    """End with code 1 where too many pairs are broken."""
-    if fail_above is None:
-        return
-    failed = [part for part in found.sources if part.broken_share > fail_above]
-    for part in failed:
-        tell(
-            f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with {part.source} "
-            f"are broken, more than --fail-above {fail_above:g}"
-        )
-    empty = [part.source for part in found.sources if not part.summary.n_pairs]
-    if empty:
-        tell(f"failed: no pairs with {', '.join(empty)}")
-    if failed or empty:
-        raise typer.Exit(1)
 
 
 # Options of the annotate commands, named once.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -499,16 +499,7 @@ def rewrite(
             made = build_paired_corpus(
                 source, completer, output, **asked, prices=priced, on_progress=progress.advance
             )
-    _tell_made(
-        made,
-        {source_tag(named, prompt.name) for prompt in asked["prompts"]},
-        check=check,
-        report=report,
-    )
-
-
-def _tell_made(made: RewriteReport, tags: Set[str], *, check: bool, report: Path | None) -> None:
-    """Say how it went; end with code 1 where documents of this run are left to ask for."""
+    tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
     own = [entry for entry in made.manifest.sources if entry.source in tags]
     print_rewrites(made, own)
     if report is not None:

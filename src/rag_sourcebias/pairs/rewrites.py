@@ -268,8 +268,7 @@ class RewritePrompt:
 
     def fill(self, text: str) -> str:
         """Put a text at its place; braces within it mean nothing."""
-        before, after = self.template.split(_TEXT)
-        return before + text + after
+        return text.join(self.template.split(_TEXT))
 
 
 REWRITE = RewritePrompt(name="rewrite", template="Please rewrite the following text: {text}")
@@ -476,8 +475,8 @@ def _declared(row: HumanRow, table: TagTable | None) -> str | None:
     if table is not None and row.doc_id in table.row_of:
         return table.get(row.doc_id).source
     told = row.metadata.get("source")
-    is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
-    return str(told) if is_tag else None
+    tagged = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
+    return str(told) if tagged else None
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
