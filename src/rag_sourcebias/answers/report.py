@@ -145,16 +145,18 @@ def _findings(report: AnswerBiasReport) -> b.Section:
 
 def _effects_grid(report: AnswerBiasReport) -> b.Grid:
     """Return how far each system's correct answers lie from the mean of all systems."""
-    rows = [("", "words", *(number(s.mean_words_correct) for s in report.systems))]
-    rows += [
-        (scorer.name, called, *(_effect(bias, s.name) for s in report.systems))
-        for scorer in report.scorers
-        for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
-    ]
+    rows = (
+        ("", "words", *(number(s.mean_words_correct) for s in report.systems)),
+        *(
+            (scorer.name, called, *(_effect(bias, s.name) for s in report.systems))
+            for scorer in report.scorers
+            for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
+        ),
+    )
     return b.Grid(
         table=b.Table(
             columns=("", "", *(shorten(s.name, _COLUMN - 1) for s in report.systems)),
-            rows=tuple(rows),
+            rows=rows,
             n_heads=2,
         ),
         caption="",
@@ -180,35 +182,36 @@ def _card(scorer: AnswerScorer, widest: float, lowest: float) -> b.Card:
             (found.lower, found.estimate, found.upper), span, side=side, solid=side == "baseline"
         )
 
-    rows = [
-        b.CardRow(
-            name=f"unfairness{tail}",
-            value=value(scorer, bias.spread.unfairness),
-            ends=ends(scorer, found) or "no interval",
-            bar=bar(found, (0.0, widest * sd), side) if found is not None and sd else None,
-        )
-        for tail, side, bias in biases
-        for found, sd in [(bias.unfairness, bias.spread.within_sd)]
-    ]
-    if scorer.adjusted is not None:
-        rows.append(b.CardRow(name="change", value=change_of_spread(scorer), ends=""))
-    rows += [
-        b.CardRow(
-            name=f"{name}{tail}",
-            value=number(auc.estimate, digits=3),
-            ends=interval(auc, digits=3),
-            bar=bar(auc, (lowest, 1.0), side),
-        )
-        for name, of in _AUCS
-        for tail, side, bias in biases
-        if (auc := of(bias)) is not None
-    ]
+    rows = (
+        *(
+            b.CardRow(
+                name=f"unfairness{tail}",
+                value=value(scorer, bias.spread.unfairness),
+                ends=ends(scorer, found) or "no interval",
+                bar=bar(found, (0.0, widest * sd), side) if found is not None and sd else None,
+            )
+            for tail, side, bias in biases
+            for found, sd in [(bias.unfairness, bias.spread.within_sd)]
+        ),
+        *[b.CardRow(name="change", value=change_of_spread(scorer), ends="")] * (len(biases) > 1),
+        *(
+            b.CardRow(
+                name=f"{name}{tail}",
+                value=number(auc.estimate, digits=3),
+                ends=interval(auc, digits=3),
+                bar=bar(auc, (lowest, 1.0), side),
+            )
+            for name, of in _AUCS
+            for tail, side, bias in biases
+            if (auc := of(bias)) is not None
+        ),
+    )
     return b.Card(
         name=scorer.name,
         standing=finding_of(scorer).style,
         short=in_brief(scorer),
         text=sentence(scorer, brief=True),
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
@@ -270,14 +273,11 @@ def _scorers_grid(report: AnswerBiasReport) -> b.Grid:
 
 def _figures(items: Drawn, *, small: bool = False) -> list[b.Block]:
     shown, more = tuple(items[:_SHOWN]), tuple(items[_SHOWN:])
-    blocks: list[b.Block] = [b.Figures(items=shown, small=small)] if shown else []
-    if more:
-        blocks.append(
-            b.Fold(
-                summary=f"{len(more)} more", blocks=(b.Figures(items=more, small=small),), to=b.PAGE
-            )
-        )
-    return blocks
+    folded = (b.Figures(items=more, small=small),)
+    return [
+        *([b.Figures(items=shown, small=small)] if shown else []),
+        *([b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE)] if more else []),
+    ]
 
 
 def _notes(report: AnswerBiasReport, tell: Callable[[AnswerScorer], str]) -> list[b.Block]:

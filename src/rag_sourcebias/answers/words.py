@@ -261,9 +261,8 @@ def sentence(scorer: AnswerScorer, *, brief: bool = False) -> str:
         _style_sentence(scorer, brief=brief),
         _length_sentence(scorer.raw),
         _adjustment_sentence(scorer, brief=brief),
+        *(() if brief else (threshold_sentence(scorer), order_sentence(scorer))),
     ]
-    if not brief:
-        told += [threshold_sentence(scorer), order_sentence(scorer)]
     return " ".join(filter(None, told))
 
 

@@ -715,8 +715,10 @@ def explain_sources(
     if encoder is not None:
         tell(f"encoding with {encoder.name}")
         encoded = encode_pairs(dataset, encoder, draws, on_progress=on_progress)
-    stated = [] if encoder is None else [("encoder", encoder.settings)]
-    stated += [(model.name, model.settings) for model in perplexities]
+    stated = [
+        *([] if encoder is None else [("encoder", encoder.settings)]),
+        *((model.name, model.settings) for model in perplexities),
+    ]
     work = Explanation(
         dataset=dataset,
         encoded=encoded,

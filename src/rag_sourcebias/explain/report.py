@@ -242,8 +242,10 @@ def _gap_picture(s: Compared, found: GapDecomposition) -> pic.Intervals:
     def row(name: str, part: Interval, colour: pic.Colour = "even") -> pic.Row:
         return pic.Row(group=name, marks=(pic.mark(part, colour, solid=part.excludes(0)),))
 
-    parts = [(s.part(factor, width=_FACTOR), factor.component) for factor in found.factors]
-    parts.append(("remainder: none of these", found.remainder))
+    parts = [
+        *((s.part(factor, width=_FACTOR), factor.component) for factor in found.factors),
+        ("remainder: none of these", found.remainder),
+    ]
     return pic.Intervals(
         title=f"Parts of the score gap, {other} minus {base}",
         rows=(
@@ -423,12 +425,16 @@ def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.
         f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
         f"{f', which end at value {count(held)}' * (held < m)}"
     )
-    parts = [(found.head, "First tenth", 1, max(1, m // 10))]
-    if found.tail is not None:
-        parts.append((found.tail, "last half", m // 2 + 1, m))
+    parts = [
+        (found.head, "First tenth", 1, max(1, m // 10)),
+        *([] if found.tail is None else [(found.tail, "last half", m // 2 + 1, m)]),
+    ]
     low, high = found.band_lower[:held], found.band_upper[:held]
-    inside = [*found.difference, *(e for part, *_ in parts for e in (part.lower, part.upper))]
-    inside += [-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)]
+    inside = [
+        *found.difference,
+        *(end for part, *_ in parts for end in (part.lower, part.upper)),
+        *(-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)),
+    ]
     lowest, highest = float(min(inside)), float(max(inside))
     margin = 0.05 * (highest - lowest)
     index, values = tuple(map(float, range(1, m + 1))), tuple(found.difference.tolist())
@@ -470,10 +476,12 @@ def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Points]:
     """Show each version as a mark; few pairs are joined by lines."""
     n, shares = len(placed.human), placed.variance_shares
     rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
-    kind = f"{_MAPS.get(placed.method, placed.method)}, "
     explains = f"{share(sum(shares))} of the variance, " if shares else ""
     some = f"{count(_DRAWN)} of " if n > _DRAWN else ""
-    text = f"{kind}{explains}{some}{count(n)} pairs{' drawn' * (n > _DRAWN)}"
+    text = (
+        f"{_MAPS.get(placed.method, placed.method)}, {explains}{some}{count(n)} pairs"
+        f"{' drawn' * (n > _DRAWN)}"
+    )
     labels = [
         f"axis {at + 1}" + (f", {share(shares[at])} of variance" if at < len(shares) else "")
         for at in (0, 1)

@@ -397,9 +397,11 @@ def _short(s: Compared) -> str:
     what = join([found.topic for found in others if found.shown])
     still_open = [found.topic for found in (*scores, *others) if not found.shown]
     missing = [names for names, _ in unmeasured(s)]
-    apart = f"differ from {s.base} ones"
-    if scores and scores[0].shown:
-        apart = f"score {scores[0].brief} than {s.base} ones and differ from them"
+    apart = (
+        f"score {scores[0].brief} than {s.base} ones and differ from them"
+        if scores and scores[0].shown
+        else f"differ from {s.base} ones"
+    )
     return (
         f"{s.other} versions {apart} in {what or 'nothing that is established'}"
         f"{'; not established: ' * bool(still_open)}{join(still_open)}"

@@ -742,9 +742,8 @@ def annotation_page(
         "script": script,
         "data": plain,
     }
-    pieces = page.split("@@")
     # every other piece is a name: one pass, so that nothing inserted is looked at again
-    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+    return "".join(parts[x] if i % 2 else x for i, x in enumerate(page.split("@@")))
 
 
 # What people are to compare: twins of a data set, with the queries they are relevant to.

@@ -617,11 +617,10 @@ def pair_files(sources: Sequence[str]) -> dict[str, str]:
     {'llm:gpt-4': 'pairs-gpt-4.csv', 'llm:org/model': 'pairs-org%2Fmodel.csv'}
     """
     short = [source.removeprefix("llm:") for source in sources]
-    names = (
-        name if short.count(name) == 1 else source
+    safe = (
+        _UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", name if short.count(name) == 1 else source)
         for source, name in zip(sources, short, strict=True)
     )
-    safe = (_UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", name) for name in names)
     return {source: f"pairs-{name}.csv" for source, name in zip(sources, safe, strict=True)}
 
 
@@ -640,8 +639,18 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
 
 
 def _lines(checks: PairChecks) -> Iterator[str]:
-    names = ("pair_id", "broken", "flags", "reasons", *PAIR_VALUES, *_LISTS)
-    yield "\ufeff" + _record([*names, "language_baseline", "language_other"])
+    yield "\ufeff" + _record(
+        [
+            "pair_id",
+            "broken",
+            "flags",
+            "reasons",
+            *PAIR_VALUES,
+            *_LISTS,
+            "language_baseline",
+            "language_other",
+        ]
+    )
     broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
         values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)

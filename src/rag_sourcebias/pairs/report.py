@@ -321,14 +321,15 @@ def _flag_table(report: PairReport) -> b.Table:
     def cell(n: int, pairs: int) -> str:
         return MISSING if not pairs else f"{count(n)} ({share(n / pairs)})" if n else "0"
 
-    rows = [
-        (name, *(cell(n, s.n_pairs) for n, s in zip(found, summaries, strict=True)))
-        for name, found in counted.items()
-    ]
-    rows.append(("pairs", *(count(s.n_pairs) for s in summaries)))
     return b.Table(
         columns=("flag", *(shorten(names[part.source], _NAME) for part in report.sources)),
-        rows=tuple(rows),
+        rows=(
+            *(
+                (name, *(cell(n, s.n_pairs) for n, s in zip(found, summaries, strict=True)))
+                for name, found in counted.items()
+            ),
+            ("pairs", *(count(s.n_pairs) for s in summaries)),
+        ),
     )
 
 
@@ -650,17 +651,14 @@ def _reading(report: PairReport) -> b.Section:
             "cannot show.",
         ),
     ]
-    if report.sole_corpus:
-        rows.append(
-            (
-                f"Why a margin of {_points(report.config.margin)}?",
-                "No test can show that two means are exactly equal, only that they differ by less "
-                "than a margin. The default of 5 points is below the 7 to 12 points of NDCG@1 by "
-                "which neural models favour rewrites on the mixed SciFact of Dai et al. (Table "
-                "4), and some 200 queries can show it; half of it needs four times as many.",
-            )
-        )
-    return b.reading(rows)
+    margin = (
+        f"Why a margin of {_points(report.config.margin)}?",
+        "No test can show that two means are exactly equal, only that they differ by less "
+        "than a margin. The default of 5 points is below the 7 to 12 points of NDCG@1 by "
+        "which neural models favour rewrites on the mixed SciFact of Dai et al. (Table "
+        "4), and some 200 queries can show it; half of it needs four times as many.",
+    )
+    return b.reading([*rows, *[margin] * bool(report.sole_corpus)])
 
 
 def _data(report: PairReport) -> b.Section:
