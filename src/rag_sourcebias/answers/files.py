@@ -145,9 +145,9 @@ class AnswerColumns:
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        pairs = [c for answer, _, correct in self.answers for c in (answer, correct)]
-        rest = [self.system] * bool(self.system) + ["improper"] * self.improper
-        return list(dict.fromkeys([self.question, self.reference, *pairs, *map(str, rest)]))
+        pairs = (c for answer, _, correct in self.answers for c in (answer, correct))
+        rest = (name for name in (self.system, "improper" * self.improper) if name)
+        return list(dict.fromkeys([self.question, self.reference, *pairs, *rest]))
 
 
 def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:

@@ -824,8 +824,7 @@ def best_threshold(answers: AnswerScores) -> float | None:
     wrong_below, right_below = (
         np.cumsum(np.bincount(code[which], minlength=len(values)))[:-1] for which in (~right, right)
     )
-    gain = np.concatenate(([0.0], wrong_below / n0 - right_below / n1))
-    best = int(np.argmax(gain))
+    best = int(np.argmax(np.concatenate(([0.0], wrong_below / n0 - right_below / n1))))
     if best == 0:
         return float(values[0])
     middle = float(values[best - 1] + (values[best] - values[best - 1]) / 2)

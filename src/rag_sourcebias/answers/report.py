@@ -457,31 +457,34 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
 def _thresholds(report: AnswerBiasReport) -> b.Section | None:
     pictures, cells = [], []
     for s in report.scorers:
-        rows = []
-        for place, system in enumerate(s.raw.verdicts.systems):
-            before, after = _errors(s.raw, place), _errors(s.adjusted, place)
-            cells.append(
-                (s.name, system, *map(percent, (before[0], after[0], before[1], after[1])))
+        errors = {
+            system: (_errors(s.raw, place), _errors(s.adjusted, place))
+            for place, system in enumerate(s.raw.verdicts.systems)
+        }
+        cells += [
+            (s.name, system, *map(percent, (before[0], after[0], before[1], after[1])))
+            for system, (before, after) in errors.items()
+        ]
+        rows = tuple(
+            pic.Row(
+                group=system,
+                label=what,
+                marks=tuple(
+                    pic.Mark(at=100 * share, colour=colour)
+                    for share, colour in zip(found, _SIDES, strict=True)
+                    if share is not None
+                ),
+                note="none" if found[0] is None else "",
             )
-            rows += [
-                pic.Row(
-                    group=system,
-                    label=what,
-                    marks=tuple(
-                        pic.Mark(at=100 * share, colour=colour)
-                        for share, colour in zip(found, _SIDES, strict=True)
-                        if share is not None
-                    ),
-                    note="none" if found[0] is None else "",
-                )
-                for what, *found in zip(_VERDICTS, before, after, strict=True)
-            ]
+            for system, sides in errors.items()
+            for what, *found in zip(_VERDICTS, *sides, strict=True)
+        )
         pictures.append(
             (
                 s.name,
                 pic.Intervals(
                     title=f"Verdicts that contradict people, by system, {s.name}",
-                    rows=tuple(rows),
+                    rows=rows,
                     x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
                     keys=_KEYS[: len(both(s))],
                     joined="line",

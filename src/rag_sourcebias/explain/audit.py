@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Corpus, Dataset, TagTable
+from rag_sourcebias.core.data import Dataset, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
 from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
@@ -288,8 +288,9 @@ def encode_pairs(
         If the encoder returns an array of another shape, or a number that is not finite.
     """
     rows = np.unique(np.concatenate([part for draw in draws for part in (draw.human, draw.other)]))
-    part: Corpus = dataset.corpus.take(rows)
-    documents = encode_corpus(encoder, part, similarity="dot", progress=on_progress)
+    documents = encode_corpus(
+        encoder, dataset.corpus.take(rows), similarity="dot", progress=on_progress
+    )
     row_of = np.full(len(dataset.corpus), -1)
     row_of[rows] = documents.row_of_doc
     similarity: Similarity = "dot" if encoder.settings.get("similarity") == "dot" else "cosine"

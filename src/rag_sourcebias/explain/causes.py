@@ -867,8 +867,11 @@ def perplexity_gap(
     equal = None
     if len(np.unique(groups)) >= _MIN_ADJUSTED:
         with suppress(InsufficientDataError):
-            found = fit(gaps, ratio[:, None], names=("log length ratio",))
-            equal = clustered_mean(found.values(0), groups, confidence_level=confidence_level)
+            equal = clustered_mean(
+                fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
+                groups,
+                confidence_level=confidence_level,
+            )
     return PerplexityGap(
         mean_human=float(before.mean()) if len(gaps) else 0.0,
         mean_other=float(after.mean()) if len(gaps) else 0.0,

@@ -152,14 +152,16 @@ def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
 def _found(report: ExplainReport, sources: Sequence[Compared]) -> b.Section:
     stated = f"{level(report.config.confidence_level)} intervals, each by itself"
     text = f"{ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
-    blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
-    if sources:
-        blocks = (
+    blocks: tuple[b.Block, ...] = (
+        (
             b.Paragraph(text=text, look="note", to=b.PAGE),
             b.Paragraph(text=f"{ASSOCIATION}.", to=b.MARKDOWN),
             *(block for s in sources for block in _of_source(s)),
             b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
         )
+        if sources
+        else (b.Paragraph(text="There is no source in this report."),)
+    )
     return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
@@ -336,13 +338,13 @@ def _words(s: Compared) -> Iterator[b.Block]:
         for name, terms in ((base, found.more_human), (other, found.more_other))
         for term in terms
     )
-    caption = f"{s.of}Words that distinguish the sources most, and how many documents hold them"
     yield (
         b.Grid(
             table=b.Table(
                 columns=("where", "word", base, other, "log odds ratio"), rows=terms, n_heads=2
             ),
-            caption=caption,
+            caption=f"{s.of}Words that distinguish the sources most, and how many documents hold "
+            "them",
         )
         if terms
         else b.Paragraph(text="No word distinguishes the sources.")

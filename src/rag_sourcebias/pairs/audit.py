@@ -586,12 +586,11 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
     chosen = others if sources is None else list(dict.fromkeys(sources))
     rows = {source: pair_rows(tags, baseline, source) for source in chosen}
     if not any(len(found.baseline) for found in rows.values()):
-        first = [tags.doc_ids[rows[chosen[0]].baseline_alone[0]]]
-        first += [tags.doc_ids[found.other_alone[0]] for found in rows.values()]
+        alone = (rows[chosen[0]].baseline_alone, *(found.other_alone for found in rows.values()))
         raise DataError(
             f"no document of {baseline!r} has a counterpart in {', '.join(map(repr, chosen))}: "
             "versions of a document need the same _id in corpus/<source>.jsonl, or the same "
-            f"pair_id; the first documents are {first}"
+            f"pair_id; the first documents are {[tags.doc_ids[some[0]] for some in alone]}"
         )
     return rows
 

@@ -112,8 +112,8 @@ def stops_open(original: str, rewrite: str) -> bool:
     lines = [line.rstrip() for line in rewrite.splitlines() if line.strip()]
     if any(not _closes(line[-1]) and line[-1] not in ",:;-–—" for line in lines[:-1]):
         return last in ",;-–—("
-    told = re.search(r"[.!?。！？]\s", rewrite) or last in ",;:-–—("
-    return bool(told) and not _EMOJI.search(rewrite)
+    stops = last in ",;:-–—(" or re.search(r"[.!?。！？]\s", rewrite) is not None
+    return stops and not _EMOJI.search(rewrite)
 
 
 def _closes(character: str) -> bool:

@@ -379,7 +379,6 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
 
 
-_TRIPLES = 50  # [K] Table 3
 _OPTIONS = {
     "overwrite=True": "--overwrite",
     "name one of them as source": "name one of them with --other-source",
@@ -525,7 +524,7 @@ def sheet(
         plan = annotation_sheet(
             units,
             task=_names(task or ("relevance,quality" if units[0].query else "quality")),
-            n=min(_TRIPLES, len(units)) if n is None else n,
+            n=min(50, len(units)) if n is None else n,  # 50 as in [K] Table 3
             annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
             overlap=overlap,
             rng=seed,

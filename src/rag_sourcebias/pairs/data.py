@@ -249,17 +249,16 @@ class PairChecks:
 
     def summary(self) -> PairSummary:
         """Count flags, and describe the values."""
-        columns = {name: getattr(self, name) for name in PAIR_VALUES}
-        known = {name: column[~np.isnan(column)] for name, column in columns.items()}
+        columns: list[FloatArray] = [getattr(self, name) for name in PAIR_VALUES]
         return PairSummary(
             n_pairs=len(self),
             n_flagged=int(self.flagged.sum()),
             n_broken=int(self.broken.sum()),
             flagged=dict(zip(PAIR_FLAGS, map(int, self.flags.sum(axis=0)), strict=True)),
             quantiles={
-                name: tuple(float(q) for q in np.quantile(column, (0.05, 0.5, 0.95)))
-                for name, column in known.items()
-                if len(column)
+                name: tuple(float(q) for q in np.quantile(known, (0.05, 0.5, 0.95)))
+                for name, column in zip(PAIR_VALUES, columns, strict=True)
+                if len(known := column[~np.isnan(column)])
             },
         )
 

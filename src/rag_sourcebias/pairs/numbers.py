@@ -445,9 +445,14 @@ class CapitalCounts:
         return [tuple(run) for run in runs if run], [form for _, form, _ in tokens]
 
     def _is_name(self, word: str, form: str, *, starts: bool) -> bool:
-        contracted = "'" in form or "’" in form  # I'm, Don't
-        short = len(form) < 2 or not word[0].isalpha()
-        if word.islower() or short or contracted or form in _NO_NAMES:
+        if (
+            word.islower()
+            or not word[0].isalpha()
+            or len(form) < 2
+            or form in _NO_NAMES
+            or "'" in form
+            or "’" in form
+        ):  # I'm, Don't
             return False
         capital, small = self._capital[form], self._small[form]
         inner = any(c.isupper() for c in word[1:]) or not word.isalpha()
@@ -488,8 +493,7 @@ def _names_without(runs: list[tuple[str, ...]], forms: list[str]) -> tuple[str, 
     }
     for run in runs:
         parts = [_form(word) for word in run]
-        together = {"".join(parts), "".join(part[0] for part in parts)}
-        if len(run) > 1 and together & there:
+        if len(run) > 1 and {"".join(parts), "".join(part[0] for part in parts)} & there:
             excused.update(map(_form, run))
     return tuple(re.sub(r"['’]s$", "", word) for form, word in lost.items() if form not in excused)
 

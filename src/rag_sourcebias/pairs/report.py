@@ -663,30 +663,30 @@ def _reading(report: PairReport) -> b.Section:
 
 def _data(report: PairReport) -> b.Section:
     c = report.config
-    rows = [
+    searched = (
+        ("measures", ", ".join(f"{m}@{k}" for m in c.measures for k in c.cutoffs)),
+        ("margin of equivalence", f"{_points(c.margin)} (×100)"),
+        ("level of the tests", f"{c.level:g}"),
+        ("confidence level", level(c.confidence_level)),
+        ("family", report.family or MISSING),
+        ("tests of each kind", count(report.n_tests)),
+        ("ties", c.ties),
+        ("gain", c.gain),
+        ("documents per query", count(c.depth)),
+        ("resamples", count(c.resamples)),
+        ("seed", str(c.seed)),
+    )
+    rows = (
         ("baseline source", source_name(report.baseline_source)),
         ("encoder", report.encoder or "none: likeness is judged by words in common"),
         ("pairs shown", f"the {count(c.worst)} worst of each source"),
         ("characters shown", count(c.text_limit)),
-    ]
-    if report.sole_corpus:
-        rows += [
-            ("measures", ", ".join(f"{m}@{k}" for m in c.measures for k in c.cutoffs)),
-            ("margin of equivalence", f"{_points(c.margin)} (×100)"),
-            ("level of the tests", f"{c.level:g}"),
-            ("confidence level", level(c.confidence_level)),
-            ("family", report.family or MISSING),
-            ("tests of each kind", count(report.n_tests)),
-            ("ties", c.ties),
-            ("gain", c.gain),
-            ("documents per query", count(c.depth)),
-            ("resamples", count(c.resamples)),
-            ("seed", str(c.seed)),
-        ]
+        *(searched if report.sole_corpus else ()),
+    )
     return b.data(
         (
             ("Data", b.summary_table(report.data)),
-            ("Checks", b.Table(columns=("setting", ""), rows=tuple(rows))),
+            ("Checks", b.Table(columns=("setting", ""), rows=rows)),
             (
                 "Encoder and retrievers",
                 b.Table(

@@ -306,12 +306,8 @@ def rewrite_source(
         If the run had to stop before anything was answered.
     """
     errors: dict[int, CompletionError] = {}  # only failures are kept in memory
-    requests = (
-        request
-        for row in read_human_rows(job.human_file)
-        if (request := job.request(row)) is not None
-    )
-    for outcome in asker.ask(requests):
+    requests = map(job.request, read_human_rows(job.human_file))
+    for outcome in asker.ask(request for request in requests if request is not None):
         if outcome.error is not None:
             errors[outcome.index] = outcome.error
         on_ended()
