@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
@@ -54,7 +55,12 @@ from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
 from rag_sourcebias.stats.comparisons import MIN_ROWS, queries_to_tell, spread_interval
 from rag_sourcebias.stats.means import MIN_LABELED, Method, mean_interval
 from rag_sourcebias.stats.ratio import SAMPLED
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics, word_counts
+from rag_sourcebias.stats.texts import (
+    TEXT_STATISTICS,
+    installed_statistics,
+    text_statistics,
+    word_counts,
+)
 
 # Intervals for how well a score separates correct from wrong answers.
 
@@ -123,9 +129,10 @@ def auc_change_interval(
         raise DataError("before and after must score the same answers")
     first, second = (_usable(a, within_systems=within_systems) for a in (before, after))
     influence = second.influence - first.influence
-    change = QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
     estimate = second.auc - first.auc
-    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(change)
+    half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(
+        QuestionAUC(auc=0.5, influence=influence, n_pairs=first.n_pairs)
+    )
     return Interval(
         estimate=estimate,
         lower=max(estimate - half, -1.0),
@@ -204,8 +211,7 @@ def measure_bias(
     threshold = _threshold(answers, config, notes, called)
     inversions = attempt(lambda: rank_inversions(answers), notes, f"{called}, order of systems")
     if inversions is not None:
-        beyond = _beyond_chance(answers, inversions, level)
-        inversions = replace(inversions, beyond_chance=beyond)
+        inversions = replace(inversions, beyond_chance=_beyond_chance(answers, inversions, level))
     return AnswerBias(
         spread=spread,
         means=tuple(
@@ -255,8 +261,7 @@ def questions_needed(answers: AnswerScores, config: AnswerConfig) -> int:
         found: npt.NDArray[np.float64], queries: int, contrast: float
     ) -> npt.NDArray[np.bool_]:
         error = contrast / np.sqrt(queries * columns.shape[1])
-        small: npt.NDArray[np.bool_] = found.std(axis=-1) + quantile * error < SMALL * within
-        return small
+        return np.asarray(found.std(axis=-1) + quantile * error < SMALL * within)
 
     return queries_to_tell(columns, alpha=tail, alike=alike, rng=config.seed)
 
@@ -289,17 +294,27 @@ def _differences(
     everyone = np.arange(len(pairs.scores))
     found = []
     for i, j in combinations(range(len(pairs.systems)), 2):
-        gap = pairs.scores[:, i] - pairs.scores[:, j]
         first, second = pairs.systems[i], pairs.systems[j]
         interval = attempt(
-            partial(clustered_mean, gap, everyone, confidence_level=config.confidence_level),
+            partial(
+                clustered_mean,
+                pairs.scores[:, i] - pairs.scores[:, j],
+                everyone,
+                confidence_level=config.confidence_level,
+            ),
             notes,
             f"{called}, difference of {first!r} and {second!r}",
         )
         if interval is not None:
-            effect = None if spread.within_sd is None else interval.estimate / spread.within_sd
             found.append(
-                SystemDifference(first=first, second=second, difference=interval, effect=effect)
+                SystemDifference(
+                    first=first,
+                    second=second,
+                    difference=interval,
+                    effect=None
+                    if spread.within_sd is None
+                    else interval.estimate / spread.within_sd,
+                )
             )
     return tuple(found)
 
@@ -312,22 +327,17 @@ def _beyond_chance(
     place = {name: i for i, name in enumerate(found.systems)}
     everyone = np.arange(len(rows))
 
-    def ahead(interval: Interval | None) -> bool:
-        return interval is not None and interval.lower > 0
-
     sure = []
     for better, worse in found.inversions:
         first, second = rows[:, place[better]], rows[:, place[worse]]
         human = answers.correct[first] - answers.correct[second]
         score = answers.scores[second] - answers.scores[first]
-        try:
-            both = ahead(clustered_difference(human, everyone, confidence_level=level)) and ahead(
-                clustered_mean(score, everyone, confidence_level=level)
-            )
-        except InsufficientDataError:
-            both = False
-        if both:
-            sure.append((better, worse))
+        with suppress(InsufficientDataError):
+            if (
+                clustered_difference(human, everyone, confidence_level=level).lower > 0
+                and clustered_mean(score, everyone, confidence_level=level).lower > 0
+            ):
+                sure.append((better, worse))
     return tuple(sure)
 
 
@@ -362,8 +372,9 @@ def _one(
     used, truth = judged, None
     if config.labels is not None and config.labels < len(judged):
         # A seed per system: which labels one gets does not depend on the others.
-        draw = np.random.default_rng([config.seed, code])
-        used = np.sort(draw.choice(judged, config.labels, replace=False))
+        used = np.sort(
+            np.random.default_rng([config.seed, code]).choice(judged, config.labels, replace=False)
+        )
         truth = float(human.mean()) if len(judged) == len(human) else None
     elif config.labels is not None:
         notes.append(
@@ -414,23 +425,20 @@ _NO_SPREAD = 1e-12
 _OUTSIDE = 0.05  # share of answers beyond the lengths of the fit worth a note
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitData:
-    """Other answers with scores of the same scorer, on which the adjustment is fitted."""
-
-    name: str
-    answers: AnswerScores
-
-
 def measure_scorer(
     name: str,
     answers: AnswerScores,
     config: AnswerConfig,
     *,
     settings: Mapping[str, str],
-    fit: FitData | None,
+    fit: tuple[str, AnswerScores] | None,
 ) -> AnswerScorer:
     """Measure one score before and after adjustment.
+
+    Parameters
+    ----------
+    fit : (str, AnswerScores) or None
+        Name and scores of other answers on which the adjustment is fitted.
 
     Raises
     ------
@@ -444,56 +452,58 @@ def measure_scorer(
     raw = measure_bias(answers, config, notes=notes, called="raw score")
     correctness = system_correctness(answers, config, notes=notes)
     found = _adjust(answers, config, fit, notes) if config.adjust else None
-    if found is None:
-        scorer = AnswerScorer(
-            name=name,
-            settings=dict(settings),
-            scores=answers.scores,
-            adjusted_scores=np.empty(0),
-            raw=raw,
-            correctness=correctness,
-            notes=tuple(notes),
-        )
-        return _decided(scorer, answers, config)
-    after, how = found
-    adjusted = measure_bias(after, config, notes=notes, called="adjusted score")
-    to_pass, to_fail = verdict_flips(
-        answers, after, raw.threshold, threshold_after=adjusted.threshold
-    )
-    before_spread = raw.spread.unfairness
-    change, within = (
-        _auc_change(answers, after, config, within_systems=inside) for inside in (False, True)
-    )
-    _note_change(within, notes)
-    _note_losses(raw, adjusted, notes)
     scorer = AnswerScorer(
         name=name,
         settings=dict(settings),
         scores=answers.scores,
-        adjusted_scores=after.scores,
+        adjusted_scores=np.empty(0),
         raw=raw,
-        adjusted=adjusted,
-        adjustment=how,
-        spread_cut=1 - adjusted.spread.unfairness / before_spread
-        if before_spread > _NO_SPREAD
-        else None,
-        n_flips=len(to_pass) + len(to_fail),
-        auc_change=change,
-        auc_change_within=within,
         correctness=correctness,
-        notes=tuple(notes),
     )
-    return _decided(scorer, answers, config)
-
-
-def _decided(scorer: AnswerScorer, answers: AnswerScores, config: AnswerConfig) -> AnswerScorer:
-    undecided = answer_style(scorer.raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
-    needed = questions_needed(answers, config) if undecided else None
-    return replace(scorer, finding=answer_finding(scorer, n_needed=needed))
+    if found is not None:
+        after, how = found
+        adjusted = measure_bias(after, config, notes=notes, called="adjusted score")
+        to_pass, to_fail = verdict_flips(
+            answers, after, raw.threshold, threshold_after=adjusted.threshold
+        )
+        spread = raw.spread.unfairness
+        level = config.confidence_level
+        change, within = (
+            attempt(
+                partial(
+                    auc_change_interval, answers, after, confidence_level=level, within_systems=one
+                ),
+                [],  # what is lacking was noted with the AUC itself, or nothing has changed
+                "change of the AUC",
+            )
+            for one in (False, True)
+        )
+        _note_adjustment(raw, adjusted, within, notes)
+        scorer = replace(
+            scorer,
+            adjusted_scores=after.scores,
+            adjusted=adjusted,
+            adjustment=how,
+            spread_cut=1 - adjusted.spread.unfairness / spread if spread > _NO_SPREAD else None,
+            n_flips=len(to_pass) + len(to_fail),
+            auc_change=change,
+            auc_change_within=within,
+        )
+    undecided = answer_style(raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
+    return replace(
+        scorer,
+        notes=tuple(notes),
+        finding=answer_finding(
+            scorer, n_needed=questions_needed(answers, config) if undecided else None
+        ),
+    )
 
 
 def _adjust(
-    answers: AnswerScores, config: AnswerConfig, fit: FitData | None, notes: list[str]
+    answers: AnswerScores,
+    config: AnswerConfig,
+    fit: tuple[str, AnswerScores] | None,
+    notes: list[str],
 ) -> tuple[AnswerScores, str] | None:
     """Adjusted answers and how they came about; None (and a note) where too few are correct."""
     what = (
@@ -501,11 +511,12 @@ def _adjust(
         "squares on ln(1 + words), linear between its quartiles)"
     )
     if fit is not None:
+        name, others = fit
         try:
-            learned = fit_adjustment(fit.answers)
+            learned = fit_adjustment(others)
         except InsufficientDataError as error:
             raise InsufficientDataError(
-                f"no adjustment can be fitted on {fit.name!r}: {error}",
+                f"no adjustment can be fitted on {name!r}: {error}",
                 n=error.n,
                 n_needed=error.n_needed,
             ) from error
@@ -514,10 +525,10 @@ def _adjust(
         if outside > _OUTSIDE:
             notes.append(
                 f"adjusted score: {outside:.0%} of the answers are shorter or longer than any "
-                f"correct answer of {fit.name!r}, where the adjustment is constant"
+                f"correct answer of {name!r}, where the adjustment is constant"
             )
         return learned.apply(answers), (
-            f"{what}; fitted on {fit.name!r} ({learned.n_answers:,} answers to "
+            f"{what}; fitted on {name!r} ({learned.n_answers:,} answers to "
             f"{learned.n_questions:,} questions)"
         )
     n_questions = len(set(answers.question_ids))
@@ -539,35 +550,18 @@ def _adjust(
     )
 
 
-def _auc_change(
-    before: AnswerScores, after: AnswerScores, config: AnswerConfig, *, within_systems: bool
-) -> Interval | None:
-    """Whether the adjusted score separates correct from wrong at least as well."""
-    try:
-        return auc_change_interval(
-            before,
-            after,
-            confidence_level=config.confidence_level,
-            within_systems=within_systems,
+def _note_adjustment(
+    raw: AnswerBias, adjusted: AnswerBias, change: Interval | None, notes: list[str]
+) -> None:
+    if change is not None:
+        verdict = "no loss or gain beyond chance"
+        if not change.lower <= 0 <= change.upper:
+            how = "better" if change.estimate > 0 else "worse"
+            verdict = f"the adjusted score separates correct from wrong {how}"
+        notes.append(
+            f"change of the AUC within systems by the adjustment: {change.estimate:+.3f} "
+            f"[{change.lower:+.3f}, {change.upper:+.3f}], paired by question: {verdict}"
         )
-    except InsufficientDataError:
-        return None  # what is lacking was noted with the AUC itself, or nothing has changed
-
-
-def _note_change(change: Interval | None, notes: list[str]) -> None:
-    if change is None:
-        return
-    verdict = "no loss or gain beyond chance"
-    if not change.lower <= 0 <= change.upper:
-        how = "better" if change.estimate > 0 else "worse"
-        verdict = f"the adjusted score separates correct from wrong {how}"
-    notes.append(
-        f"change of the AUC within systems by the adjustment: {change.estimate:+.3f} "
-        f"[{change.lower:+.3f}, {change.upper:+.3f}], paired by question: {verdict}"
-    )
-
-
-def _note_losses(raw: AnswerBias, adjusted: AnswerBias, notes: list[str]) -> None:
     lower = [
         f"{name!r} {old:.3f} to {new:.3f}"
         for name, old in raw.system_aucs.items()
@@ -605,8 +599,7 @@ def check_answers(answers: AnswerTexts) -> None:
             "between at least 2 systems that answer the same questions"
         )
     judged = int(np.count_nonzero(~np.isnan(answers.correct)))
-    correct = int(np.count_nonzero(answers.correct == 1))
-    if not correct:
+    if not np.any(answers.correct == 1):
         state = f"{judged} judged answers" if judged else f"{len(answers)} answers, none judged,"
         raise InsufficientDataError(
             f"among {state} there is no answer that people marked correct; style shows between "
@@ -642,9 +635,10 @@ def answer_warnings(
 ) -> list[str]:
     """What limits what can be concluded from these answers."""
     warnings = []
-    usable = (words > 0) & (answers.correct == 1)
     counts: dict[str, int] = {}
-    for question, right in zip(answers.question_ids, usable.tolist(), strict=True):
+    for question, right in zip(
+        answers.question_ids, ((words > 0) & (answers.correct == 1)).tolist(), strict=True
+    ):
         counts[question] = counts.get(question, 0) + right
     shared = sum(count == len(systems) for count in counts.values())
     if shared < _FEW:
@@ -687,8 +681,6 @@ def describe_texts(
     answers: AnswerTexts, words: IntArray, config: AnswerConfig, warnings: list[str]
 ) -> tuple[TextStatistic, ...]:
     """Statistics of each system's correct answers against the references ([W] Fig. 6)."""
-    from rag_sourcebias.stats.texts import text_statistics
-
     available = installed_statistics()
     rows: dict[str, list[int]] = {}
     for row in np.flatnonzero((words > 0) & (answers.correct == 1)).tolist():
@@ -833,7 +825,7 @@ def _scored(
 
 def _fit_data(
     scores: Scores, config: AnswerConfig, fit_scores: Scores | None, fit_on: AnswerTexts | None
-) -> dict[str, FitData]:
+) -> dict[str, tuple[str, AnswerScores]]:
     if fit_on is None and fit_scores is None:
         return {}
     if fit_on is None or fit_scores is None:
@@ -847,10 +839,7 @@ def _fit_data(
             "holds only for the scorer it was learned from"
         )
     words = word_counts(fit_on.answers)
-    return {
-        name: FitData(name=fit_on.name, answers=_scored(name, fit_scores[name], fit_on, words))
-        for name in scores
-    }
+    return {name: (fit_on.name, _scored(name, fit_scores[name], fit_on, words)) for name in scores}
 
 
 # The verb: score answers with encoders, then measure what the scores reward.

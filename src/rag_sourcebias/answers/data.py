@@ -128,7 +128,11 @@ class AnswerScores:
             raise DataError(f"{len(self.systems)} systems for {len(self)} question ids")
         if not len(self):
             raise DataError("there is no answer; at least one row is needed")
-        self._check_unique()
+        seen: set[tuple[str, str]] = set()
+        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
+            if pair in seen:
+                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
+            seen.add(pair)
         object.__setattr__(self, "scores", self._column("scores", self.scores))
         object.__setattr__(self, "correct", self._column("correct", self.correct))
         words = self._column("words", self.words)
@@ -160,13 +164,6 @@ class AnswerScores:
             raise DataError(f"{name} of shape {column.shape} for {len(self)} question ids")
         column.setflags(write=False)
         return column
-
-    def _check_unique(self) -> None:
-        seen: set[tuple[str, str]] = set()
-        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
-            if pair in seen:
-                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
-            seen.add(pair)
 
     def _check(
         self, name: str, values: FloatArray, bad: Callable[[FloatArray], BoolArray], accepted: str
@@ -213,16 +210,6 @@ class AnswerScores:
     def n_empty(self) -> int:
         """Answers without words."""
         return int(np.count_nonzero(self.words == 0))
-
-    @property
-    def n_empty_correct(self) -> int:
-        """Answers without words that people marked correct: abstentions, or faulty labels."""
-        return int(np.count_nonzero((self.words == 0) & (self.correct == 1)))
-
-    @property
-    def n_unjudged(self) -> int:
-        """Answers without a human verdict."""
-        return int(np.count_nonzero(np.isnan(self.correct)))
 
     def with_scores(self, scores: npt.ArrayLike) -> AnswerScores:
         """Return the same answers with other scores, such as adjusted ones."""
@@ -456,16 +443,21 @@ class AnswerConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
-        if self.resamples < 100:
-            raise DataError(f"resamples {self.resamples} is too few; use at least 100")
-        if self.folds < 2:
-            raise DataError(f"folds {self.folds} must be at least 2")
-        if self.ddof not in (0, 1):
-            raise DataError(f"ddof {self.ddof} must be 0 or 1")
-        if self.labels is not None and self.labels < 2:
-            raise DataError(f"labels {self.labels} per system is too few; at least 2 are needed")
+        for accepted, why in (
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level} is outside (0, 1)",
+            ),
+            (self.resamples >= 100, f"resamples {self.resamples} is too few; use at least 100"),
+            (self.folds >= 2, f"folds {self.folds} must be at least 2"),
+            (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
+            (
+                self.labels is None or self.labels >= 2,
+                f"labels {self.labels} per system is too few; at least 2 are needed",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
 
 @dataclass(frozen=True, kw_only=True)

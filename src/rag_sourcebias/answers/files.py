@@ -5,9 +5,8 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,28 +66,16 @@ def split_references(reference: str | Sequence[str], *, separator: str | None = 
 # Cells that hold answers and references.
 
 
-def answer_of(cell: object, column: str, place: str) -> str:
-    """Return an answer as text; empty where there is none."""
-    text = _text(cell)
-    if text is None:
-        raise DataError(f"{place}: {column} is {cell!r:.80}, which is not text")
-    return text
-
-
 def references_of(cell: object, separator: str | None, place: str) -> tuple[str, ...]:
     """Return the wordings of a reference: those of a list, or of a text with separators."""
     value = _list_in(cell) if isinstance(cell, str) else cell
-    if isinstance(value, list | tuple):
-        parts = [_text(part) for part in value]
-        wordings: str | list[str] = [part for part in parts if part is not None]
-        bad = len(wordings) < len(parts)
-    else:
-        text = _text(value)
-        wordings, bad = text or "", text is None
-    if bad:
+    listed = isinstance(value, list | tuple)
+    parts = [_text(part) for part in (value if isinstance(value, list | tuple) else [value])]
+    texts = [part for part in parts if part is not None]
+    if len(texts) < len(parts):
         raise DataError(f"{place}: reference {cell!r:.80} is neither text nor a list of texts")
     try:
-        return tuple(split_references(wordings, separator=separator))
+        return tuple(split_references(texts if listed else texts[0], separator=separator))
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
 
@@ -97,9 +84,8 @@ def _text(cell: object) -> str | None:
     """Return text; numbers as they are written, nothing as empty, None for anything else."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    if isinstance(cell, str):
-        return cell
-    return str(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else None
+    told = isinstance(cell, str | int | float) and not isinstance(cell, bool)
+    return str(cell) if told else None
 
 
 def _list_in(cell: str) -> object:
@@ -133,7 +119,6 @@ _NAMES = {
     ),
 }  # fmt: skip
 _WIDE = "answer_"
-_VERDICTS = ("judge_", "correct_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,9 +145,9 @@ class AnswerColumns:
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        pairs = [c for answer, _, correct in self.answers for c in (answer, correct)]
-        rest = [self.system] * bool(self.system) + ["improper"] * self.improper
-        return list(dict.fromkeys([self.question, self.reference, *pairs, *map(str, rest)]))
+        pairs = (c for answer, _, correct in self.answers for c in (answer, correct))
+        rest = (name for name in (self.system, "improper" * self.improper) if name)
+        return list(dict.fromkeys([self.question, self.reference, *pairs, *rest]))
 
 
 def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:
@@ -178,7 +163,9 @@ def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:
     answers: tuple[tuple[str, str, str], ...] = ()
     if found["answer"] is None and wide:
         systems = [require_name(column.removeprefix(_WIDE), "system", path) for column in wide]
-        verdicts = [next((v + s for v in _VERDICTS if v + s in names), None) for s in systems]
+        verdicts = [
+            next((v for v in (f"judge_{s}", f"correct_{s}") if v in names), None) for s in systems
+        ]
         lacking = [s for s, v in zip(systems, verdicts, strict=True) if v is None]
         if lacking:
             raise DataError(
@@ -268,18 +255,20 @@ def read_answer_texts(
     columns = found[-1]
     if separator is None and columns.reference == "golden_answer":
         separator = "/"
-    rows = _Rows(table, name_of_file(path))
-    left_out = rows.read(columns, separator)
-    if not rows.ids:
+    rows, left_out = _rows(
+        table, columns, separator, single=Path(Path(path).name.removesuffix(".gz")).stem
+    )
+    if not rows:
         raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
     questions = "question" if left_out == 1 else "questions"
     told = f" ({left_out} {questions} marked improper left out)" if left_out else ""
+    ids, systems, answers, references, correct = zip(*rows, strict=True)
     return AnswerTexts(
-        question_ids=tuple(rows.ids),
-        systems=tuple(rows.systems),
-        answers=tuple(rows.answers),
-        references=tuple(rows.references),
-        correct=np.array(rows.correct, dtype=np.float64),
+        question_ids=ids,
+        systems=systems,
+        answers=answers,
+        references=references,
+        correct=np.array(correct, dtype=np.float64),
         name=name or f"{Path(path).name}{told}",
     )
 
@@ -315,72 +304,51 @@ def read_answer_scores(path: PathLike, columns: Sequence[str]) -> dict[str, Floa
     return {c: numbers_of(table, c, role="score", ids=rows) for c in columns}
 
 
-def name_of_file(path: PathLike) -> str:
-    """Return a file's name without its endings."""
-    name = Path(path).name.removesuffix(".gz")
-    return Path(name).stem
+def _rows(
+    table: Table, columns: AnswerColumns, separator: str | None, *, single: str
+) -> tuple[list[tuple[str, str, str, tuple[str, ...], float]], int]:
+    """Return (question, system, answer, references, verdict) of every answer.
 
-
-@dataclass(slots=True)
-class _Rows:
-    """The answers read so far, as columns."""
-
-    table: Table
-    single: str  # system of a file that names none
-    ids: list[str] = field(default_factory=list)
-    systems: list[str] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    references: list[tuple[str, ...]] = field(default_factory=list)
-    correct: list[float] = field(default_factory=list)
-    places: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    def read(self, columns: AnswerColumns, separator: str | None) -> int:
-        """Read all rows; returns how many questions are improper."""
-        table = self.table
-        kept = [i for i in range(len(table)) if not (columns.improper and self._improper(i))]
-        if columns.wide:  # the texts of questions may repeat, their rows do not
-            ids = [str(i) for i in range(len(table))]
-        else:
-            ids = names_of(table, columns.question, role="question")
-        systems = (
-            names_of(table, columns.system, role="system", shown=True)
-            if columns.system
-            else [self.single] * len(table)
-        )
-        verdicts = {
-            answer: numbers_of(table, correct, role="human verdict", ids=ids)
-            for answer, _, correct in columns.answers
-        }
-        for i in kept:
-            place = table.where(i)
-            references = references_of(
-                table.columns[columns.reference][i], separator, f"{place}: question {ids[i]!r}"
-            )
-            for answer, system, _ in columns.answers:
-                self._add(place, ids[i], system or systems[i])
-                self.answers.append(answer_of(table.columns[answer][i], answer, place))
-                self.references.append(references)
-                self.correct.append(self._verdict(verdicts[answer][i], place, ids[i]))
-        return len(table) - len(kept)
-
-    def _improper(self, row: int) -> bool:
-        cell: Any = self.table.columns["improper"][row]
-        return str(cell).strip().lower() in ("true", "1", "1.0", "yes")
-
-    def _add(self, place: str, question: str, system: str) -> None:
-        first = self.places.setdefault((question, system), place)
-        if first is not place:
-            raise DataError(
-                f"{place}: the answer of {system!r} to question {question!r:.100} stands at "
-                f"{first} already; keep one row per answer"
-            )
-        self.ids.append(question)
-        self.systems.append(system)
-
-    def _verdict(self, value: float, place: str, question: str) -> float:
-        if not (np.isnan(value) or value in (0.0, 1.0)):
-            raise DataError(
-                f"{place}: human verdict {value:g} of question {question!r:.100} is not accepted; "
-                "expected true or false, yes or no, 1 or 0, or an empty cell"
-            )
-        return float(value)
+    ``single`` is the system of a file that names none. Returns as well how many questions are
+    improper.
+    """
+    if columns.wide:  # the texts of questions may repeat, their rows do not
+        ids = [str(i) for i in range(len(table))]
+    else:
+        ids = names_of(table, columns.question, role="question")
+    systems = (
+        names_of(table, columns.system, role="system", shown=True)
+        if columns.system
+        else [single] * len(table)
+    )
+    verdicts = {
+        answer: numbers_of(table, correct, role="human verdict", ids=ids)
+        for answer, _, correct in columns.answers
+    }
+    marked = table.columns["improper"] if columns.improper else [""] * len(table)
+    improper = [str(cell).strip().lower() in ("true", "1", "1.0", "yes") for cell in marked]
+    found: list[tuple[str, str, str, tuple[str, ...], float]] = []
+    places: dict[tuple[str, str], str] = {}
+    for i in np.flatnonzero(~np.array(improper, dtype=np.bool_)).tolist():
+        place, question = table.where(i), ids[i]
+        cell = table.columns[columns.reference][i]
+        references = references_of(cell, separator, f"{place}: question {question!r}")
+        for column, named, _ in columns.answers:
+            system, value = named or systems[i], verdicts[column][i]
+            first = places.setdefault((question, system), place)
+            if first is not place:
+                raise DataError(
+                    f"{place}: the answer of {system!r} to question {question!r:.100} stands at "
+                    f"{first} already; keep one row per answer"
+                )
+            cell = table.columns[column][i]
+            answer = _text(cell)
+            if answer is None:
+                raise DataError(f"{place}: {column} is {cell!r:.80}, which is not text")
+            if not (np.isnan(value) or value in (0.0, 1.0)):
+                raise DataError(
+                    f"{place}: human verdict {value:g} of question {question!r:.100} is not "
+                    "accepted; expected true or false, yes or no, 1 or 0, or an empty cell"
+                )
+            found.append((question, system, answer, references, float(value)))
+    return found, sum(improper)

@@ -105,12 +105,11 @@ def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
     # Equal scores differ by rounding from their mean.
     within_sd = within if within > 1e-12 * max(1.0, float(np.abs(means).max())) else None
     usable = answers.scored & (answers.correct == 1)
-    counts = np.bincount(answers.system_codes[usable], minlength=k)
     effects = None if within_sd is None else (means - means.mean()) / within_sd
     return AnswerSpread(
         systems=pairs.systems,
         means=tuple(means.tolist()),
-        n_correct=tuple(counts.tolist()),
+        n_correct=tuple(np.bincount(answers.system_codes[usable], minlength=k).tolist()),
         n_questions=n,
         unfairness=float(means.std(ddof=ddof)),
         within_sd=within_sd,
@@ -134,8 +133,7 @@ def correctness_auc(answers: AnswerScores) -> float | None:
     n0 = len(right) - n1
     if not n0 or not n1:
         return None
-    _, code, count = np.unique(answers.scores[usable], return_inverse=True, return_counts=True)
-    mid_ranks = (np.cumsum(count) - (count - 1) / 2)[code]
+    mid_ranks = _mid_ranks(answers.scores[usable])
     return (float(mid_ranks[right].sum()) - n1 * (n1 + 1) / 2) / (n1 * n0)
 
 
@@ -256,9 +254,8 @@ def fit_adjustment(
     span = (float(lengths.min()), float(lengths.max()))
     inner = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75]))
     knots = tuple(inner[(inner > span[0]) & (inner < span[1])].tolist())
-    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates))
-    if within_systems:
-        needed += len(answers.system_names) - 1
+    means = len(answers.system_names) - 1 if within_systems else 0
+    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates)) + means
     if n - n_questions < needed:
         raise InsufficientDataError(
             f"{n} correct, scored answers to {n_questions} question(s) with several of them are "
@@ -344,8 +341,8 @@ def _terms(
             f"they have {list(answers.covariates)}"
         )
     length = np.clip(np.log1p(answers.words), *span)
-    columns = [length, *(np.maximum(length - knot, 0.0) for knot in knots)]
-    return np.column_stack(columns + [answers.covariates[name] for name in covariates])
+    bends = [np.maximum(length - knot, 0.0) for knot in knots]
+    return np.column_stack([length, *bends, *(answers.covariates[name] for name in covariates)])
 
 
 def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
@@ -353,8 +350,7 @@ def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
     _, code = np.unique(groups, return_inverse=True)
     columns = values.reshape(len(values), -1)
     sums = np.column_stack([np.bincount(code, weights=column) for column in columns.T])
-    centred = columns - (sums / np.bincount(code)[:, None])[code]
-    return centred.reshape(values.shape)
+    return (columns - (sums / np.bincount(code)[:, None])[code]).reshape(values.shape)
 
 
 # A fitted style adjustment as a JSON file.
@@ -393,7 +389,7 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
             "length, each knot and each covariate"
         )
     numbers = (found.shortest, found.longest, found.center, *found.knots, *found.coefficients)
-    if not all(math.isfinite(number) for number in numbers):
+    if not np.isfinite(numbers).all():
         raise DataError(f"{path} holds a number that is missing or not finite")
     return found
 
@@ -446,10 +442,10 @@ def reference_similarity(
     place = {text: i for i, text in enumerate(sorted(texts))}
     vectors = _unit(encoder, list(place))
     for row in filled:
-        nearest = vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
-        similarity[row] = nearest.max()
-    np.clip(similarity, -1.0, 1.0, out=similarity)  # rounding may exceed the bounds
-    return similarity
+        similarity[row] = (
+            vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
+        ).max()
+    return np.asarray(np.clip(similarity, -1.0, 1.0))  # rounding may exceed the bounds
 
 
 def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
@@ -556,18 +552,19 @@ class ResponseAdjuster:
         if not n:
             return AdjustedScores(similarity, similarity, similarity)
         known = self.covariates or {}
-        rows = AnswerScores(
-            question_ids=tuple(map(str, range(n))),
-            systems=("",) * n,
-            scores=similarity,
-            correct=np.full(n, np.nan),
-            words=word_counts(responses),
-            covariates={
-                name: np.array([known[name](text) for text in responses], dtype=np.float64)
-                for name in self.adjustment.covariates
-            },
+        offset = self.adjustment.offset(
+            AnswerScores(
+                question_ids=tuple(map(str, range(n))),
+                systems=("",) * n,
+                scores=similarity,
+                correct=np.full(n, np.nan),
+                words=word_counts(responses),
+                covariates={
+                    name: np.array([known[name](text) for text in responses], dtype=np.float64)
+                    for name in self.adjustment.covariates
+                },
+            )
         )
-        offset = self.adjustment.offset(rows)
         return AdjustedScores(similarity, offset, np.clip(similarity - offset, -1.0, 1.0))
 
 
@@ -592,14 +589,17 @@ def fit_similarity_adjustment(
     DataError
         If the encoder returns vectors that have no cosine.
     """
-    scores = AnswerScores(
-        question_ids=answers.question_ids,
-        systems=answers.systems,
-        scores=reference_similarity(answers.references, answers.answers, encoder),
-        correct=answers.correct,
-        words=word_counts(answers.answers),
+    return fit_adjustment(
+        AnswerScores(
+            question_ids=answers.question_ids,
+            systems=answers.systems,
+            scores=reference_similarity(answers.references, answers.answers, encoder),
+            correct=answers.correct,
+            words=word_counts(answers.answers),
+        ),
+        within_systems=within_systems,
+        encoder=encoder.fingerprint,
     )
-    return fit_adjustment(scores, within_systems=within_systems, encoder=encoder.fingerprint)
 
 
 def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
@@ -626,8 +626,7 @@ def cosine_similarities(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArr
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if len(bad):
         raise DataError(f"a vector of row {bad[0]} is zero or not finite, and has no cosine")
-    found: FloatArray = np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0)
-    return found
+    return np.asarray(np.clip(np.einsum("ij,ij->i", a, b) / norms, -1.0, 1.0))
 
 
 # What each question contributes to the AUC of correct against wrong answers.
@@ -675,16 +674,17 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     usable = answers.scored & ~np.isnan(answers.correct)
     right = answers.correct == 1
     codes = answers.system_codes if within_systems else np.zeros(len(answers), dtype=np.int64)
-    n1 = np.bincount(codes[usable & right], minlength=int(codes.max()) + 1)
-    n0 = np.bincount(codes[usable & ~right], minlength=int(codes.max()) + 1)
+    n1, n0 = (
+        np.bincount(codes[usable & which], minlength=int(codes.max()) + 1)
+        for which in (right, ~right)
+    )
     pairs = int(np.sum(n1 * n0))
     if not pairs:
-        total = int(np.count_nonzero(usable))
         where = " of the same system" if within_systems else ""
         raise InsufficientDataError(
-            f"of {total} scored answers with a human verdict {int(n1.sum())} are correct and "
-            f"{int(n0.sum())} wrong; both{where} are needed to see how well the score separates "
-            "them",
+            f"of {int(usable.sum())} scored answers with a human verdict {int(n1.sum())} are "
+            f"correct and {int(n0.sum())} wrong; both{where} are needed to see how well the score "
+            "separates them",
             n=int(min(n1.sum(), n0.sum())),
             n_needed=1,
         )
@@ -696,15 +696,19 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
         share[good] = ranks[: len(good)] - _mid_ranks(answers.scores[good])
         share[bad] = len(good) - ranks[len(good) :] + _mid_ranks(answers.scores[bad])
         auc += float(share[good].sum()) / pairs
-    opposite = np.where(right, n0[codes], n1[codes])
-    share = (share - auc * opposite)[usable] / pairs
+    share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
     _, question = np.unique(answers.question_codes[usable], return_inverse=True)
     n = int(question.max()) + 1
-    sides = (np.unique(question[right[usable] == side]) for side in (True, False))
     return QuestionAUC(
         auc=auc,
         influence=n * np.bincount(question, weights=share).astype(np.float64),
-        n_pairs=min(*(len(side) for side in sides), n // 2),
+        n_pairs=min(
+            *(
+                len(side)
+                for side in (np.unique(question[right[usable] == side]) for side in (True, False))
+            ),
+            n // 2,
+        ),
     )
 
 
@@ -761,8 +765,7 @@ def _centred_ranks(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatAr
     middle = np.bincount(block, weights=np.arange(len(values))) / np.bincount(block)
     places = np.empty(len(values))
     places[order] = middle[block]
-    means = np.bincount(groups, weights=places) / np.bincount(groups)
-    return places - means[groups]
+    return places - (np.bincount(groups, weights=places) / np.bincount(groups))[groups]
 
 
 # What a biased correctness score does to verdicts: pass or fail, and who is best.
@@ -783,15 +786,12 @@ def threshold_verdicts(answers: AnswerScores, threshold: float) -> ThresholdVerd
     """
     _check_threshold(threshold)
     pairs = paired_correct(answers)
-    passed = (pairs.scores >= threshold).sum(axis=1)
+    passed, good = (pairs.scores >= threshold).sum(axis=1), answers.scores >= threshold
 
     def rates(verdict: int) -> tuple[float | None, ...]:
-        rows = answers.scored & (answers.correct == verdict)
-        k = len(pairs.systems)
-        total = np.bincount(answers.system_codes[rows], minlength=k).tolist()
-        good = answers.system_codes[rows & (answers.scores >= threshold)]
-        hits = np.bincount(good, minlength=k).tolist()
-        return tuple(h / n if n else None for h, n in zip(hits, total, strict=True))
+        found = answers.scored & (answers.correct == verdict)
+        sides = [found & (answers.system_codes == code) for code in range(len(pairs.systems))]
+        return tuple(float(good[rows].mean()) if rows.any() else None for rows in sides)
 
     return ThresholdVerdicts(
         systems=pairs.systems,
@@ -821,10 +821,10 @@ def best_threshold(answers: AnswerScores) -> float | None:
         return None
     values, code = np.unique(answers.scores[usable], return_inverse=True)
     # Passing from values[i] on: the wrong below it fail, the correct below it are lost.
-    wrong_below = np.cumsum(np.bincount(code[~right], minlength=len(values)))[:-1]
-    right_below = np.cumsum(np.bincount(code[right], minlength=len(values)))[:-1]
-    gain = np.concatenate(([0.0], wrong_below / n0 - right_below / n1))
-    best = int(np.argmax(gain))
+    wrong_below, right_below = (
+        np.cumsum(np.bincount(code[which], minlength=len(values)))[:-1] for which in (~right, right)
+    )
+    best = int(np.argmax(np.concatenate(([0.0], wrong_below / n0 - right_below / n1))))
     if best == 0:
         return float(values[0])
     middle = float(values[best - 1] + (values[best] - values[best - 1]) / 2)
@@ -951,14 +951,13 @@ def answer_finding(scorer: AnswerScorer, *, n_needed: int | None = None) -> Answ
         Questions that would decide whether the score rewards style.
     """
     style = answer_style(scorer.raw)
-    undecided = style in (AnswerStyle.TOO_FEW, AnswerStyle.CANNOT_TELL)
     return AnswerFinding(
         use=_use(scorer.raw.auc_within),
         style=style,
         left=None if scorer.adjusted is None else answer_style(scorer.adjusted),
         adjustment=_adjustment(scorer, style),
         n_questions=scorer.raw.spread.n_questions,
-        n_needed=n_needed if undecided else None,
+        n_needed=n_needed if style in (AnswerStyle.TOO_FEW, AnswerStyle.CANNOT_TELL) else None,
     )
 
 

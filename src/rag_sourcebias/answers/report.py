@@ -63,33 +63,38 @@ Drawn: TypeAlias = Sequence[tuple[str, pic.Picture]]  # captions with pictures
 
 def document(report: AnswerBiasReport) -> b.Document:
     """Return everything there is to say about correctness scores."""
-    parts = (
-        _findings,
-        _means,
-        _thresholds,
-        _order,
-        _auc,
-        _correctness,
-        _texts,
-        _reading,
-        _caveats,
-        _data,
-    )
-    counts = (
-        (len(report.question_ids), "answer"),
-        (len(report.systems), "system"),
-        (len(set(report.question_ids)), "question"),
-    )
     return b.Document(
         kind="Answer style report",
         title=f"Answer style: {report.name}",
         name=report.name,
         headline=headline(report),
-        facts=tuple((counted(n, what),) for n, what in counts),
+        facts=tuple(
+            (counted(n, what),)
+            for n, what in (
+                (len(report.question_ids), "answer"),
+                (len(report.systems), "system"),
+                (len(set(report.question_ids)), "question"),
+            )
+        ),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
-        sections=tuple(found for make in parts if (found := make(report)) is not None),
+        sections=tuple(
+            found
+            for make in (
+                _findings,
+                _means,
+                _thresholds,
+                _order,
+                _auc,
+                _correctness,
+                _texts,
+                _reading,
+                _caveats,
+                _data,
+            )
+            if (found := make(report)) is not None
+        ),
     )
 
 
@@ -140,15 +145,20 @@ def _findings(report: AnswerBiasReport) -> b.Section:
 
 def _effects_grid(report: AnswerBiasReport) -> b.Grid:
     """Return how far each system's correct answers lie from the mean of all systems."""
-    rows = [("", "words", *(number(s.mean_words_correct) for s in report.systems))]
-    rows += [
-        (scorer.name, called, *(_effect(bias, s.name) for s in report.systems))
-        for scorer in report.scorers
-        for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
-    ]
-    names = (shorten(s.name, _COLUMN - 1) for s in report.systems)
+    rows = (
+        ("", "words", *(number(s.mean_words_correct) for s in report.systems)),
+        *(
+            (scorer.name, called, *(_effect(bias, s.name) for s in report.systems))
+            for scorer in report.scorers
+            for called, bias in zip(("as it is", "adjusted"), both(scorer), strict=False)
+        ),
+    )
     return b.Grid(
-        table=b.Table(columns=("", "", *names), rows=tuple(rows), n_heads=2),
+        table=b.Table(
+            columns=("", "", *(shorten(s.name, _COLUMN - 1) for s in report.systems)),
+            rows=rows,
+            n_heads=2,
+        ),
         caption="",
         width=_COLUMN,
         sides=("", *(side for s in report.scorers for side in _SIDES[: len(both(s))])),
@@ -157,46 +167,51 @@ def _effects_grid(report: AnswerBiasReport) -> b.Grid:
 
 
 def _effect(bias: AnswerBias, system: str) -> str:
-    effects = dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False))
-    return number(effects.get(system), digits=2, signed=True)
+    return number(
+        dict(zip(bias.spread.systems, bias.spread.effects or (), strict=False)).get(system),
+        digits=2,
+        signed=True,
+    )
 
 
 def _card(scorer: AnswerScorer, widest: float, lowest: float) -> b.Card:
     biases = list(zip(("", ", adjusted"), _SIDES, both(scorer), strict=False))
 
     def bar(found: Interval, span: tuple[float, float], side: str) -> b.Bar:
-        values = (found.lower, found.estimate, found.upper)
-        return b.Bar.over(values, span, side=side, solid=side == "baseline")
+        return b.Bar.over(
+            (found.lower, found.estimate, found.upper), span, side=side, solid=side == "baseline"
+        )
 
-    rows = [
-        b.CardRow(
-            name=f"unfairness{tail}",
-            value=value(scorer, bias.spread.unfairness),
-            ends=ends(scorer, found) or "no interval",
-            bar=bar(found, (0.0, widest * sd), side) if found is not None and sd else None,
-        )
-        for tail, side, bias in biases
-        for found, sd in [(bias.unfairness, bias.spread.within_sd)]
-    ]
-    if scorer.adjusted is not None:
-        rows.append(b.CardRow(name="change", value=change_of_spread(scorer), ends=""))
-    rows += [
-        b.CardRow(
-            name=f"{name}{tail}",
-            value=number(auc.estimate, digits=3),
-            ends=interval(auc, digits=3),
-            bar=bar(auc, (lowest, 1.0), side),
-        )
-        for name, of in _AUCS
-        for tail, side, bias in biases
-        if (auc := of(bias)) is not None
-    ]
+    rows = (
+        *(
+            b.CardRow(
+                name=f"unfairness{tail}",
+                value=value(scorer, bias.spread.unfairness),
+                ends=ends(scorer, found) or "no interval",
+                bar=bar(found, (0.0, widest * sd), side) if found is not None and sd else None,
+            )
+            for tail, side, bias in biases
+            for found, sd in [(bias.unfairness, bias.spread.within_sd)]
+        ),
+        *[b.CardRow(name="change", value=change_of_spread(scorer), ends="")] * (len(biases) > 1),
+        *(
+            b.CardRow(
+                name=f"{name}{tail}",
+                value=number(auc.estimate, digits=3),
+                ends=interval(auc, digits=3),
+                bar=bar(auc, (lowest, 1.0), side),
+            )
+            for name, of in _AUCS
+            for tail, side, bias in biases
+            if (auc := of(bias)) is not None
+        ),
+    )
     return b.Card(
         name=scorer.name,
         standing=finding_of(scorer).style,
         short=in_brief(scorer),
         text=sentence(scorer, brief=True),
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
@@ -221,41 +236,48 @@ def _grid(
         for i in range(first, len(columns))
         if i < n_heads or any(row[i] != MISSING for row in full)
     ]
-    table = b.Table(
-        columns=tuple(columns[i] for i in kept),
-        rows=tuple(tuple(row[i] for i in kept) for row in full),
-        n_heads=n_heads - first,
+    return b.Grid(
+        table=b.Table(
+            columns=tuple(columns[i] for i in kept),
+            rows=tuple(tuple(row[i] for i in kept) for row in full),
+            n_heads=n_heads - first,
+        ),
+        caption=caption,
+        to=to,
     )
-    return b.Grid(table=table, caption=caption, to=to)
 
 
 def _scorers_grid(report: AnswerBiasReport) -> b.Grid:
     def auc(bias: AnswerBias) -> str:
         return number(None if bias.auc is None else bias.auc.estimate, digits=3)
 
-    columns = ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC")
-    rows = (
+    return _grid(
+        report.scorers,
+        ("score", "unfairness", "in sd", "ρ with length", "AUC", "adjusted", "change", "AUC"),
         (
-            s.name,
-            unfairness(s, s.raw),
-            in_sds(s.raw, s.raw.spread.unfairness),
-            number(s.raw.length_correlation, digits=2, signed=True),
-            auc(s.raw),
-            *((unfairness(s, a), change_of_spread(s), auc(a)) if (a := s.adjusted) else ()),
-        )
-        for s in report.scorers
+            (
+                s.name,
+                unfairness(s, s.raw),
+                in_sds(s.raw, s.raw.spread.unfairness),
+                number(s.raw.length_correlation, digits=2, signed=True),
+                auc(s.raw),
+                *((unfairness(s, a), change_of_spread(s), auc(a)) if (a := s.adjusted) else ()),
+            )
+            for s in report.scorers
+        ),
+        "All scores",
+        n_heads=1,
+        to=b.FILES if len(report.scorers) > 1 else b.MARKDOWN,
     )
-    to = b.FILES if len(report.scorers) > 1 else b.MARKDOWN
-    return _grid(report.scorers, columns, rows, "All scores", n_heads=1, to=to)
 
 
 def _figures(items: Drawn, *, small: bool = False) -> list[b.Block]:
     shown, more = tuple(items[:_SHOWN]), tuple(items[_SHOWN:])
-    blocks: list[b.Block] = [b.Figures(items=shown, small=small)] if shown else []
-    if more:
-        folded = (b.Figures(items=more, small=small),)
-        blocks.append(b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE))
-    return blocks
+    folded = (b.Figures(items=more, small=small),)
+    return [
+        *([b.Figures(items=shown, small=small)] if shown else []),
+        *([b.Fold(summary=f"{len(more)} more", blocks=folded, to=b.PAGE)] if more else []),
+    ]
 
 
 def _notes(report: AnswerBiasReport, tell: Callable[[AnswerScorer], str]) -> list[b.Block]:
@@ -274,23 +296,6 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
     if not scorers:
         return None
     words = {s.name: number(s.mean_words_correct) for s in report.systems}
-    rows = (
-        (
-            s.name,
-            system,
-            words.get(system, MISSING),
-            *(
-                cell
-                for bias in both(s)
-                for cell in (
-                    with_ends(s, bias.spread.means[place], bias.means[place]),
-                    _effect(bias, system),
-                )
-            ),
-        )
-        for s in scorers
-        for place, system in enumerate(s.raw.spread.systems)
-    )
     return b.Section(
         id="means",
         nav="Systems",
@@ -307,7 +312,23 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
             _grid(
                 scorers,
                 ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd"),
-                rows,
+                (
+                    (
+                        s.name,
+                        system,
+                        words.get(system, MISSING),
+                        *(
+                            cell
+                            for bias in both(s)
+                            for cell in (
+                                with_ends(s, bias.spread.means[place], bias.means[place]),
+                                _effect(bias, system),
+                            )
+                        ),
+                    )
+                    for s in scorers
+                    for place, system in enumerate(s.raw.spread.systems)
+                ),
                 "Mean score of equally correct answers; sd is the distance from the mean of the "
                 "systems",
             ),
@@ -317,13 +338,11 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
 
 
 def _means_pictures(report: AnswerBiasReport) -> Drawn:
-    """Return the means of every score, then the same means against length."""
     drawn = [s for s in report.scorers if len(s.raw.spread.systems) > 1 and _effects(s)]
     reach = 1.2 * max([0.25, *(abs(v) for s in drawn for *_, of in _effects(s) for v in of)])
     words = {s.name: s.mean_words_correct or 1.0 for s in report.systems}
-    means = pic.aligned([_means_picture(s) for s in drawn])
     return [
-        *zip((s.name for s in drawn), means, strict=True),
+        *zip((s.name for s in drawn), pic.aligned([_means_picture(s) for s in drawn]), strict=True),
         *((f"{s.name}, against length", _length_picture(s, words, reach)) for s in drawn),
     ]
 
@@ -402,14 +421,33 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
         ]
     if not rows:
         return ()
-    own = level(report.config.confidence_level)
-    key = f"Each interval holds {own} on its own; of many, some exclude 0 by chance"
-    columns = ("score", "first", "second", "first − second", "sd", "adjusted", "adjusted, sd")
-    grid = _grid(report.scorers, columns, rows, key, n_heads=3)
+    key = (
+        f"Each interval holds {level(report.config.confidence_level)} on its own; of many, some "
+        "exclude 0 by chance"
+    )
     return (
         b.Heading(text="Every pair of systems", to=b.MARKDOWN),
         b.Paragraph(text=f"{key}.", to=b.MARKDOWN),
-        b.Fold(summary="Every pair of systems", blocks=(grid,)),
+        b.Fold(
+            summary="Every pair of systems",
+            blocks=(
+                _grid(
+                    report.scorers,
+                    (
+                        "score",
+                        "first",
+                        "second",
+                        "first − second",
+                        "sd",
+                        "adjusted",
+                        "adjusted, sd",
+                    ),
+                    rows,
+                    key,
+                    n_heads=3,
+                ),
+            ),
+        ),
     )
 
 
@@ -419,32 +457,40 @@ def _differences(report: AnswerBiasReport) -> Sequence[b.Block]:
 def _thresholds(report: AnswerBiasReport) -> b.Section | None:
     pictures, cells = [], []
     for s in report.scorers:
-        rows = []
-        for place, system in enumerate(s.raw.verdicts.systems):
-            before, after = _errors(s.raw, place), _errors(s.adjusted, place)
-            shares = (before[0], after[0], before[1], after[1])
-            cells.append((s.name, system, *map(percent, shares)))
-            rows += [
-                pic.Row(
-                    group=system,
-                    label=what,
-                    marks=tuple(
-                        pic.Mark(at=100 * share, colour=colour)
-                        for share, colour in zip(found, _SIDES, strict=True)
-                        if share is not None
-                    ),
-                    note="none" if found[0] is None else "",
-                )
-                for what, *found in zip(_VERDICTS, before, after, strict=True)
-            ]
-        picture = pic.Intervals(
-            title=f"Verdicts that contradict people, by system, {s.name}",
-            rows=tuple(rows),
-            x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
-            keys=_KEYS[: len(both(s))],
-            joined="line",
+        errors = {
+            system: (_errors(s.raw, place), _errors(s.adjusted, place))
+            for place, system in enumerate(s.raw.verdicts.systems)
+        }
+        cells += [
+            (s.name, system, *map(percent, (before[0], after[0], before[1], after[1])))
+            for system, (before, after) in errors.items()
+        ]
+        rows = tuple(
+            pic.Row(
+                group=system,
+                label=what,
+                marks=tuple(
+                    pic.Mark(at=100 * share, colour=colour)
+                    for share, colour in zip(found, _SIDES, strict=True)
+                    if share is not None
+                ),
+                note="none" if found[0] is None else "",
+            )
+            for system, sides in errors.items()
+            for what, *found in zip(_VERDICTS, *sides, strict=True)
         )
-        pictures.append((s.name, picture))
+        pictures.append(
+            (
+                s.name,
+                pic.Intervals(
+                    title=f"Verdicts that contradict people, by system, {s.name}",
+                    rows=rows,
+                    x=pic.Axis(label="share of these answers, %", span=(-3, 103)),
+                    keys=_KEYS[: len(both(s))],
+                    joined="line",
+                ),
+            )
+        )
     if not cells:
         return None
     return b.Section(
@@ -494,16 +540,19 @@ def _order(report: AnswerBiasReport) -> b.Section | None:
         if found[0].n_pairs:
             # A place of its own for each; ties in the order of the report.
             sequences = [sorted(range(len(x)), key=lambda i: -x[i]) for x in orders]
-            lines = tuple(
-                (system, tuple(sequence.index(i) + 1 for sequence in sequences))
-                for i, system in enumerate(found[0].systems)
+            pictures.append(
+                (
+                    s.name,
+                    pic.Slopes(
+                        title=f"Order of systems by people and by score, {s.name}",
+                        orders=("people", "score", "adjusted")[: len(orders)],
+                        lines=tuple(
+                            (system, tuple(sequence.index(i) + 1 for sequence in sequences))
+                            for i, system in enumerate(found[0].systems)
+                        ),
+                    ),
+                )
             )
-            picture = pic.Slopes(
-                title=f"Order of systems by people and by score, {s.name}",
-                orders=("people", "score", "adjusted")[: len(orders)],
-                lines=lines,
-            )
-            pictures.append((s.name, picture))
     if not rows:
         return None
     return b.Section(
@@ -542,21 +591,23 @@ def _ranks(values: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def _auc(report: AnswerBiasReport) -> b.Section | None:
-    rows = []
-    for s in report.scorers:
-        if s.raw.auc is None:
-            continue
-        rows += [
-            (s.name, where, *(estimate(of(bias), digits=3) for bias in both(s)))
-            for where, (_, of) in zip(("all systems", "within systems"), _AUCS, strict=True)
-        ]
-        rows += [
-            (s.name, system, *(number(bias.system_aucs.get(system), digits=3) for bias in both(s)))
-            for system in s.raw.system_aucs
-        ]
+    rows = [
+        (s.name, where, *cells)
+        for s in report.scorers
+        if s.raw.auc is not None
+        for where, cells in (
+            *(
+                (where, [estimate(of(bias), digits=3) for bias in both(s)])
+                for where, (_, of) in zip(("all systems", "within systems"), _AUCS, strict=True)
+            ),
+            *(
+                (system, [number(bias.system_aucs.get(system), digits=3) for bias in both(s)])
+                for system in s.raw.system_aucs
+            ),
+        )
+    ]
     if not rows:
         return None
-    columns = ("score", "system", "AUC", "adjusted")
     return b.Section(
         id="auc",
         nav="Right from wrong",
@@ -565,7 +616,14 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
         "chance, 1 perfect. Over all systems it also moves by putting systems side by side. The "
         "AUC within systems compares answers of one system only: it says whether a score tells "
         "right from wrong.",
-        blocks=(_grid(report.scorers, columns, rows, "AUC of correct against wrong answers"),),
+        blocks=(
+            _grid(
+                report.scorers,
+                ("score", "system", "AUC", "adjusted"),
+                rows,
+                "AUC of correct against wrong answers",
+            ),
+        ),
     )
 
 
@@ -575,35 +633,6 @@ def _correctness(report: AnswerBiasReport) -> b.Section | None:
     scorers = [s for s in (report.scorers if useful else report.scorers[:1]) if s.correctness]
     if not scorers:
         return None
-    rows = (
-        (
-            s.name,
-            c.system,
-            count(c.n_labeled),
-            count(c.n_unlabeled or None),
-            estimate(c.labels_alone, scale=100),
-            estimate(c.with_scores, scale=100),
-            _width(c),
-            MISSING if c.truth is None else score(c.truth),
-        )
-        for s in scorers
-        for c in s.correctness
-    )
-    columns = (
-        "score",
-        "system",
-        "labels",
-        "scored only",
-        "from labels, %",
-        "with the score, %",
-        "interval width",
-        "all labels, %",
-    )
-    pictures = [
-        (s.name, _correctness_picture(s))
-        for s in scorers
-        if any(c.labels_alone is not None for c in s.correctness)
-    ]
     return b.Section(
         id="correctness",
         nav="Human correctness",
@@ -616,7 +645,43 @@ def _correctness(report: AnswerBiasReport) -> b.Section | None:
         else "The share of answers that people call correct, from all labels there are. No score "
         "can add to them; with labels for some answers only, each score would be used on the "
         "others.",
-        blocks=(*_figures(pictures), _grid(scorers, columns, rows, "Answers people call correct")),
+        blocks=(
+            *_figures(
+                [
+                    (s.name, _correctness_picture(s))
+                    for s in scorers
+                    if any(c.labels_alone is not None for c in s.correctness)
+                ]
+            ),
+            _grid(
+                scorers,
+                (
+                    "score",
+                    "system",
+                    "labels",
+                    "scored only",
+                    "from labels, %",
+                    "with the score, %",
+                    "interval width",
+                    "all labels, %",
+                ),
+                (
+                    (
+                        s.name,
+                        c.system,
+                        count(c.n_labeled),
+                        count(c.n_unlabeled or None),
+                        estimate(c.labels_alone, scale=100),
+                        estimate(c.with_scores, scale=100),
+                        _width(c),
+                        MISSING if c.truth is None else score(c.truth),
+                    )
+                    for s in scorers
+                    for c in s.correctness
+                ),
+                "Answers people call correct",
+            ),
+        ),
     )
 
 
@@ -735,7 +800,6 @@ def _reading(report: AnswerBiasReport) -> b.Section:
 
 def _caveats(report: AnswerBiasReport) -> b.Section:
     used = [(s.name, *found) for s in report.scorers for found in _intervals(s)]
-    texts = [s.mean for s in report.text_statistics if s.mean is not None]
     noted = [
         *((s.name, note) for s in report.scorers for note in s.notes),
         *(
@@ -750,7 +814,11 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
         b.assumed(
             [
                 *((where, found.assumptions) for _, where, found in used),
-                *(("text statistics", mean.assumptions) for mean in texts),
+                *(
+                    ("text statistics", s.mean.assumptions)
+                    for s in report.text_statistics
+                    if s.mean is not None
+                ),
             ]
         ),
         dict.fromkeys(row for row in noted if row[1] not in report.warnings),
@@ -759,19 +827,47 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
 
 
 def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval]]:
-    found: list[tuple[str, Interval | None]] = []
-    for bias in both(scorer):
-        found += [("unfairness", bias.unfairness), *(("mean scores", mean) for mean in bias.means)]
-        found += [("differences", d.difference) for d in bias.differences]
-        found += [(name, of(bias)) for name, of in _AUCS]
-    for c in scorer.correctness:
-        found.append(("human correctness from labels alone", c.labels_alone))
-        found.append(("human correctness with the score", c.with_scores))
+    found: tuple[tuple[str, Interval | None], ...] = (
+        *(
+            row
+            for bias in both(scorer)
+            for row in (
+                ("unfairness", bias.unfairness),
+                *(("mean scores", mean) for mean in bias.means),
+                *(("differences", d.difference) for d in bias.differences),
+                *((name, of(bias)) for name, of in _AUCS),
+            )
+        ),
+        *(
+            row
+            for c in scorer.correctness
+            for row in (
+                ("human correctness from labels alone", c.labels_alone),
+                ("human correctness with the score", c.with_scores),
+            )
+        ),
+    )
     return ((where, interval_) for where, interval_ in found if interval_ is not None)
 
 
 def _data(report: AnswerBiasReport) -> b.Section:
     c = report.config
+    chosen = "what separates correct from wrong best, per score"
+    scores = (
+        {
+            **s.settings,
+            "threshold": value(s, s.raw.threshold),
+            **(
+                {
+                    "threshold of the adjusted score": value(s, s.adjusted.threshold),
+                    "adjustment": s.adjustment,
+                }
+                if s.adjusted is not None
+                else {}
+            ),
+        }
+        for s in report.scorers
+    )
     data = (
         ("name", report.name),
         ("questions", count(len(set(report.question_ids)))),
@@ -781,7 +877,6 @@ def _data(report: AnswerBiasReport) -> b.Section:
         ("licence", report.license or "not stated"),
         ("attribution", report.attribution or "not stated"),
     )
-    chosen = "what separates correct from wrong best, per score"
     audit = (
         ("threshold", chosen if c.threshold is None else f"{c.threshold:g}"),
         ("adjustment", f"yes, {c.folds} folds of questions" if c.adjust else "no"),
@@ -791,45 +886,44 @@ def _data(report: AnswerBiasReport) -> b.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    scores = []
-    for s in report.scorers:
-        used = {**s.settings, "threshold": value(s, s.raw.threshold)}
-        if s.adjusted is not None:
-            used["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
-            used["adjustment"] = s.adjustment
-        scores.append((s.name, settings(used)))
-    tables = (
-        ("Data", b.Table(columns=("data", ""), rows=data)),
-        ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-        ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
-        ("Environment", b.environment_table(report.environment, report.created)),
+    used = zip((s.name for s in report.scorers), map(settings, scores), strict=True)
+    return b.data(
+        (
+            ("Data", b.Table(columns=("data", ""), rows=data)),
+            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
+            ("Scores", b.Table(columns=("score", "settings"), rows=tuple(used))),
+            ("Environment", b.environment_table(report.environment, report.created)),
+        ),
+        _systems_grid(report),
     )
-    return b.data(tables, _systems_grid(report))
 
 
 def _systems_grid(report: AnswerBiasReport) -> b.Grid:
-    columns = (
-        "system",
-        "answers",
-        "correct",
-        "wrong",
-        "not judged",
-        "empty",
-        "mean words",
-        "of correct ones",
+    return b.Grid(
+        table=b.Table(
+            columns=(
+                "system",
+                "answers",
+                "correct",
+                "wrong",
+                "not judged",
+                "empty",
+                "mean words",
+                "of correct ones",
+            ),
+            rows=tuple(
+                (
+                    s.name,
+                    count(s.n_answers),
+                    count(s.n_correct),
+                    count(s.n_wrong),
+                    count(s.n_answers - s.n_correct - s.n_wrong),
+                    count(s.n_empty),
+                    number(s.mean_words),
+                    number(s.mean_words_correct),
+                )
+                for s in report.systems
+            ),
+        ),
+        caption="Answers of each system",
     )
-    rows = (
-        (
-            s.name,
-            count(s.n_answers),
-            count(s.n_correct),
-            count(s.n_wrong),
-            count(s.n_answers - s.n_correct - s.n_wrong),
-            count(s.n_empty),
-            number(s.mean_words),
-            number(s.mean_words_correct),
-        )
-        for s in report.systems
-    )
-    table = b.Table(columns=columns, rows=tuple(rows))
-    return b.Grid(table=table, caption="Answers of each system")

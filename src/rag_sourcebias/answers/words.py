@@ -88,10 +88,11 @@ def _lead(bias: AnswerBias) -> SystemDifference | None:
         return None
     if (found := widest.difference).estimate > 0:
         return widest
-    effect = None if widest.effect is None else -widest.effect
-    turned = replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower)
     return SystemDifference(
-        first=widest.second, second=widest.first, difference=turned, effect=effect
+        first=widest.second,
+        second=widest.first,
+        difference=replace(found, estimate=-found.estimate, lower=-found.upper, upper=-found.lower),
+        effect=None if widest.effect is None else -widest.effect,
     )
 
 
@@ -150,8 +151,9 @@ def headline(report: AnswerBiasReport) -> str:
     found = report.scorers
     if not found:
         return "No score was examined."
-    told = (_useless(found), _styles(report), _gains(found), _adjustments(found))
-    return " ".join(filter(None, told))
+    return " ".join(
+        filter(None, (_useless(found), _styles(report), _gains(found), _adjustments(found)))
+    )
 
 
 def _useless(found: Sequence[AnswerScorer]) -> str:
@@ -259,9 +261,8 @@ def sentence(scorer: AnswerScorer, *, brief: bool = False) -> str:
         _style_sentence(scorer, brief=brief),
         _length_sentence(scorer.raw),
         _adjustment_sentence(scorer, brief=brief),
+        *(() if brief else (threshold_sentence(scorer), order_sentence(scorer))),
     ]
-    if not brief:
-        told += [threshold_sentence(scorer), order_sentence(scorer)]
     return " ".join(filter(None, told))
 
 
@@ -281,8 +282,9 @@ def _use_sentence(scorer: AnswerScorer) -> str:
         AnswerUse.USELESS: "The score is useless: it does not tell right from wrong",
         AnswerUse.CANNOT_TELL: "Cannot tell whether the score tells right from wrong",
     }.get(finding_of(scorer).use)
-    shown = estimate(scorer.raw.auc_within, digits=3)
-    return f"{said} (AUC within systems {shown})." if said else ""
+    return (
+        f"{said} (AUC within systems {estimate(scorer.raw.auc_within, digits=3)})." if said else ""
+    )
 
 
 def _style_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
@@ -328,8 +330,11 @@ def _length_sentence(bias: AnswerBias) -> str:
     rho = bias.length_correlation
     if rho is None:
         return ""
-    length = f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
-    text = length if abs(rho) >= _WEAK else "Length hardly matters"
+    text = (
+        f"The longer an answer, the {'lower' if rho < 0 else 'higher'} its score"
+        if abs(rho) >= _WEAK
+        else "Length hardly matters"
+    )
     return f"{text} (Spearman {number(rho, digits=2)} among correct answers to the same question)."
 
 
@@ -343,8 +348,8 @@ def _adjustment_sentence(scorer: AnswerScorer, *, brief: bool) -> str:
     if cut is not None:
         spread = f"{'cuts' if cut >= 0 else 'widens'} the spread of the systems by "
         spread += percent(abs(cut)) + ("" if brief else f", to {now}")
-    auc = _auc_clause(scorer.raw, after, scorer.auc_change_within)
     worth = _worth(scorer, after)
+    auc = _auc_clause(scorer.raw, after, scorer.auc_change_within)
     return f"The adjustment {spread}; {auc}.{worth and f' {worth}'}"
 
 
@@ -355,8 +360,10 @@ def _auc_clause(raw: AnswerBias, after: AnswerBias, change: Interval | None) -> 
         return f"the AUC within systems stays at {estimate(after.auc_within, digits=3)}"
     way = ("rises" if change.estimate > 0 else "falls") if change.excludes(0) else "goes"
     old, new = (number(auc.estimate, digits=3) for auc in (raw.auc_within, after.auc_within))
-    shown = estimate(change, digits=3, signed=True)
-    return f"the AUC within systems {way} from {old} to {new} (change {shown}, paired by question)"
+    return (
+        f"the AUC within systems {way} from {old} to {new} (change "
+        f"{estimate(change, digits=3, signed=True)}, paired by question)"
+    )
 
 
 def _worth(scorer: AnswerScorer, after: AnswerBias) -> str:

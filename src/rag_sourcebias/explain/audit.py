@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Corpus, Dataset, TagTable
+from rag_sourcebias.core.data import Dataset, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
 from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
@@ -47,6 +47,7 @@ from rag_sourcebias.explain.vectors import (
     require_map,
     source_geometry,
     spectrum,
+    unit_rows,
 )
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.stats.exposure import summarise_dataset
@@ -58,33 +59,12 @@ _WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JudgedPairs:
-    """Queries that have text, and pairs of which a version is relevant to them.
-
-    Parameters
-    ----------
-    texts : tuple of str
-        Of the queries.
-    query_rows : int64 array of shape (m,)
-        Row of ``texts``.
-    codes : int64 array of shape (m,)
-        Code of the pair in the tag table.
-    """
-
-    texts: tuple[str, ...] = field(repr=False)
-    query_rows: IntArray = field(repr=False)
-    codes: IntArray = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnPairs:
     """Pairs of the baseline and one other source, in the order of the draw.
 
     Parameters
     ----------
     source : str
-    codes : int64 array of shape (n,)
-        Code of each pair in the tag table.
     human, other : int64 arrays of shape (n,)
         Rows of both versions in the corpus.
     n_available : int
@@ -95,7 +75,6 @@ class DrawnPairs:
     """
 
     source: str
-    codes: IntArray = field(repr=False)
     human: IntArray = field(repr=False)
     other: IntArray = field(repr=False)
     n_available: int
@@ -103,25 +82,23 @@ class DrawnPairs:
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.human)
 
 
-def judged_pairs_of(dataset: Dataset) -> JudgedPairs:
-    """Collect relevant (query, pair), each once, of queries that have a text."""
+def judged_pairs_of(dataset: Dataset) -> IntArray:
+    """Collect relevant (row of the query, code of the pair), each once; shape (m, 2).
+
+    Only queries that have a text count.
+    """
     row_of = {query.query_id: row for row, query in enumerate(dataset.queries)}
     queries, codes = relevant_pairs(dataset.qrels, dataset.corpus.tags, min_grade=1)
     known = np.array([row_of.get(name, -1) for name in dataset.qrels.query_ids], dtype=np.int64)
-    rows = known[queries] if len(queries) else queries
-    both = np.unique(np.column_stack((rows, codes))[rows >= 0], axis=0)
-    return JudgedPairs(
-        texts=tuple(query.text for query in dataset.queries),
-        query_rows=both[:, 0],
-        codes=both[:, 1],
-    )
+    both = np.column_stack((known[queries], codes))
+    return np.unique(both[both[:, 0] >= 0], axis=0)
 
 
 def draw_pairs(
-    dataset: Dataset, source: str, judged: JudgedPairs, config: ExplainConfig
+    dataset: Dataset, source: str, judged: IntArray, config: ExplainConfig
 ) -> DrawnPairs:
     """Draw up to ``config.limit`` pairs at random, those relevant to a query before all others.
 
@@ -138,34 +115,37 @@ def draw_pairs(
         dtype=bool,
     )
     codes, human, other = (part[worded] for part in (found.codes, found.baseline, found.source))
-    rng = np.random.default_rng(config.seed)
-    order = rng.permutation(len(codes))
-    relevant = np.isin(codes, judged.codes)
+    order = np.random.default_rng(config.seed).permutation(len(codes))
+    relevant = np.isin(codes, judged[:, 1])
     order = order[np.argsort(~relevant[order], kind="stable")][: config.limit]
     place = np.full(len(corpus.tags.pair_ids), -1)
     place[codes[order]] = np.arange(len(order))
-    at = place[judged.codes] if len(judged.codes) else judged.codes
-    notes = []
+    at = place[judged[:, 1]]
+    notes = [
+        f"{n:,} {what}: left out"
+        for n, what in (
+            (found.n_incomplete, "pair(s) with one version only, or a blank one"),
+            (
+                found.n_repeated,
+                "further document(s) with the source and the pair id of another one",
+            ),
+            (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
+        )
+        if n
+    ]
     if len(order) < len(codes):
-        notes.append(
+        notes.insert(
+            0,
             f"{len(order):,} of {len(codes):,} pairs were drawn at random, "
             f"{int(relevant[order].sum()):,} of them relevant to a judged query (of "
-            f"{int(relevant.sum()):,}): those are drawn first"
+            f"{int(relevant.sum()):,}): those are drawn first",
         )
-    for n, what in (
-        (found.n_incomplete, "pair(s) with one version only, or a blank one"),
-        (found.n_repeated, "further document(s) with the source and the pair id of another one"),
-        (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
-    ):
-        if n:
-            notes.append(f"{n:,} {what}: left out")
     return DrawnPairs(
         source=source,
-        codes=codes[order],
         human=human[order],
         other=other[order],
         n_available=len(codes),
-        judged=(judged.query_rows[at >= 0], at[at >= 0]),
+        judged=(judged[at >= 0, 0], at[at >= 0]),
         notes=tuple(notes),
     )
 
@@ -269,13 +249,14 @@ class EncodedPairs:
 
     def sides(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
         """Vectors of both versions, shape (n, dimension) each."""
-        human, other = (self.vectors[self.row_of[rows]] for rows in (pairs.human, pairs.other))
-        return human, other
+        return self.vectors[self.row_of[pairs.human]], self.vectors[self.row_of[pairs.other]]
 
     def compared(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
         """Vectors as the similarity takes them: of length 1 for the cosine."""
         human, other = self.sides(pairs)
-        return (unit(human), unit(other)) if self.similarity == "cosine" else (human, other)
+        return (
+            (unit_rows(human), unit_rows(other)) if self.similarity == "cosine" else (human, other)
+        )
 
     def score_gaps(self, pairs: DrawnPairs) -> FloatArray:
         """Score of the other version minus that of the human one, per relevant (query, pair)."""
@@ -284,8 +265,11 @@ class EncodedPairs:
         found = np.empty(len(at))
         for start in range(0, len(at), _ROWS):
             part = slice(start, start + _ROWS)
-            apart = other[at[part]].astype(np.float64) - human[at[part]]
-            found[part] = np.einsum("ij,ij->i", self.queries[queries[part]], apart)
+            found[part] = np.einsum(
+                "ij,ij->i",
+                self.queries[queries[part]],
+                other[at[part]].astype(np.float64) - human[at[part]],
+            )
         return found
 
 
@@ -304,25 +288,21 @@ def encode_pairs(
         If the encoder returns an array of another shape, or a number that is not finite.
     """
     rows = np.unique(np.concatenate([part for draw in draws for part in (draw.human, draw.other)]))
-    part: Corpus = dataset.corpus.take(rows)
-    documents = encode_corpus(encoder, part, similarity="dot", progress=on_progress)
+    documents = encode_corpus(
+        encoder, dataset.corpus.take(rows), similarity="dot", progress=on_progress
+    )
     row_of = np.full(len(dataset.corpus), -1)
     row_of[rows] = documents.row_of_doc
     similarity: Similarity = "dot" if encoder.settings.get("similarity") == "dot" else "cosine"
     asked = np.unique(np.concatenate([draw.judged[0] for draw in draws]))
     queries = np.zeros((len(dataset.queries), documents.distinct.shape[1]), np.float32)
     if len(asked):
-        wanted = [dataset.queries[row] for row in asked.tolist()]
-        queries[asked] = query_vectors(encoder, wanted, similarity=similarity)
+        queries[asked] = query_vectors(
+            encoder, [dataset.queries[row] for row in asked.tolist()], similarity=similarity
+        )
     return EncodedPairs(
         vectors=documents.distinct, row_of=row_of, queries=queries, similarity=similarity
     )
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1; a row of zeros stays."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
 # What the score gap of relevant pairs goes with.
@@ -419,7 +399,6 @@ class Explanation:
     Parameters
     ----------
     dataset : Dataset
-    judged : JudgedPairs
     encoded : EncodedPairs or None
     models : tuple of KnownPerplexities
     config : ExplainConfig
@@ -427,7 +406,6 @@ class Explanation:
     """
 
     dataset: Dataset
-    judged: JudgedPairs
     encoded: EncodedPairs | None
     models: tuple[KnownPerplexities, ...]
     config: ExplainConfig
@@ -443,7 +421,6 @@ class Explanation:
             self._baseline[1].take(self._baseline[0][pairs.human]),
             words[1].take(words[0][pairs.other]),
         )
-        texts = compare_texts(*sides, confidence_level=self.config.confidence_level)
         ratios = log_length_ratios(*sides)
         lexical, query_words = self._lexical(pairs, words, told)
         vectors = self._vectors(pairs, told)
@@ -452,7 +429,7 @@ class Explanation:
             source=pairs.source,
             n_pairs=len(pairs),
             n_available=pairs.n_available,
-            texts=texts,
+            texts=compare_texts(*sides, confidence_level=self.config.confidence_level),
             lexical=lexical,
             **vectors,
             perplexity=perplexities,
@@ -467,7 +444,7 @@ class Explanation:
 
     @cached_property
     def _queries(self) -> WordSets:
-        return word_sets(self.judged.texts, self._vocabulary)
+        return word_sets([query.text for query in self.dataset.queries], self._vocabulary)
 
     def _words(self, source: str) -> tuple[IntArray, WordSets]:
         """Place of each row of the corpus among the documents of a source, and their words."""
@@ -515,14 +492,15 @@ class Explanation:
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
         if self.encoded is None:
-            why = "no encoder was given"
-            told.missing |= dict.fromkeys(("cosine", "spectrum", "geometry", "map"), why)
+            told.missing |= dict.fromkeys(
+                ("cosine", "spectrum", "geometry", "map"), "no encoder was given"
+            )
             return {}
         config = self.config
         human, other = self.encoded.sides(pairs)
         ours, theirs = self.encoded.compared(pairs)
         self.on_stage(f"{pairs.source}: spectrum, geometry, map")
-        cosines = np.einsum("ij,ij->i", unit(human), unit(other)).astype(np.float64)
+        cosines = np.einsum("ij,ij->i", unit_rows(human), unit_rows(other)).astype(np.float64)
         some = slice(config.map_limit)
         return {
             "cosine": histogram(cosines, unit_edges(cosines)),
@@ -576,17 +554,20 @@ class Explanation:
             gaps[known.model.name] = np.concatenate(
                 (after - before, np.full(len(pairs) - n, np.nan))
             )
-            compare = partial(
-                compare_perplexities,
-                before,
-                after,
-                log_length_ratio=ratios[:n],
-                model=known.model.name,
-                kind=known.model.kind,
-                conditional=None if conditional is None else conditional.values,
-                confidence_level=self.config.confidence_level,
+            compared = told.attempt(
+                known.model.name,
+                partial(
+                    compare_perplexities,
+                    before,
+                    after,
+                    log_length_ratio=ratios[:n],
+                    model=known.model.name,
+                    kind=known.model.kind,
+                    conditional=None if conditional is None else conditional.values,
+                    confidence_level=self.config.confidence_level,
+                ),
+                part="perplexity",
             )
-            compared = told.attempt(known.model.name, compare, part="perplexity")
             if compared is not None:
                 found.append(compared)
         if found:
@@ -648,6 +629,12 @@ class _Told:
 
 
 # The verb: what distinguishes the sources of a corpus, as texts and for an encoder.
+
+
+_INDEPENDENT = (
+    "versions are independent texts, not rewrites: what distinguishes them may be content or "
+    "quality"
+)
 
 
 def explain_sources(
@@ -729,23 +716,26 @@ def explain_sources(
     if encoder is not None:
         tell(f"encoding with {encoder.name}")
         encoded = encode_pairs(dataset, encoder, draws, on_progress=on_progress)
+    stated = [
+        *([] if encoder is None else [("encoder", encoder.settings)]),
+        *((model.name, model.settings) for model in perplexities),
+    ]
     work = Explanation(
         dataset=dataset,
-        judged=judged,
         encoded=encoded,
         models=tuple(KnownPerplexities(model, progress=on_progress) for model in perplexities),
         config=config,
         on_stage=tell,
     )
-    found = tuple(work.of(draw) for draw in draws)
     return ExplainReport(
         config=config,
         data=summarise_dataset(dataset),
         encoder="" if encoder is None else encoder.name,
-        sources=found,
-        environment={**environment(), **_settings(encoder, perplexities)},
+        sources=tuple(work.of(draw) for draw in draws),
+        environment=environment()
+        | {f"{name}: {key}": value for name, some in stated for key, value in some.items()},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=(*_warnings(dataset), *warnings),
+        warnings=((_INDEPENDENT,) if dataset.design == "independent" else ()) + tuple(warnings),
     )
 
 
@@ -758,18 +748,3 @@ def _sources(tags: TagTable, sources: Sequence[str] | None, baseline: str) -> tu
         raise DataError(f"source {repeated[0]!r} is named twice; name each once")
     paired_sources(tags, baseline=baseline)  # says what is missing if there is no baseline
     return tuple(source_of(tags, name, baseline) for name in sources)
-
-
-def _settings(encoder: Encoder | None, models: Sequence[TextPerplexity]) -> dict[str, str]:
-    stated = [] if encoder is None else [("encoder", encoder.settings)]
-    stated += [(model.name, model.settings) for model in models]
-    return {f"{name}: {key}": value for name, some in stated for key, value in some.items()}
-
-
-def _warnings(dataset: Dataset) -> list[str]:
-    if dataset.design == "independent":
-        return [
-            "versions are independent texts, not rewrites: what distinguishes them may be content "
-            "or quality"
-        ]
-    return []

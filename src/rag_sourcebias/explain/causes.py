@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -160,9 +161,13 @@ def word_sets(texts: Sequence[str], vocabulary: Vocabulary) -> WordSets:
         n_words[row] = len(found)
         codes = sorted({vocabulary.setdefault(word, len(vocabulary)) for word in found})
         rows.append(np.array(codes, dtype=np.int32))
-    offsets = np.concatenate(([0], np.cumsum([len(codes) for codes in rows], dtype=np.int64)))
-    joint = np.concatenate(rows) if rows else np.empty(0, np.int32)
-    return WordSets(n_words=n_words, offsets=offsets.astype(np.int64), codes=joint)
+    return WordSets(
+        n_words=n_words,
+        offsets=np.concatenate(
+            ([0], np.cumsum([len(codes) for codes in rows], dtype=np.int64))
+        ).astype(np.int64),
+        codes=np.concatenate(rows) if rows else np.empty(0, np.int32),
+    )
 
 
 def count_shared(first: WordSets, second: WordSets) -> IntArray:
@@ -176,24 +181,19 @@ def count_shared(first: WordSets, second: WordSets) -> IntArray:
     if len(first) != len(second):
         raise DataError(f"{len(first)} and {len(second)} texts; need as many")
     shared = np.zeros(len(first), np.int64)
-    for start, keys, other_keys, width in _keys(first, second):
+    # Numbers that tell (row, word) apart, for blocks of rows.
+    width = 1 + int(max(first.codes.max(initial=0), second.codes.max(initial=0)))
+    for start in range(0, len(first), _PAIRS_AT_ONCE):
+        end = min(start + _PAIRS_AT_ONCE, len(first))
+        keys, other_keys = (
+            np.repeat(np.arange(end - start, dtype=np.int64), side.sizes[start:end]) * width
+            + side.codes[side.offsets[start] : side.offsets[end]]
+            for side in (first, second)
+        )
         both = np.intersect1d(keys, other_keys, assume_unique=True)
         counts = np.bincount(both // width)
         shared[start : start + len(counts)] = counts
     return shared
-
-
-def _keys(first: WordSets, second: WordSets) -> Iterator[tuple[int, IntArray, IntArray, int]]:
-    """Numbers that tell (row, word) apart, for blocks of rows."""
-    width = 1 + int(max(first.codes.max(initial=0), second.codes.max(initial=0)))
-    for start in range(0, len(first), _PAIRS_AT_ONCE):
-        end = min(start + _PAIRS_AT_ONCE, len(first))
-        keys = [
-            np.repeat(np.arange(end - start, dtype=np.int64), side.sizes[start:end]) * width
-            + side.codes[side.offsets[start] : side.offsets[end]]
-            for side in (first, second)
-        ]
-        yield start, keys[0], keys[1], width
 
 
 # Words that one source uses more than the other.
@@ -214,11 +214,10 @@ def shifted_terms(
     more_human, more_other : tuple of TermShift
         Strongest first, at most ``terms`` each; ties by word.
     """
-    n = [len(side) for side in (human, other)]
     held = [side.frequencies(len(vocabulary)) for side in (human, other)]
     cells = [
         column + 0.5
-        for count, size in zip(held, n, strict=True)
+        for count, size in zip(held, (len(human), len(other)), strict=True)
         for column in (count, size - count)
     ]
     log_odds = np.log(cells[2] / cells[3]) - np.log(cells[0] / cells[1])
@@ -226,8 +225,9 @@ def shifted_terms(
     names = np.array(list(vocabulary), dtype=object)
 
     def strongest(sign: int) -> tuple[TermShift, ...]:
-        rows = np.flatnonzero(sign * z > 0)
-        best = sorted(rows.tolist(), key=lambda row: (-sign * z[row], names[row]))[:terms]
+        best = sorted(
+            np.flatnonzero(sign * z > 0).tolist(), key=lambda row: (-sign * z[row], names[row])
+        )[:terms]
         return tuple(
             TermShift(
                 term=str(names[row]),
@@ -371,8 +371,7 @@ def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDA
     """Tell which words a text holds; its codes rise, and np.isin would sort them once more."""
     if not len(text):
         return np.zeros(len(words), np.bool_)
-    held: npt.NDArray[np.bool_] = text.take(np.searchsorted(text, words), mode="clip") == words
-    return held
+    return np.asarray(text.take(np.searchsorted(text, words), mode="clip") == words)
 
 
 def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
@@ -395,29 +394,25 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
     kept: list[int] = []
     shares: list[list[float]] = []
     only: tuple[list[tuple[FloatArray, IntArray]], ...] = ([], [])
-    sides = (
-        (judged.human, judged.human_rows, own[0]),
-        (judged.other, judged.other_rows, own[1]),
-    )
+    sides = ((judged.human, judged.human_rows), (judged.other, judged.other_rows))
     for row, query in enumerate(judged.query_rows.tolist()):
         words = judged.queries.of(query)
         words = words[known[words]]
         if not len(words):
             continue
-        held = [_among(words, side.of(int(rows[row]))) for side, rows, _ in sides]
+        held = [_among(words, side.of(int(rows[row]))) for side, rows in sides]
         total = float(mixed[words].sum())
-        by_mixed, by_own = (
+        kept.append(row)
+        shares.append(
             [
                 float(weights[words[has]].sum()) / total
+                for pair in ((mixed, mixed), own)
                 for has, weights in zip(held, pair, strict=True)
             ]
-            for pair in ((mixed, mixed), own)
         )
-        kept.append(row)
-        shares.append([*by_mixed, *by_own])
         for k, alone in enumerate((held[0] & ~held[1], held[1] & ~held[0])):
-            change = mixed[words[alone]] - own[k][words[alone]]
-            only[k].append((change, np.full(len(change), query)))
+            some = words[alone]
+            only[k].append((mixed[some] - own[k][some], np.full(len(some), query)))
     columns = np.array(shares, dtype=np.float64).reshape(-1, 4).T
     return QueryWords(
         rows=np.array(kept, dtype=np.int64),
@@ -537,8 +532,7 @@ class Fit:
 
     def values(self, k: int) -> FloatArray:
         """Return values whose mean is coefficient k; shape (n,)."""
-        found: FloatArray = self.coefficients[k] + self.influence[:, k]
-        return found
+        return np.asarray(self.coefficients[k] + self.influence[:, k])
 
 
 def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
@@ -618,8 +612,9 @@ def variance_shares(
     design = np.column_stack((np.ones(len(y)), columns))
     moments = np.zeros((g, p + 2, p + 2))
     np.add.at(moments, code, design[:, :, None] * design[:, None, :])
-    counts = as_generator(rng).multinomial(g, np.full(g, 1 / g), size=resamples)
-    every = np.concatenate((np.ones((1, g)), counts))
+    every = np.concatenate(
+        (np.ones((1, g)), as_generator(rng).multinomial(g, np.full(g, 1 / g), size=resamples))
+    )
     summed: FloatArray = np.einsum("rg,gij->rij", every, moments, optimize=True)
     parts = _parts(summed, p)
     both = np.column_stack((parts.sum(axis=1), parts))
@@ -668,10 +663,6 @@ def _parts(moments: FloatArray, p: int) -> FloatArray:
 _MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it
 _MAX_FACTORS = 8  # orders of entry grow as 2^p
 _ASSUMPTIONS = ("queries are a random sample", "the score gap is linear in the factors")
-_ASSOCIATION = (
-    "parts are associations: differences between versions go together, and what causes the gap "
-    "cannot be told from them"
-)
 
 
 def decompose_gap(
@@ -718,11 +709,18 @@ def decompose_gap(
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
     error = gap.half_width / t_quantile(0.5 + confidence_level / 2, gap.n_labeled - 1)
     apart = abs(gap.estimate) >= _MIN_APART * error
-    parts = [_component(found, x, k) for k in range(len(names))]
+    # Values whose mean is slope · mean, and whose spread holds the error of both.
+    parts = [
+        found.coefficients[k + 1] * x[:, k] + x[:, k].mean() * found.influence[:, k + 1]
+        for k in range(len(names))
+    ]
 
     def interval(values: FloatArray) -> Interval:
-        made = clustered_mean(values, queries, confidence_level=confidence_level)
-        return replace(made, method="regression, cluster-robust", assumptions=_ASSUMPTIONS)
+        return replace(
+            clustered_mean(values, queries, confidence_level=confidence_level),
+            method="regression, cluster-robust",
+            assumptions=_ASSUMPTIONS,
+        )
 
     def share(part: FloatArray) -> Interval | None:
         if not apart:
@@ -793,26 +791,25 @@ def _checked(
     return np.column_stack(list(factors.values())).astype(np.float64)
 
 
-def _component(found: Fit, x: FloatArray, k: int) -> FloatArray:
-    """Values whose mean is slope · mean, and whose spread holds the error of both."""
-    slope, mean = found.coefficients[k + 1], x[:, k].mean()
-    values: FloatArray = slope * x[:, k] + mean * found.influence[:, k + 1]
-    return values
-
-
 def _notes(beyond: list[str], gap: Interval, *, apart: bool) -> tuple[str, ...]:
-    notes = [_ASSOCIATION]
-    if beyond:
-        notes.append(
-            f"no pair reaches no difference in {', '.join(beyond)}: components and remainder "
-            "extrapolate to it"
-        )
-    if not apart:
-        notes.append(
-            f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
-            "shares of it are not given"
-        )
-    return tuple(notes)
+    return (
+        "parts are associations: differences between versions go together, and what causes the "
+        "gap cannot be told from them",
+        *(
+            [
+                f"no pair reaches no difference in {', '.join(beyond)}: components and remainder "
+                "extrapolate to it"
+            ]
+            * bool(beyond)
+        ),
+        *(
+            [
+                f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
+                "shares of it are not given"
+            ]
+            * (not apart)
+        ),
+    )
 
 
 # How much lower the perplexity of rewrites is, pair by pair and at equal length.
@@ -867,6 +864,14 @@ def perplexity_gap(
         )
     before, after = human[kept], other[kept]
     gaps = after - before
+    equal = None
+    if len(np.unique(groups)) >= _MIN_ADJUSTED:
+        with suppress(InsufficientDataError):
+            equal = clustered_mean(
+                fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
+                groups,
+                confidence_level=confidence_level,
+            )
     return PerplexityGap(
         mean_human=float(before.mean()) if len(gaps) else 0.0,
         mean_other=float(after.mean()) if len(gaps) else 0.0,
@@ -874,22 +879,10 @@ def perplexity_gap(
         share_lower=clustered_mean(
             (1 - np.sign(gaps)) / 2, groups, confidence_level=confidence_level, bounds=(0.0, 1.0)
         ),
-        gap_equal_length=_at_equal_length(gaps, ratio, groups, confidence_level),
+        gap_equal_length=equal,
         n=len(gaps),
         n_left_out=int(np.count_nonzero(~kept)),
     )
-
-
-def _at_equal_length(
-    gaps: FloatArray, ratio: FloatArray, groups: npt.NDArray[np.integer[Any]], level: float
-) -> Interval | None:
-    if len(np.unique(groups)) < _MIN_ADJUSTED:
-        return None
-    try:
-        found = fit(gaps, ratio[:, None], names=("log length ratio",))
-        return clustered_mean(found.values(0), groups, confidence_level=level)
-    except InsufficientDataError:
-        return None
 
 
 # Perplexities of both versions under one language model ([K] Fig. 7, App. B).

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
 from rag_sourcebias.cli.console import choice, deliver, require_writable, stages
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
 from rag_sourcebias.explain.audit import explain_sources
@@ -30,7 +28,6 @@ _WHAT, _HOW = "What is looked at", "How"
 
 
 Progress = Callable[[int, int], None]
-Rows = npt.NDArray[np.float32]
 _CONDITIONAL = "conditional"
 _BATCH = 16  # texts between two commits: some seconds of work
 
@@ -50,11 +47,7 @@ class CachedPerplexity:
         self.inner = inner
         self.cache = cache
         self.name = inner.name
-
-    @property
-    def kind(self) -> Literal["causal", "masked"]:
-        """Kind of the model."""
-        return self.inner.kind
+        self.kind: Literal["causal", "masked"] = inner.kind
 
     @property
     def fingerprint(self) -> str:
@@ -70,11 +63,12 @@ class CachedPerplexity:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> LogPerplexities:
         """Return the log-perplexity of each text; ``progress`` is told of texts."""
-
-        def compute(rows: Sequence[int]) -> LogPerplexities:
-            return self.inner.log_perplexities([texts[row] for row in rows])
-
-        return self._through("perplexity", texts, compute, progress)
+        return self._through(
+            "perplexity",
+            texts,
+            lambda rows: self.inner.log_perplexities([texts[row] for row in rows]),
+            progress,
+        )
 
     def _through(
         self,
@@ -88,7 +82,10 @@ class CachedPerplexity:
         for start in range(0, len(missing), _BATCH):
             rows = missing[start : start + _BATCH]
             found = compute(rows)
-            columns = _columns(found)
+            cut = np.zeros_like(found.tokens) if found.prefix_cut is None else found.prefix_cut
+            columns = np.column_stack((found.values, found.tokens, found.parts, cut)).astype(
+                np.float32
+            )
             self.cache.put(self.fingerprint, side, [keys[row] for row in rows], columns)
             for row, values in zip(rows, columns, strict=True):
                 kept[row] = values
@@ -125,12 +122,12 @@ class CachedConditional(CachedPerplexity):
         progress: Progress | None = None,
     ) -> LogPerplexities:
         """Return the log-perplexity of each text after its prefix."""
-
-        def compute(rows: Sequence[int]) -> LogPerplexities:
-            return self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows])
-
-        keys = [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)]
-        return self._through(_CONDITIONAL, keys, compute, progress)
+        return self._through(
+            _CONDITIONAL,
+            [f"{len(p)} {p}{t}" for p, t in zip(prefixes, texts, strict=True)],
+            lambda rows: self._conditional([prefixes[r] for r in rows], [texts[r] for r in rows]),
+            progress,
+        )
 
 
 def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[CachedPerplexity, ...]:
@@ -148,11 +145,6 @@ def perplexity_models(specs: Sequence[str] | None, *, cache: Path) -> tuple[Cach
     return tuple(_model(text, cache, values) for text in named)
 
 
-def _columns(found: LogPerplexities) -> Rows:
-    cut = np.zeros_like(found.tokens) if found.prefix_cut is None else found.prefix_cut
-    return np.column_stack((found.values, found.tokens, found.parts, cut)).astype(np.float32)
-
-
 def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
     kind, _, name = text.partition(":")
     if kind not in ("causal", "masked") or not name:
@@ -163,10 +155,7 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
 
     if kind == "masked":
         return CachedPerplexity(MaskedPerplexity(name), values)
-    found = CausalPerplexity(name, cache=cache / "models")
-    if isinstance(found, ConditionalPerplexity):
-        return CachedConditional(found, values)
-    return CachedPerplexity(found, values)
+    return CachedConditional(CausalPerplexity(name, cache=cache / "models"), values)
 
 
 # ``explain``: what distinguishes the sources, for an encoder and for its scores.
@@ -303,12 +292,15 @@ def explain(
     require_writable(report)
     kept = cache or cache_dir()
     models = perplexity_models(perplexity, cache=kept)
-    data = _load(folder, sample=sample, split=split)
+    if (folder is None) != sample:
+        raise DataError("give one data set: a BEIR folder or --sample")
+    data = load_sample() if folder is None else read_beir(folder, split=split)
     with stages() as progress:
-        builder = SpecBuilder(kept, progress.advance)
         found = explain_sources(
             data,
-            encoder=None if encoder == "none" else builder.encoder(encoder),
+            encoder=None
+            if encoder == "none"
+            else SpecBuilder(kept, progress.advance).encoder(encoder),
             sources=source,
             perplexities=models,
             config=config,
@@ -316,9 +308,3 @@ def explain(
             on_progress=progress.advance,
         )
     deliver(found, report)
-
-
-def _load(folder: Path | None, *, sample: bool, split: str) -> Dataset:
-    if (folder is None) != sample:
-        raise DataError("give one data set: a BEIR folder or --sample")
-    return load_sample() if folder is None else read_beir(folder, split=split)

@@ -60,8 +60,10 @@ class SpectrumComparison:
     method: str
 
     def __post_init__(self) -> None:
-        names = ("other", "difference", "lower", "upper", "band_lower", "band_upper")
-        shapes = {name: getattr(self, name).shape for name in names}
+        shapes = {
+            name: getattr(self, name).shape
+            for name in ("other", "difference", "lower", "upper", "band_lower", "band_upper")
+        }
         if wrong := {name: s for name, s in shapes.items() if s != self.human.shape}:
             raise DataError(f"columns {wrong} beside {self.human.shape} singular values")
 

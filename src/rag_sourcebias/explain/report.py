@@ -123,7 +123,6 @@ def document(report: ExplainReport) -> b.Document:
 
 
 def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
-    """Return the sections on what was measured, each for one source after the other."""
     made: dict[str, Callable[[Compared], Iterator[b.Block]]] = {
         "gap": _gap,
         "texts": _texts,
@@ -153,20 +152,25 @@ def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
 def _found(report: ExplainReport, sources: Sequence[Compared]) -> b.Section:
     stated = f"{level(report.config.confidence_level)} intervals, each by itself"
     text = f"{ASSOCIATION}. In brackets are {stated}; tables give method and n of every one."
-    blocks: tuple[b.Block, ...] = (b.Paragraph(text="There is no source in this report."),)
-    if sources:
-        blocks = (
+    blocks: tuple[b.Block, ...] = (
+        (
             b.Paragraph(text=text, look="note", to=b.PAGE),
             b.Paragraph(text=f"{ASSOCIATION}.", to=b.MARKDOWN),
             *(block for s in sources for block in _of_source(s)),
             b.Paragraph(text=f"In brackets: {stated}.", look="note", to=b.TERMINAL),
         )
+        if sources
+        else (b.Paragraph(text="There is no source in this report."),)
+    )
     return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
 def _of_source(s: Compared) -> Iterator[b.Block]:
-    pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
-    yield b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE)
+    yield b.Heading(
+        text=s.name,
+        tags=(f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs",),
+        to=b.EVERYWHERE,
+    )
     scores, others = findings(s)
     yield b.Findings(
         rows=(
@@ -175,21 +179,25 @@ def _of_source(s: Compared) -> Iterator[b.Block]:
         )
     )
     if words := s.found.lexical:
-        lists = ((s.report.config.baseline_source, words.more_human),
-                 (s.found.source, words.more_other))  # fmt: skip
-        marking = (
-            (f"more in {source_name(source)} texts", ", ".join(t.term for t in terms[:_TERMS]))
-            for source, terms in lists
-            if terms
+        yield b.Items(
+            rows=tuple(
+                (f"more in {source_name(source)} texts", ", ".join(t.term for t in terms[:_TERMS]))
+                for source, terms in (
+                    (s.report.config.baseline_source, words.more_human),
+                    (s.found.source, words.more_other),
+                )
+                if terms
+            ),
+            to=b.TERMINAL,
         )
-        yield b.Items(rows=tuple(marking), to=b.TERMINAL)
 
 
 def _absent(s: Compared, *parts: str) -> Iterator[b.Paragraph]:
     missing = missing_parts(s)
     for part in (part for part in parts if part in missing):
-        text = f"Not computed: {PARTS[part]}. {capital(missing[part])}."
-        yield b.Paragraph(text=text, look="absent")
+        yield b.Paragraph(
+            text=f"Not computed: {PARTS[part]}. {capital(missing[part])}.", look="absent"
+        )
 
 
 def _gap(s: Compared) -> Iterator[b.Block]:
@@ -236,8 +244,10 @@ def _gap_picture(s: Compared, found: GapDecomposition) -> pic.Intervals:
     def row(name: str, part: Interval, colour: pic.Colour = "even") -> pic.Row:
         return pic.Row(group=name, marks=(pic.mark(part, colour, solid=part.excludes(0)),))
 
-    parts = [(s.part(factor, width=_FACTOR), factor.component) for factor in found.factors]
-    parts.append(("remainder: none of these", found.remainder))
+    parts = [
+        *((s.part(factor, width=_FACTOR), factor.component) for factor in found.factors),
+        ("remainder: none of these", found.remainder),
+    ]
     return pic.Intervals(
         title=f"Parts of the score gap, {other} minus {base}",
         rows=(
@@ -261,14 +271,21 @@ def _texts(s: Compared) -> Iterator[b.Block]:
         return f"{number(values.mean, digits=digits)} ({number(values.median, digits=digits)})"
 
     kept, both = f"Overlap with the {base} text", "words in both / words"
-    items = (
-        _histogram("Jaccard index", f"{both} in either", ("", found.jaccard, "even")),
-        _histogram(kept, f"{both} of {base}", ("", found.overlap, "even")),
+    yield b.Figures(
+        items=(
+            _histogram("Jaccard index", f"{both} in either", ("", found.jaccard, "even")),
+            _histogram(kept, f"{both} of {base}", ("", found.overlap, "even")),
+        ),
+        small=True,
     )
-    yield b.Figures(items=items, small=True)
     label, length = "words of a version against the original", in_percent(found.log_length_ratio)
-    row = _row(s, label, length, digits=1, signed=True, unit="%")
-    yield b.Grid(table=b.Table(columns=("", *_columns(s)), rows=(row,)), caption=f"{s.of}Length")
+    yield b.Grid(
+        table=b.Table(
+            columns=("", *_columns(s)),
+            rows=(_row(s, label, length, digits=1, signed=True, unit="%"),),
+        ),
+        caption=f"{s.of}Length",
+    )
     rows = (
         (f"words per text, {base}", number(found.mean_words_human)),
         (f"words per text, {other}", number(found.mean_words_other)),
@@ -294,16 +311,18 @@ def _words(s: Compared) -> Iterator[b.Block]:
     held = partial(_row, s, digits=1, unit="%", scale=100)
     points = partial(_row, s, digits=1, signed=True, unit=" pts", scale=100)
     idf, change = partial(_row, s, signed=True), "change of idf by mixing, words only"
-    rows = (
-        held(f"query weight held, {base}", found.coverage_human),
-        held(f"query weight held, {other}", found.coverage_other),
-        points(f"difference, {other} minus {base}", found.coverage_gap),
-        points("the same with idf of each source's own corpus", found.gap_own_idf),
-        idf(f"{change} {base} has", found.idf_change_human_only),
-        idf(f"{change} {other} has", found.idf_change_other_only),
-    )
     yield b.Grid(
-        table=b.Table(columns=("", *_columns(s)), rows=rows),
+        table=b.Table(
+            columns=("", *_columns(s)),
+            rows=(
+                held(f"query weight held, {base}", found.coverage_human),
+                held(f"query weight held, {other}", found.coverage_other),
+                points(f"difference, {other} minus {base}", found.coverage_gap),
+                points("the same with idf of each source's own corpus", found.gap_own_idf),
+                idf(f"{change} {base} has", found.idf_change_human_only),
+                idf(f"{change} {other} has", found.idf_change_other_only),
+            ),
+        ),
         caption=f"{s.of}{count(found.n_pairs)} relevant pairs of {count(found.n_queries)} "
         "judged queries: share of a query's idf weight that a version holds, and what "
         "mixing does to idf",
@@ -319,10 +338,14 @@ def _words(s: Compared) -> Iterator[b.Block]:
         for name, terms in ((base, found.more_human), (other, found.more_other))
         for term in terms
     )
-    columns = ("where", "word", base, other, "log odds ratio")
-    caption = f"{s.of}Words that distinguish the sources most, and how many documents hold them"
     yield (
-        b.Grid(table=b.Table(columns=columns, rows=terms, n_heads=2), caption=caption)
+        b.Grid(
+            table=b.Table(
+                columns=("where", "word", base, other, "log odds ratio"), rows=terms, n_heads=2
+            ),
+            caption=f"{s.of}Words that distinguish the sources most, and how many documents hold "
+            "them",
+        )
         if terms
         else b.Paragraph(text="No word distinguishes the sources.")
     )
@@ -336,30 +359,46 @@ def _vectors(s: Compared) -> Iterator[b.Block]:
     if found:
         m, row = len(found.human), partial(_row, s, digits=1, signed=True, unit="%")
         few = ": too few pairs" * (found.tail is None)
-        rows = (
-            row(f"first tenth (1 to {max(1, m // 10)})", found.head),
-            row(f"last half ({m // 2 + 1} to {m}){few}", found.tail),
-        )
         yield b.Grid(
-            table=b.Table(columns=("singular values", *_columns(s)), rows=rows),
+            table=b.Table(
+                columns=("singular values", *_columns(s)),
+                rows=(
+                    row(f"first tenth (1 to {max(1, m // 10)})", found.head),
+                    row(f"last half ({m // 2 + 1} to {m}){few}", found.tail),
+                ),
+            ),
             caption=f"{s.of}Mean difference of singular values",
         )
         yield b.Paragraph(text=f"Spectra: {prepared(found)}.", to=b.MARKDOWN)
     if lies:
         percent = partial(_row, s, digits=1, unit="%", scale=100)
         cosine = partial(_row, s, digits=3)
-        lie = (
-            percent("linear probe, unseen documents right (chance 50%)", lies.probe_accuracy),
-            percent("linear probe, pairs ordered right (chance 50%)", lies.probe_pair_accuracy),
-            percent("squared distance that all pairs share", lies.common_share),
-            cosine("cosine of the versions of a document", lies.twin_cosine),
-            cosine(f"anisotropy, {s.short_base}", lies.anisotropy_human),
-            cosine(f"anisotropy, {s.short_other}", lies.anisotropy_other),
-            cosine("anisotropy, difference", lies.anisotropy_difference, signed=True),
-            ("length of the mean shift", number(lies.shift, digits=3), "", count(lies.n), "mean"),
+        yield b.Grid(
+            table=b.Table(
+                columns=("", *_columns(s)),
+                rows=(
+                    percent(
+                        "linear probe, unseen documents right (chance 50%)", lies.probe_accuracy
+                    ),
+                    percent(
+                        "linear probe, pairs ordered right (chance 50%)", lies.probe_pair_accuracy
+                    ),
+                    percent("squared distance that all pairs share", lies.common_share),
+                    cosine("cosine of the versions of a document", lies.twin_cosine),
+                    cosine(f"anisotropy, {s.short_base}", lies.anisotropy_human),
+                    cosine(f"anisotropy, {s.short_other}", lies.anisotropy_other),
+                    cosine("anisotropy, difference", lies.anisotropy_difference, signed=True),
+                    (
+                        "length of the mean shift",
+                        number(lies.shift, digits=3),
+                        "",
+                        count(lies.n),
+                        "mean",
+                    ),
+                ),
+            ),
+            caption=f"{s.of}Where the vectors lie",
         )
-        table = b.Table(columns=("", *_columns(s)), rows=lie)
-        yield b.Grid(table=table, caption=f"{s.of}Where the vectors lie")
 
 
 def _vector_pictures(s: Compared) -> Iterator[tuple[str, pic.Picture]]:
@@ -368,8 +407,12 @@ def _vector_pictures(s: Compared) -> Iterator[tuple[str, pic.Picture]]:
     if s.found.map:
         yield _map_picture(s, s.found.map)
     if s.found.cosine:
-        title = "Cosine of the two versions of a document"
-        yield _histogram(title, "cosine", ("", s.found.cosine, "even"), digits=3)
+        yield _histogram(
+            "Cosine of the two versions of a document",
+            "cosine",
+            ("", s.found.cosine, "even"),
+            digits=3,
+        )
 
 
 def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.Lines]:
@@ -384,42 +427,47 @@ def _spectrum_picture(s: Compared, found: SpectrumComparison) -> tuple[str, pic.
         f"{level(found.confidence_level)} band from {count(found.resamples)} resamples"
         f"{f', which end at value {count(held)}' * (held < m)}"
     )
-    parts = [(found.head, "First tenth", 1, max(1, m // 10))]
-    if found.tail is not None:
-        parts.append((found.tail, "last half", m // 2 + 1, m))
+    parts = [
+        (found.head, "First tenth", 1, max(1, m // 10)),
+        *([] if found.tail is None else [(found.tail, "last half", m // 2 + 1, m)]),
+    ]
     low, high = found.band_lower[:held], found.band_upper[:held]
-    inside = [*found.difference, *(e for part, *_ in parts for e in (part.lower, part.upper))]
-    inside += [-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)]
+    inside = [
+        *found.difference,
+        *(end for part, *_ in parts for end in (part.lower, part.upper)),
+        *(-_NARROWEST, _NARROWEST, np.quantile(low, 0.1), np.quantile(high, 0.9)),
+    ]
     lowest, highest = float(min(inside)), float(max(inside))
     margin = 0.05 * (highest - lowest)
     index, values = tuple(map(float, range(1, m + 1))), tuple(found.difference.tolist())
     band = partial(pic.Curve, mark="none", band=True)
-    curves = (
-        band(
-            x=index[:held],
-            y=values[:held],
-            ends=tuple(zip(low.tolist(), high.tolist(), strict=True)),
-            colour="other",
-        ),
-        pic.Curve(x=index, y=values, colour="other", name="each value", mark="none", line="solid"),
-        *(
-            band(
-                x=(float(start), start + max(end - start, m / 60)),
-                y=(part.estimate, part.estimate),
-                ends=((part.lower, part.upper),) * 2,
-                colour="ink",
-                name="mean, head and tail",
-                line="solid",
-            )
-            for part, _, start, end in parts
-        ),
-    )
     base, other = shorten(s.short_base, 20), shorten(s.short_other, 20)
     told = ", ".join(f"{name} {with_ends(part, unit='%')}" for part, name, *_ in parts)
     return caption, pic.Lines(
         title=f"Singular values of {other} vectors relative to {base} ones",
         description=f"{caption}. {told}.",
-        curves=curves,
+        curves=(
+            band(
+                x=index[:held],
+                y=values[:held],
+                ends=tuple(zip(low.tolist(), high.tolist(), strict=True)),
+                colour="other",
+            ),
+            pic.Curve(
+                x=index, y=values, colour="other", name="each value", mark="none", line="solid"
+            ),
+            *(
+                band(
+                    x=(float(start), start + max(end - start, m / 60)),
+                    y=(part.estimate, part.estimate),
+                    ends=((part.lower, part.upper),) * 2,
+                    colour="ink",
+                    name="mean, head and tail",
+                    line="solid",
+                )
+                for part, _, start, end in parts
+            ),
+        ),
         x=pic.Axis(label="index of the singular value, largest first", span=(0, m + 1)),
         y=pic.Axis(label=f"{other} against {base}, %", span=(lowest - margin, highest + margin)),
         guides=(pic.Guide(at=0, level=True),),
@@ -430,10 +478,12 @@ def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Points]:
     """Show each version as a mark; few pairs are joined by lines."""
     n, shares = len(placed.human), placed.variance_shares
     rows = np.unique(np.linspace(0, n - 1, min(_DRAWN, n)).astype(int))
-    kind = f"{_MAPS.get(placed.method, placed.method)}, "
     explains = f"{share(sum(shares))} of the variance, " if shares else ""
     some = f"{count(_DRAWN)} of " if n > _DRAWN else ""
-    text = f"{kind}{explains}{some}{count(n)} pairs{' drawn' * (n > _DRAWN)}"
+    text = (
+        f"{_MAPS.get(placed.method, placed.method)}, {explains}{some}{count(n)} pairs"
+        f"{' drawn' * (n > _DRAWN)}"
+    )
     labels = [
         f"axis {at + 1}" + (f", {share(shares[at])} of variance" if at < len(shares) else "")
         for at in (0, 1)
@@ -465,26 +515,30 @@ def _perplexity(s: Compared) -> Iterator[b.Block]:
     if not models:
         return
     label = "log-perplexity, nats per token"
-    pictures = (
-        _histogram(
-            f"{model_name(m)}, {m.kind}",
-            label,
-            (s.short_base, m.human, "baseline"),
-            (s.short_other, m.other, "other"),
-        )
-        for m in models
+    yield b.Figures(
+        items=tuple(
+            _histogram(
+                f"{model_name(m)}, {m.kind}",
+                label,
+                (s.short_base, m.human, "baseline"),
+                (s.short_other, m.other, "other"),
+            )
+            for m in models
+        ),
+        small=True,
     )
-    yield b.Figures(items=tuple(pictures), small=True)
-    rows = tuple(row for model in models for row in _perplexity_rows(s, model))
     yield b.Grid(
-        table=b.Table(columns=("model", "", *_columns(s)), rows=rows, n_heads=2),
+        table=b.Table(
+            columns=("model", "", *_columns(s)),
+            rows=tuple(row for model in models for row in _perplexity_rows(s, model)),
+            n_heads=2,
+        ),
         caption=f"{s.of}Log-perplexity in nats per token, and its difference between the "
         "versions of a text",
     )
 
 
 def _perplexity_rows(s: Compared, found: ModelPerplexity) -> Iterator[Row]:
-    """Return means, gap, share of pairs and gap at equal length of one model."""
     gap, model, bounded = found.gap, f"{model_name(found)} ({found.kind})", found.bounded
     left_out = f"; {count(gap.n_left_out)} left out" if gap.n_left_out else ""
     rows = (
@@ -611,9 +665,11 @@ def _doubts(report: ExplainReport) -> b.Section:
         for of in (explained, explained.decomposition)
         for note in (of.notes if of else ())
     ]
-    caveats = dict.fromkeys((source_name(source), note) for source, note in (*said, *noted))
-    assumed = b.assumed((what, i.assumptions) for _, what, i in made)
-    return b.caveats(assumed, caveats, warned=bool(report.warnings))
+    return b.caveats(
+        b.assumed((what, i.assumptions) for _, what, i in made),
+        dict.fromkeys((source_name(source), note) for source, note in (*said, *noted)),
+        warned=bool(report.warnings),
+    )
 
 
 def _intervals(explained: SourceExplanation) -> Iterator[tuple[str, Interval]]:
@@ -651,29 +707,47 @@ def _data(report: ExplainReport) -> b.Section:
     def most(value: int | None) -> str:
         return "all" if value is None else f"at most {count(value)}"
 
-    pairs = (
-        (f"pairs looked at, {source_name(found.source)}",
-         f"{count(found.n_pairs)} of {count(found.n_available)}")
-        for found in report.sources
-    )  # fmt: skip
-    settings = (
-        ("encoder", report.encoder or "none"),
-        ("baseline source", source_name(c.baseline_source)),
-        ("pairs", most(c.limit)),
-        ("pairs whose perplexity is computed", most(c.perplexity_limit)),
-        ("map", f"{_MAPS.get(c.map_method, c.map_method)}, {most(c.map_limit)} pairs"),
-        ("spectra: centred", "yes" if c.centre else "no"),
-        ("spectra: scaled to length 1", "yes" if c.normalise else "no"),
-        ("singular values", most(c.n_values)),
-        ("words per list", most(c.terms)),
-        ("confidence level", level(c.confidence_level)),
-        ("resamples", count(c.resamples)),
-        ("seed", str(c.seed)),
-    )
     return b.data(
         (
-            ("Data", b.Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
-            ("Settings", b.Table(columns=("setting", ""), rows=settings)),
+            (
+                "Data",
+                b.Table(
+                    columns=facts.columns,
+                    rows=(
+                        *facts.rows,
+                        *(
+                            (
+                                f"pairs looked at, {source_name(found.source)}",
+                                f"{count(found.n_pairs)} of {count(found.n_available)}",
+                            )
+                            for found in report.sources
+                        ),
+                    ),
+                ),
+            ),
+            (
+                "Settings",
+                b.Table(
+                    columns=("setting", ""),
+                    rows=(
+                        ("encoder", report.encoder or "none"),
+                        ("baseline source", source_name(c.baseline_source)),
+                        ("pairs", most(c.limit)),
+                        ("pairs whose perplexity is computed", most(c.perplexity_limit)),
+                        (
+                            "map",
+                            f"{_MAPS.get(c.map_method, c.map_method)}, {most(c.map_limit)} pairs",
+                        ),
+                        ("spectra: centred", "yes" if c.centre else "no"),
+                        ("spectra: scaled to length 1", "yes" if c.normalise else "no"),
+                        ("singular values", most(c.n_values)),
+                        ("words per list", most(c.terms)),
+                        ("confidence level", level(c.confidence_level)),
+                        ("resamples", count(c.resamples)),
+                        ("seed", str(c.seed)),
+                    ),
+                ),
+            ),
             ("Environment", b.environment_table(report.environment, report.created)),
         )
     )
@@ -698,10 +772,14 @@ def _row(
     ends = ends_of(scale * found.lower, scale * found.upper, digits=digits)
     if found.confidence_level != s.report.config.confidence_level:
         ends = f"{ends} ({level(found.confidence_level)})"
-    value = f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit}"
-    return (label, value, ends, count(found.n_labeled), found.method)
+    return (
+        label,
+        f"{number(scale * found.estimate, digits=digits, signed=signed)}{unit}",
+        ends,
+        count(found.n_labeled),
+        found.method,
+    )
 
 
 def _columns(s: Compared, *more: str) -> Row:
-    ends = f"{level(s.report.config.confidence_level)} interval"
-    return ("value", ends, *more, "n", "method")
+    return ("value", f"{level(s.report.config.confidence_level)} interval", *more, "n", "method")

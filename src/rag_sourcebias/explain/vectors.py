@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComp
 from rag_sourcebias.stats.clusters import clustered_mean
 
 # Vectors of pairs, checked.
+
+
+Real = TypeVar("Real", np.float32, np.float64)
 
 
 def checked_pairs(
@@ -50,10 +53,10 @@ def checked_pairs(
     return first, second
 
 
-def unit_rows(vectors: FloatArray) -> FloatArray:
+def unit_rows(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
     """Scale the rows of an array of shape (n, d) to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=vectors.dtype)
 
 
 # How well a linear probe tells two sources apart, on pairs that it has not seen.
@@ -158,8 +161,7 @@ def source_direction(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike)
     shift = (other - human).mean(axis=0)
     if not np.any(shift):
         raise DataError(f"the versions of {len(human)} pairs differ by 0 on average")
-    direction: FloatArray = shift / np.linalg.norm(shift)
-    return direction
+    return np.asarray(shift / np.linalg.norm(shift))
 
 
 def positions_along_source(
@@ -190,8 +192,7 @@ def positions_along_source(
     rest = differences.sum(axis=0) - differences
     lengths = np.linalg.norm(rest, axis=1)
     products = np.einsum("ij,ij->i", differences, rest)
-    positions: FloatArray = products / np.where(lengths > 0, lengths, 1.0)
-    return positions
+    return np.asarray(products / np.where(lengths > 0, lengths, 1.0))
 
 
 def source_geometry(
@@ -283,8 +284,7 @@ def _pseudo_values(rows: FloatArray) -> FloatArray:
     n = len(rows)
     with_others = (rows @ rows.sum(axis=0) - np.einsum("ij,ij->i", rows, rows)) / (n - 1)
     whole = with_others.mean()
-    values: FloatArray = n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2)
-    return values
+    return np.asarray(n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2))
 
 
 def _common_share(differences: FloatArray) -> FloatArray:
@@ -293,8 +293,7 @@ def _common_share(differences: FloatArray) -> FloatArray:
     if not np.any(squares):
         return np.zeros(len(differences))
     share = products.mean() / squares.mean()
-    values: FloatArray = share + (products - share * squares) / squares.mean()
-    return values
+    return np.asarray(share + (products - share * squares) / squares.mean())
 
 
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).
@@ -377,16 +376,23 @@ def spectrum(
     if n_values is not None and n_values < 1:
         raise DataError(f"n_values is {n_values}; at least 1 is needed")
     generator = as_generator(rng)
-    pairs = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
-    sides = [unit_rows(side) if normalise else side for side in pairs]
+    sides = [
+        unit_rows(side) if normalise else side
+        for side in checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
+    ]
     found = [_decompose(s - s.mean(axis=0) if centre else s, n_values, generator) for s in sides]
     values = [value for value, _, _ in found]
     m = int(min((value > _VANISHING * value[0]).sum() for value in values))
     if m == 0:
         raise InsufficientDataError("the vectors of a source are all alike after centring, or 0")
     values = [value[:m] for value in values]
-    reduced = [side @ basis for side, (_, basis, _) in zip(sides, found, strict=True)]
-    draws = _resampled_log_ratios(reduced, m, centre=centre, resamples=resamples, rng=generator)
+    draws = _resampled_log_ratios(
+        [side @ basis for side, (_, basis, _) in zip(sides, found, strict=True)],
+        m,
+        centre=centre,
+        resamples=resamples,
+        rng=generator,
+    )
     log_ratio = np.log(values[1] / values[0])
     n = len(sides[0])
     held = min(m, int(PAIRS_HELD * n))
@@ -565,12 +571,14 @@ def require_map(method: str) -> None:
 def _tsne(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
 
-    model = TSNE(
-        perplexity=min(_TSNE_PERPLEXITY, (len(vectors) - 1) / 3),
-        init=_TSNE_SPREAD * start,
-        random_state=seed,
+    return np.asarray(
+        TSNE(
+            perplexity=min(_TSNE_PERPLEXITY, (len(vectors) - 1) / 3),
+            init=_TSNE_SPREAD * start,
+            random_state=seed,
+        ).fit_transform(vectors),
+        dtype=np.float64,
     )
-    return np.asarray(model.fit_transform(vectors), dtype=np.float64)
 
 
 def _umap(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
@@ -579,10 +587,12 @@ def _umap(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
         warnings.simplefilter("ignore")
         from umap import UMAP
 
-        model = UMAP(
-            n_neighbors=min(_NEIGHBOURS, len(vectors) - 1),
-            init=(_UMAP_SPREAD / np.abs(start).max() * start).astype(np.float32),
-            random_state=seed,
-            n_jobs=1,  # what makes it the same every time
+        return np.asarray(
+            UMAP(
+                n_neighbors=min(_NEIGHBOURS, len(vectors) - 1),
+                init=(_UMAP_SPREAD / np.abs(start).max() * start).astype(np.float32),
+                random_state=seed,
+                n_jobs=1,  # what makes it the same every time
+            ).fit_transform(vectors),
+            dtype=np.float64,
         )
-        return np.asarray(model.fit_transform(vectors), dtype=np.float64)

@@ -40,7 +40,6 @@ PARTS = {
     "perplexity": "perplexity",
     "decomposition": "parts of the score gap",
 }
-_OF_VECTORS = ("cosine", "spectrum", "geometry", "map", "decomposition")
 #: Differences that the score gap may go with, as they are called on the page.
 _FACTORS = {
     "log length ratio": "length",
@@ -48,7 +47,6 @@ _FACTORS = {
     "source direction": "position along the source direction",
 }
 _NAME = 60  # characters in a sentence
-_CHANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +279,7 @@ def _probe_finding(s: Compared, found: SourceGeometry) -> _Finding:
     )  # fmt: skip
     return _Finding(
         "position",
-        accuracy.lower > _CHANCE,
+        accuracy.lower > 0.5,
         f"V{claim}: a linear probe is right on {ends}{common}.",
         f"That v{claim} is not established: a linear probe is right on {ends}.",
         f"are told apart by a linear probe of vectors ({share(accuracy.estimate)}, chance 50%)",
@@ -326,14 +324,15 @@ def _perplexity_finding(s: Compared, found: ModelPerplexity) -> _Finding:
 
 def missing_parts(s: Compared) -> dict[str, str]:
     """Return why each part that is not there was not computed, without a full stop."""
-    empty = (part for part in PARTS if getattr(s.found, part) in (None, ()))
-    return {part: _reason(s, part).rstrip(".") for part in empty}
+    return {
+        part: _reason(s, part).rstrip(".") for part in PARTS if getattr(s.found, part) in (None, ())
+    }
 
 
 def _reason(s: Compared, part: str) -> str:
     # A report of version 0.1 has reasons among its notes, and does not say which is for what.
     rules = (
-        (part in _OF_VECTORS and not s.report.encoder, "no encoder was given"),
+        (part not in ("lexical", "perplexity") and not s.report.encoder, "no encoder was given"),
         (
             part in ("lexical", "decomposition") and not s.report.data.n_queries,
             "there are no judged queries with text",
@@ -347,10 +346,11 @@ def _reason(s: Compared, part: str) -> str:
 
 def unmeasured(s: Compared) -> list[tuple[str, str]]:
     """Return (parts, why) of all that was not computed, a reason once with all its parts."""
-    found: dict[str, list[str]] = {}
-    for part, why in missing_parts(s).items():
-        found.setdefault(why, []).append(PARTS[part])
-    return [(join(names), why) for why, names in found.items()]
+    missing = missing_parts(s)
+    return [
+        (join([PARTS[part] for part, one in missing.items() if one == why]), why)
+        for why in dict.fromkeys(missing.values())
+    ]
 
 
 # The headline
@@ -361,9 +361,13 @@ def headline(report: ExplainReport) -> str:
     if not report.sources:
         return "No source was compared."
     sources = compared(report)
-    told = _one(sources[0]) if len(sources) == 1 else map(_short, sources)
     lower = any(p.gap.gap.upper < 0 for found in report.sources for p in found.perplexity)
-    return " ".join([*told, f"{ASSOCIATION}{_PERPLEXITY * lower}."])
+    return " ".join(
+        [
+            *(_one(sources[0]) if len(sources) == 1 else map(_short, sources)),
+            f"{ASSOCIATION}{_PERPLEXITY * lower}.",
+        ]
+    )
 
 
 def _one(s: Compared) -> Iterator[str]:
@@ -393,9 +397,11 @@ def _short(s: Compared) -> str:
     what = join([found.topic for found in others if found.shown])
     still_open = [found.topic for found in (*scores, *others) if not found.shown]
     missing = [names for names, _ in unmeasured(s)]
-    apart = f"differ from {s.base} ones"
-    if scores and scores[0].shown:
-        apart = f"score {scores[0].brief} than {s.base} ones and differ from them"
+    apart = (
+        f"score {scores[0].brief} than {s.base} ones and differ from them"
+        if scores and scores[0].shown
+        else f"differ from {s.base} ones"
+    )
     return (
         f"{s.other} versions {apart} in {what or 'nothing that is established'}"
         f"{'; not established: ' * bool(still_open)}{join(still_open)}"
@@ -429,10 +435,10 @@ def ends_of(low: float, high: float, *, digits: int, null: float = 0.0) -> str:
     An interval that leaves out ``null`` must not look as if it held it; two more are the most.
     """
     held, finest = low <= null <= high, digits + 2
-    enough = (
-        at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))
+    at = next(
+        (at for at in range(digits, finest) if held == (round(low, at) <= null <= round(high, at))),
+        finest,
     )
-    at = next(enough, finest)
     return f"[{number(low, digits=at)}, {number(high, digits=at)}]"
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import TwinTexts, training_pairs, twin_texts
+from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator, from_versioned
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.io.tables import sheet_csv
@@ -57,27 +57,35 @@ class AnnotationQuestion:
     needs_query: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name or not all(c.isalnum() or c in "-_" for c in self.name):
-            raise DataError(f"question name {self.name!r}: use letters, digits, '-' and '_'")
-        if self.n_texts not in (1, 2):
-            raise DataError(f"question {self.name!r}: n_texts {self.n_texts!r} is not 1 or 2")
         folded = {a.strip().casefold() for a in self.answers}
-        if len(folded) != len(self.answers) or "" in folded or len(folded) < 2:
-            raise DataError(
-                f"question {self.name!r}: answers {self.answers!r} must be two or more, different "
-                "and not empty"
-            )
-        if len(self.labels) != len(self.answers):
-            raise DataError(
-                f"question {self.name!r} has {len(self.answers)} answers and {len(self.labels)} "
-                "labels; give one label per answer"
-            )
         named = {"A", "B"} & set(self.answers)
-        if len(named) == 1 or (named and self.n_texts == 1):
-            raise DataError(
+        for accepted, why in (
+            (
+                self.name and all(c.isalnum() or c in "-_" for c in self.name),
+                f"question name {self.name!r}: use letters, digits, '-' and '_'",
+            ),
+            (
+                self.n_texts in (1, 2),
+                f"question {self.name!r}: n_texts {self.n_texts!r} is not 1 or 2",
+            ),
+            (
+                len(folded) == len(self.answers) >= 2 and "" not in folded,
+                f"question {self.name!r}: answers {self.answers!r} must be two or more, different "
+                "and not empty",
+            ),
+            (
+                len(self.labels) == len(self.answers),
+                f"question {self.name!r} has {len(self.answers)} answers and {len(self.labels)} "
+                "labels; give one label per answer",
+            ),
+            (
+                not named or (len(named) == 2 and self.n_texts == 2),
                 f"question {self.name!r}: answers 'A' and 'B' name the two texts of a pair; "
-                "give both, with n_texts=2, or neither"
-            )
+                "give both, with n_texts=2, or neither",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
     @property
     def prefers(self) -> bool:
@@ -328,47 +336,51 @@ class MajorityTable:
 # Questions that annotators are asked about pairs and about single documents.
 
 
-_ASKED = (
-    # relevance and quality are the two questions of [K] Table 3
-    AnnotationQuestion(
-        name="relevance",
-        text="Which text is more relevant to the query?",
-        answers=("A", "B", "equal"),
-        labels=("Text A", "Text B", "Equally relevant"),
-        n_texts=2,
-        needs_query=True,
-    ),
-    AnnotationQuestion(
-        name="quality",
-        text="Which text is of better quality (fluency, coherence, information density)?",
-        answers=("A", "B", "equal"),
-        labels=("Text A", "Text B", "Equally good"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="content",
-        text="Do the two texts say the same?",
-        answers=("same", "partly", "different"),
-        labels=("The same", "Partly", "Something different"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="author",
-        text="Which text was written by a person?",
-        answers=("A", "B", "unsure"),
-        labels=("Text A", "Text B", "Cannot tell"),
-        n_texts=2,
-    ),
-    AnnotationQuestion(
-        name="grade",
-        text="How relevant is the text to the query?",
-        answers=("0", "1", "2", "3"),
-        labels=("0 · not at all", "1 · related", "2 · highly", "3 · perfectly"),
-        n_texts=1,
-        needs_query=True,
-    ),
+QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
+    {
+        q.name: q
+        for q in (
+            # relevance and quality are the two questions of [K] Table 3
+            AnnotationQuestion(
+                name="relevance",
+                text="Which text is more relevant to the query?",
+                answers=("A", "B", "equal"),
+                labels=("Text A", "Text B", "Equally relevant"),
+                n_texts=2,
+                needs_query=True,
+            ),
+            AnnotationQuestion(
+                name="quality",
+                text="Which text is of better quality (fluency, coherence, information density)?",
+                answers=("A", "B", "equal"),
+                labels=("Text A", "Text B", "Equally good"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="content",
+                text="Do the two texts say the same?",
+                answers=("same", "partly", "different"),
+                labels=("The same", "Partly", "Something different"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="author",
+                text="Which text was written by a person?",
+                answers=("A", "B", "unsure"),
+                labels=("Text A", "Text B", "Cannot tell"),
+                n_texts=2,
+            ),
+            AnnotationQuestion(
+                name="grade",
+                text="How relevant is the text to the query?",
+                answers=("0", "1", "2", "3"),
+                labels=("0 · not at all", "1 · related", "2 · highly", "3 · perfectly"),
+                n_texts=1,
+                needs_query=True,
+            ),
+        )
+    }
 )
-QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType({q.name: q for q in _ASKED})
 """What annotators can be asked: ``"relevance"`` and ``"quality"`` ([K] Table 3), ``"content"`` and
 ``"author"`` of pairs of texts, ``"grade"`` of single ones."""
 
@@ -408,7 +420,6 @@ def chosen_questions(
 
 # No vowels and no digits: no words, and nothing a spreadsheet takes for a number or a date.
 _LETTERS = np.array(list("bcdfghjkmnpqrstvwxz"))
-_ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,8 +486,7 @@ def annotation_sheet(
     if not 0 <= overlap <= 1:
         raise DataError(f"overlap {overlap!r} is outside [0, 1]")
     generator = as_generator(rng)
-    picked = generator.permutation(len(pairs))[:n].tolist()
-    units = tuple(pairs[i] for i in picked)
+    units = tuple(pairs[i] for i in generator.permutation(len(pairs))[:n].tolist())
     # in random order already: the first ones are a random sample
     shared = round(overlap * len(units))
     dealt = [
@@ -503,28 +513,35 @@ def annotation_sheet(
                     digest=content_digest(shown_texts(unit, order).values()),
                 )
             )
-    key = AnnotationKey(
-        sheet_id=ids[0],
-        questions=questions,
-        annotators=names,
-        units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
-        rows=tuple(rows),
+    return AnnotationPlan(
+        key=AnnotationKey(
+            sheet_id=ids[0],
+            questions=questions,
+            annotators=names,
+            units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
+            rows=tuple(rows),
+        ),
+        units=units,
     )
-    return AnnotationPlan(key=key, units=units)
 
 
 def shown_texts(unit: AnnotationUnit, order: Sequence[int]) -> dict[str, str]:
     """Texts that an annotator sees, by column."""
     names = ("text",) if len(order) == 1 else ("text_a", "text_b")
     # white space at the ends is a trace of how a text was made
-    texts = {name: unit.texts[i].strip() for name, i in zip(names, order, strict=True)}
-    return {"query": unit.query.strip(), **texts}
+    return {
+        "query": unit.query.strip(),
+        **{name: unit.texts[i].strip() for name, i in zip(names, order, strict=True)},
+    }
 
 
 def content_digest(cells: Iterable[str]) -> str:
     """Digest that survives what spreadsheets change on their own: white space, apostrophes."""
-    plain = [" ".join(cell.split()).lstrip("'") for cell in cells]
-    return hashlib.sha256("\x1f".join(plain).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(
+        "\x1f".join([" ".join(cell.split()).lstrip("'") for cell in cells]).encode(
+            "utf-8", "surrogatepass"
+        )
+    ).hexdigest()[:32]
 
 
 def _row_ids(
@@ -539,7 +556,7 @@ def _row_ids(
     own = np.random.default_rng([*generator.integers(2**32, size=4).tolist(), *words])
     found: dict[str, None] = {}
     while len(found) < count:
-        drawn = own.integers(len(_LETTERS), size=(count - len(found), _ID_LENGTH))
+        drawn = own.integers(len(_LETTERS), size=(count - len(found), 8))
         found.update(dict.fromkeys("".join(word) for word in _LETTERS[drawn].tolist()))
     return list(found)
 
@@ -548,8 +565,9 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(annotators, int):
         if annotators < 1:
             raise DataError(f"annotators {annotators!r}: at least one is needed")
-        digits = len(str(annotators))
-        return tuple(f"annotator-{i:0{digits}d}" for i in range(1, annotators + 1))
+        return tuple(
+            f"annotator-{str(i).zfill(len(str(annotators)))}" for i in range(1, annotators + 1)
+        )
     names = (annotators,) if isinstance(annotators, str) else tuple(annotators)
     for name in names:
         if not name or name.startswith(".") or not all(c.isalnum() or c in "-_." for c in name):
@@ -590,9 +608,6 @@ def _check_units(units: Sequence[AnnotationUnit], questions: Sequence[Annotation
 # Annotation sheets as files: CSV, one HTML page per annotator, and the key apart from them.
 
 
-SheetFormat = Literal["csv", "html"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationFiles:
     """Where the sheets and their key lie."""
@@ -605,7 +620,7 @@ def write_annotation_sheets(
     plan: AnnotationPlan,
     folder: PathLike,
     *,
-    formats: Sequence[SheetFormat] = ("csv", "html"),
+    formats: Sequence[Literal["csv", "html"]] = ("csv", "html"),
     key: PathLike | None = None,
     title: str = "Annotation",
     instructions: str = "",
@@ -649,13 +664,12 @@ def write_annotation_sheets(
                 if ending == "csv"
                 else annotation_page(plan, annotator, title=title, instructions=instructions)
             )
-    if not overwrite:
-        there = next((p for p in (key_path, *texts) if p.exists()), None)
-        if there is not None:
-            raise DataError(
-                f"{there} exists and may hold answers or the key to some; choose another folder, "
-                "or overwrite=True"
-            )
+    there = next((p for p in (key_path, *texts) if p.exists()), None)
+    if there is not None and not overwrite:
+        raise DataError(
+            f"{there} exists and may hold answers or the key to some; choose another folder, "
+            "or overwrite=True"
+        )
     target.mkdir(parents=True, exist_ok=True)
     # the key first: sheets without one could not be un-blinded
     write_atomic(key_path, json.dumps(plan.key.to_dict(), ensure_ascii=False, indent=1) + "\n")
@@ -670,7 +684,12 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     Columns: ``row_id``, ``query`` if there is one, ``text_a`` and ``text_b`` (or ``text``), and
     one per question, whose header says what is asked and what may be answered.
     """
-    empty = {_header(question): "" for question in plan.key.questions}
+    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]" for q in plan.key.questions]
+    # the header tells which character separates cells, so it may hold no other one
+    empty = {
+        re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", column): ""
+        for column in asked
+    }
     shown = [
         (row.row_id, shown_texts(plan.units[row.unit], row.order))
         for row in plan.rows_of(annotator)
@@ -685,12 +704,6 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
         for row_id, texts in shown
     ]
     return "".join(sheet_csv(records, path))
-
-
-def _header(question: AnnotationQuestion) -> str:
-    told = f"{question.name}: {question.text} [{' | '.join(question.answers)}]"
-    # the header tells which character separates cells, so it may hold no other one
-    return re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", told)
 
 
 def annotation_page(
@@ -721,18 +734,16 @@ def annotation_page(
     )
     # "<" is escaped so that no text can close the element it stands in
     plain = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
         "title": html.escape(title),
         "instructions": html.escape(instructions),
-        "script_hash": digest,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": style,
         "script": script,
         "data": plain,
     }
-    pieces = page.split("@@")
     # every other piece is a name: one pass, so that nothing inserted is looked at again
-    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+    return "".join(parts[x] if i % 2 else x for i, x in enumerate(page.split("@@")))
 
 
 # What people are to compare: twins of a data set, with the queries they are relevant to.
@@ -781,21 +792,18 @@ def annotation_units(
     """
     if isinstance(data, Corpus):
         twins = twin_texts(data, source=source, baseline=baseline)
-        return tuple(_unit(twins, row, pair_id, "") for row, pair_id in enumerate(twins.pair_ids))
-    found = training_pairs(data, source=source, baseline=baseline, min_grade=min_grade)
-    twins = found.twins
+        units = [(row, pair_id, "") for row, pair_id in enumerate(twins.pair_ids)]
+    else:
+        found = training_pairs(data, source=source, baseline=baseline, min_grade=min_grade)
+        twins = found.twins
+        judged = zip(found.rows.tolist(), found.query_ids, found.queries, strict=True)
+        units = [(row, f"{name} {twins.pair_ids[row]}", query) for row, name, query in judged]
     return tuple(
-        _unit(twins, row, f"{query_id} {twins.pair_ids[row]}", query)
-        for query_id, query, row in zip(
-            found.query_ids, found.queries, found.rows.tolist(), strict=True
+        AnnotationUnit(
+            unit_id=unit_id,
+            texts=(twins.baseline_texts[row], twins.source_texts[row]),
+            sources=(twins.baseline, twins.source),
+            query=query,
         )
-    )
-
-
-def _unit(twins: TwinTexts, row: int, unit_id: str, query: str) -> AnnotationUnit:
-    return AnnotationUnit(
-        unit_id=unit_id,
-        texts=(twins.baseline_texts[row], twins.source_texts[row]),
-        sources=(twins.baseline, twins.source),
-        query=query,
+        for row, unit_id, query in units
     )

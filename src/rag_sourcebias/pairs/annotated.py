@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -39,14 +39,8 @@ _TEXTS = ("query", "text_a", "text_b", "text")
 _ROW_ID = re.compile(r'"row_id"\s*:')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenAnswer:
-    """One cell that an annotator could fill in, and its file and line."""
-
-    row_id: str
-    question: str
-    value: object
-    where: str
+#: Row id, question, what the cell holds, and its file and line.
+Given = tuple[str, str, object, str]
 
 
 def _check_row(row_id: str, rows: Mapping[str, KeyRow], where: str) -> None:
@@ -57,9 +51,7 @@ def _check_row(row_id: str, rows: Mapping[str, KeyRow], where: str) -> None:
         )
 
 
-def _from_csv(
-    path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]
-) -> Iterator[GivenAnswer]:
+def _from_csv(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
     asked = {q.name: q for q in plan.questions}
     column_of: dict[str, str] = {}
 
@@ -71,8 +63,11 @@ def _from_csv(
                 f"{path}: column {lacking[0]!r} is missing from {', '.join(names)[:120]}; send "
                 "back all columns as they were"
             )
-        shown = [column_of[n] for n in _TEXTS if n in column_of]
-        return [column_of["row_id"], *shown, *(column_of[n] for n in asked)]
+        return [
+            column_of["row_id"],
+            *[column_of[n] for n in _TEXTS if n in column_of],
+            *(column_of[n] for n in asked),
+        ]
 
     table = read_table(path, choose)
     cells = {name: table.columns[c] for name, c in column_of.items() if c in table.columns}
@@ -80,24 +75,19 @@ def _from_csv(
         where = table.where(place)
         row_id = str(cells["row_id"][place] or "").strip()
         _check_row(row_id, rows, where)
+        texts = ("text",) if len(rows[row_id].order) == 1 else ("text_a", "text_b")
         # a query column that was empty throughout was not written
-        shown = [str(cells[n][place] or "") if n in cells else "" for n in _shown(rows[row_id])]
+        shown = [str(cells[n][place] or "") if n in cells else "" for n in ("query", *texts)]
         if content_digest(shown) != rows[row_id].digest:
             raise DataError(
                 f"{where}: row {row_id!r}: its texts are not those that were sent (edited, or "
                 "sorted without their row); only the answer columns may be filled in"
             )
         for name in asked:
-            yield GivenAnswer(row_id=row_id, question=name, value=cells[name][place], where=where)
+            yield row_id, name, cells[name][place], where
 
 
-def _shown(row: KeyRow) -> tuple[str, ...]:
-    return ("query", "text") if len(row.order) == 1 else ("query", "text_a", "text_b")
-
-
-def _from_json(
-    path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]
-) -> Iterator[GivenAnswer]:
+def _from_json(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
     data = read_json(path, "the answers of an annotation page")
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise DataError(f"{path} was not downloaded from an annotation page")
@@ -124,7 +114,7 @@ def _from_json(
                     f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet "
                     f"asked {', '.join(asked)}"
                 )
-            yield GivenAnswer(row_id=row_id, question=name, value=value, where=where)
+            yield row_id, name, value, where
 
 
 # Filled annotation sheets, checked and un-blinded with their key.
@@ -190,38 +180,37 @@ def read_annotations(
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for path in files:
         read = _from_json if Path(path).suffix.lower() == ".json" else _from_csv
-        for answer in read(path, plan, rows):
-            value = _offered(answer, questions[answer.question])
+        for row_id, question, cell, where in read(path, plan, rows):
+            value = _offered(cell, questions[question], f"{where}: row {row_id!r}")
             if value is None:
                 continue
-            place = (answer.row_id, answer.question)
-            earlier = found.setdefault(place, (value, answer.where))
+            earlier = found.setdefault((row_id, question), (value, where))
             if earlier[0] != value:
                 raise DataError(
-                    f"{answer.where}: row {answer.row_id!r}: {answer.question} is {value!r} here "
-                    f"and {earlier[0]!r} at {earlier[1]}; keep one"
+                    f"{where}: row {row_id!r}: {question} is {value!r} here and {earlier[0]!r} at "
+                    f"{earlier[1]}; keep one"
                 )
-    values = {place: value for place, (value, _) in found.items()}
     return Annotations(
         sheet_id=plan.sheet_id,
         annotators=plan.annotators,
         units=plan.units,
-        tables=tuple(_table(plan, question, values) for question in plan.questions),
+        tables=tuple(_table(plan, asked, found) for asked in plan.questions),
     )
 
 
 def _table(
-    plan: AnnotationKey, question: AnnotationQuestion, values: Mapping[tuple[str, str], str]
+    plan: AnnotationKey,
+    question: AnnotationQuestion,
+    given: Mapping[tuple[str, str], tuple[str, str]],
 ) -> AnswerTable:
     named = ("A", "B") if question.prefers else ()
-    others = [a for a in question.answers if a not in named]
     sources = dict.fromkeys(s for unit in plan.units for s in unit.sources) if named else {}
-    categories = (*sources, *others)
+    categories = (*sources, *(a for a in question.answers if a not in named))
     code_of = {name: code for code, name in enumerate(categories)}
     codes = np.full((len(plan.units), len(plan.annotators)), -2, dtype=np.int64)
     chosen = {"A": 0, "B": 0}
     for row in plan.rows:
-        value = values.get((row.row_id, question.name))
+        value, _ = given.get((row.row_id, question.name), (None, ""))
         if value is not None and value in named:
             chosen[value] += 1
             value = plan.units[row.unit].sources[row.order[named.index(value)]]
@@ -235,9 +224,9 @@ def _table(
     )
 
 
-def _offered(answer: GivenAnswer, question: AnnotationQuestion) -> str | None:
+def _offered(cell: object, question: AnnotationQuestion, where: str) -> str | None:
     """Answer as the question spells it; None for an empty one."""
-    text = "" if answer.value is None else str(answer.value).strip().lstrip("'")
+    text = "" if cell is None else str(cell).strip().lstrip("'")
     if not text:
         return None
     whole = re.fullmatch(r"([0-9]+)[.,]0*", text)  # spreadsheets write 2 as 2.0
@@ -246,7 +235,7 @@ def _offered(answer: GivenAnswer, question: AnnotationQuestion) -> str | None:
         if spelt in (value.casefold(), label.casefold()):
             return value
     raise DataError(
-        f"{answer.where}: row {answer.row_id!r}: {question.name} {text[:60]!r} is not an answer; "
+        f"{where}: {question.name} {text[:60]!r} is not an answer; "
         f"{', '.join(map(repr, question.answers))} or nothing is expected"
     )
 
@@ -315,15 +304,22 @@ def annotator_agreement(
         ),
         ("fleiss_kappa", everyone, _pair_columns(full), _fleiss),
         ("gwet_ac1", everyone, _pair_columns(full), _gwet),
+        *(
+            (
+                "cohen_kappa",
+                (everyone[a], everyone[b]),
+                _table_columns(table.codes[:, [a, b]], k),
+                partial(_cohen, k=k),
+            )
+            for a, b in combinations(range(len(everyone)), 2)
+        ),
     ]
-    for a, b in combinations(range(len(everyone)), 2):
-        columns = _table_columns(table.codes[:, [a, b]], k)
-        wanted.append(("cohen_kappa", (everyone[a], everyone[b]), columns, partial(_cohen, k=k)))
     total = several.sum(axis=0)
-    common = table.categories[int(total.argmax())]
-    note = ""
-    if total.max() > _SKEWED * total.sum():
-        note = f"over 90 % of answers are {common!r}: chance-corrected figures say little"
+    skewed = (
+        f"over 90 % of answers are {table.categories[int(total.argmax())]!r}: chance-corrected "
+        "figures say little"
+    )
+    note = skewed if total.max() > _SKEWED * total.sum() else ""
     return tuple(
         _measured(
             RaterAgreement(
@@ -360,25 +356,26 @@ def _measured(
     drawn = formula(bootstrap_means(columns, resamples=resamples, rng=generator))
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < (1 - _UNDEFINED) * len(drawn):
-        told = f"no interval: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples"
-        return replace(empty, value=value, note=told)
+        return replace(
+            empty,
+            value=value,
+            note=f"no interval: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples",
+        )
     interval = bootstrap_intervals(
         np.array([value]), defined[:, None], n=len(columns), confidence_level=level
     )[0]
     if interval is None:
         return replace(empty, value=value, note="no interval: every resample gives this value")
-    stated = replace(
-        interval,
-        assumptions=("units are a random sample of those of interest",),
-    )
-    return replace(empty, value=value, interval=stated)
+    assumed = ("units are a random sample of those of interest",)
+    return replace(empty, value=value, interval=replace(interval, assumptions=assumed))
 
 
 def _pair_columns(counts: FloatArray) -> FloatArray:
     """Per unit: share of agreeing pairs of annotators, and the share of each category."""
     m = counts.sum(axis=1, keepdims=True)
-    pairs = (counts * (counts - 1)).sum(axis=1, keepdims=True) / (m * (m - 1))
-    return np.hstack([pairs, counts / m])
+    return np.hstack(
+        [(counts * (counts - 1)).sum(axis=1, keepdims=True) / (m * (m - 1)), counts / m]
+    )
 
 
 def _fleiss(means: FloatArray) -> FloatArray:
@@ -393,8 +390,7 @@ def _gwet(means: FloatArray) -> FloatArray:
 def _alpha_columns(counts: FloatArray) -> FloatArray:
     """Per unit: observed disagreement and the count of each category."""
     m = counts.sum(axis=1, keepdims=True)
-    split = (m**2 - (counts**2).sum(axis=1, keepdims=True)) / (m - 1)
-    return np.hstack([split, counts])
+    return np.hstack([(m**2 - (counts**2).sum(axis=1, keepdims=True)) / (m - 1), counts])
 
 
 def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
@@ -411,14 +407,14 @@ def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
 def _table_columns(codes: IntArray, k: int) -> FloatArray:
     """Per unit both annotators answered: which cell of their contingency table it is."""
     both = codes[(codes >= 0).all(axis=1)]
-    cells: FloatArray = np.eye(k * k)[both[:, 0] * k + both[:, 1]]
-    return cells
+    return np.asarray(np.eye(k * k)[both[:, 0] * k + both[:, 1]])
 
 
 def _cohen(means: FloatArray, *, k: int) -> FloatArray:
     tables = means.reshape(-1, k, k)
-    seen = np.trace(tables, axis1=1, axis2=2)
-    return _above(seen, (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1))
+    return _above(
+        np.trace(tables, axis1=1, axis2=2), (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
+    )
 
 
 def _above(seen: FloatArray, chance: FloatArray) -> FloatArray:
@@ -460,11 +456,10 @@ def majority_tables(
     needed = min(3, most) if min_answers is None else min_answers
     if not 1 <= needed <= most:
         raise DataError(f"min_answers {needed!r} is not in 1 … {most}, the number of annotators")
-    single = all(len(unit.sources) == 1 for unit in annotations.units)
     groups: dict[str | None, npt.NDArray[np.bool_]] = {
         None: np.ones(len(annotations.units), dtype=np.bool_)
     }
-    if single:
+    if all(len(unit.sources) == 1 for unit in annotations.units):
         of = np.array([unit.sources[0] for unit in annotations.units])
         groups = {name: of == name for name in dict.fromkeys(of.tolist())}
     return tuple(
@@ -481,15 +476,13 @@ def _majority(
     needed: int,
     level: float,
 ) -> MajorityTable:
-    codes = table.codes[members]
-    counts = (codes[:, :, None] == np.arange(len(table.categories))).sum(axis=1)
+    counts = (table.codes[members, :, None] == np.arange(len(table.categories))).sum(axis=1)
     answers = counts.sum(axis=1)
     enough = answers >= needed
     counts, answers = counts[enough], answers[enough]
     n = len(counts)
     won = 2 * counts > answers[:, None]
-    unanimous = counts == answers[:, None]
-    wins, agreed = won.sum(axis=0).tolist(), unanimous.sum(axis=0).tolist()
+    wins, agreed = (x.sum(axis=0).tolist() for x in (won, counts == answers[:, None]))
     return MajorityTable(
         question=table.question,
         source=source,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, DataSummary, SoleCorpusCheck, SourceScores
+from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
 from rag_sourcebias.core.values import (
     BoolArray,
     FloatArray,
@@ -93,30 +93,9 @@ def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     )
 
 
-def criteria_of(corpus: Corpus, qrels: Qrels | None, rows: PairRows) -> PairCriteria:
+def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
     """Count what the criteria ask for; without judgments nothing is said about labels."""
     tags = corpus.tags
-    missing, differ, added, n_labels = _labels(tags, qrels, rows)
-    return PairCriteria(
-        n_documents=len(corpus),
-        untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
-        n_pairs=len(rows.baseline),
-        baseline_alone=_documents(tags, rows.baseline_alone),
-        other_alone=_documents(tags, rows.other_alone),
-        repeated=_documents(tags, rows.repeated),
-        n_labels=n_labels,
-        labels_missing=_named(missing),
-        labels_differ=_named(differ),
-        labels_added=_named(added),
-    )
-
-
-def _labels(
-    tags: TagTable, qrels: Qrels | None, rows: PairRows
-) -> tuple[list[str], list[str], list[str], int]:
-    """Name judgments that the two versions of a pair do not share."""
-    if qrels is None or not len(qrels):
-        return [], [], [], 0
     # Judgments by (query, pair), one mapping per side.
     judged: list[dict[tuple[int, int], int]] = []
     doc_rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
@@ -129,13 +108,21 @@ def _labels(
         judged.append({(q, p): g for q, p, g in zip(*(c.tolist() for c in columns), strict=True)})
     base, other = judged
 
-    def name(key: tuple[int, int], side: IntArray) -> str:
-        return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[side[key[1]]]}"
+    def name(key: tuple[int, int]) -> str:
+        return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[rows.other[key[1]]]}"
 
-    missing = [name(key, rows.other) for key in base if key not in other]
-    differ = [name(k, rows.other) for k, g in base.items() if k in other and other[k] != g]
-    added = [name(key, rows.other) for key in other if key not in base]
-    return missing, differ, added, len(base)
+    return PairCriteria(
+        n_documents=len(corpus),
+        untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
+        n_pairs=len(rows.baseline),
+        baseline_alone=_documents(tags, rows.baseline_alone),
+        other_alone=_documents(tags, rows.other_alone),
+        repeated=_documents(tags, rows.repeated),
+        n_labels=len(base),
+        labels_missing=_named([name(key) for key in base if key not in other]),
+        labels_differ=_named([name(k) for k, g in base.items() if k in other and other[k] != g]),
+        labels_added=_named([name(key) for key in other if key not in base]),
+    )
 
 
 def writable(text: str) -> str:
@@ -201,16 +188,20 @@ def sole_corpus_tests(
         for source, side in zip(sources, (rows.baseline, rows.other), strict=True):
             corpus = dataset.corpus.take(side)
             on_stage(f"{spec.name}: {len(corpus):,} documents of {source} alone")
-            run = spec.build(corpus).retrieve(queries, config.depth)
             scores = score_run(
-                run,
+                spec.build(corpus).retrieve(queries, config.depth),
                 dataset.qrels.take(np.isin(doc_rows, side)),
                 measures=config.measures,
                 cutoffs=config.cutoffs,
                 ties=config.ties,
                 gain=config.gain,
             )
-            alone[source] = _only(scores, kept)
+            alone[source] = replace(
+                scores,
+                query_ids=tuple(q for q, keep in zip(scores.query_ids, kept, strict=True) if keep),
+                values=np.ascontiguousarray(scores.values[:, :, kept]),
+                n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
+            )
         settings = AuditConfig(
             baseline_source=sources[0],
             cutoffs=config.cutoffs,
@@ -219,8 +210,10 @@ def sole_corpus_tests(
             resamples=config.resamples,
             seed=config.seed,
         )
-        checks = sole_corpus_checks(alone, settings)
-        found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
+        found += [
+            _test(spec.name, check, alone, config, n_tests=n_tests)
+            for check in sole_corpus_checks(alone, settings)
+        ]
     return found
 
 
@@ -228,11 +221,14 @@ def adjusted_tests(
     tests: Sequence[SoleCorpusTest],
 ) -> tuple[SoleCorpusTest, ...]:
     """Adjust both kinds of tests by Holm, each over all that were made."""
-    different = adjust_p_values([test.p_different for test in tests])
-    equivalent = adjust_p_values([test.p_equivalent for test in tests])
     return tuple(
         replace(test, p_different_adjusted=d, p_equivalent_adjusted=e)
-        for test, d, e in zip(tests, different, equivalent, strict=True)
+        for test, d, e in zip(
+            tests,
+            adjust_p_values([test.p_different for test in tests]),
+            adjust_p_values([test.p_equivalent for test in tests]),
+            strict=True,
+        )
     )
 
 
@@ -272,15 +268,6 @@ def _test(
     )
 
 
-def _only(scores: SourceScores, kept: BoolArray) -> SourceScores:
-    return replace(
-        scores,
-        query_ids=tuple(q for q, keep in zip(scores.query_ids, kept, strict=True) if keep),
-        values=np.ascontiguousarray(scores.values[:, :, kept]),
-        n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
-    )
-
-
 # What a report keeps of the checks of one source: counts, histograms, the worst pairs.
 
 
@@ -307,10 +294,6 @@ def source_pairs(
     texts : pair of sequences of str
         Baseline and other versions, in the order of ``checks``.
     """
-    flagged = {
-        flag: tuple(writable(checks.pair_ids[row]) for row in np.flatnonzero(checks.flag(flag)))
-        for flag in PAIR_FLAGS
-    }
     return SourcePairs(
         source=source,
         criteria=criteria,
@@ -320,7 +303,11 @@ def source_pairs(
             for name, edges in _EDGES.items()
             if (found := _histogram(getattr(checks, name), edges)) is not None
         },
-        flagged_ids={flag: ids for flag, ids in flagged.items() if ids},
+        flagged_ids={
+            flag: tuple(writable(checks.pair_ids[row]) for row in np.flatnonzero(column))
+            for flag, column in zip(PAIR_FLAGS, checks.flags.T, strict=True)
+            if column.any()
+        },
         worst=tuple(
             _pair(checks, int(row), texts, config.text_limit) for row in checks.worst(config.worst)
         ),
@@ -345,8 +332,6 @@ def _pair(
     checks: PairChecks, row: int, texts: tuple[Sequence[str], Sequence[str]], limit: int
 ) -> CheckedPair:
     baseline, other = (side[row] for side in texts)
-    values = {name: float(getattr(checks, name)[row]) for name in PAIR_VALUES}
-    on = checks.flags[row]
     return CheckedPair(
         pair_id=writable(checks.pair_ids[row]),
         baseline_text=writable(baseline[:limit]),
@@ -354,9 +339,15 @@ def _pair(
         baseline_length=len(baseline),
         other_length=len(other),
         broken=bool(checks.broken[row]),
-        flags=tuple(flag for flag, found in zip(PAIR_FLAGS, on, strict=True) if found),
+        flags=tuple(
+            flag for flag, found in zip(PAIR_FLAGS, checks.flags[row], strict=True) if found
+        ),
         reasons=_all_writable(checks.reasons[row]),
-        values={name: value for name, value in values.items() if not np.isnan(value)},
+        values={
+            name: float(column[row])
+            for name in PAIR_VALUES
+            if not np.isnan((column := getattr(checks, name))[row])
+        },
         numbers_missing=_all_writable(checks.numbers_missing[row]),
         numbers_added=_all_writable(checks.numbers_added[row]),
         names_missing=_all_writable(checks.names_missing[row]),
@@ -521,6 +512,7 @@ def check_paired_corpus(
     config, thresholds = config or PairCheckConfig(), thresholds or PairThresholds()
     begin = on_stage or (lambda _: None)
     corpus, dataset = (data.corpus, data) if isinstance(data, Dataset) else (data, None)
+    qrels = Qrels.from_rows(()) if dataset is None else dataset.qrels
     _check_retrievers(retrievers, dataset)
     rows = _rows_of(corpus.tags, baseline_source, sources)
     parts: list[SourcePairs] = []
@@ -533,7 +525,7 @@ def check_paired_corpus(
         )
         pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
         checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
-        criteria = criteria_of(corpus, None if dataset is None else dataset.qrels, found)
+        criteria = criteria_of(corpus, qrels, found)
         parts.append(source_pairs(source, checks, texts, criteria, config=config))
         if on_checks is not None:
             on_checks(source, checks)
@@ -544,7 +536,17 @@ def check_paired_corpus(
                 on_stage=begin,
             )  # fmt: skip
     return PairReport(
-        data=_summary(data),
+        data=summarise(
+            name="corpus",
+            design="unknown",
+            qrels=qrels,
+            tags=corpus.tags,
+            corpus=corpus,
+            license="",
+            attribution="",
+        )
+        if dataset is None
+        else summarise_dataset(dataset),
         baseline_source=baseline_source,
         config=config,
         sources=tuple(parts),
@@ -554,7 +556,8 @@ def check_paired_corpus(
         family=_FAMILY if tests else "",
         n_tests=sum(test.p_equivalent is not None for test in tests),
         encoder="" if encoder is None else encoder.name,
-        settings=_settings(encoder, retrievers),
+        settings=({} if encoder is None else {encoder.name: dict(encoder.settings)})
+        | {spec.name: dict(spec.settings) for spec in retrievers},
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=tuple(
@@ -583,30 +586,13 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
     chosen = others if sources is None else list(dict.fromkeys(sources))
     rows = {source: pair_rows(tags, baseline, source) for source in chosen}
     if not any(len(found.baseline) for found in rows.values()):
-        first = [tags.doc_ids[rows[chosen[0]].baseline_alone[0]]]
-        first += [tags.doc_ids[found.other_alone[0]] for found in rows.values()]
+        alone = (rows[chosen[0]].baseline_alone, *(found.other_alone for found in rows.values()))
         raise DataError(
             f"no document of {baseline!r} has a counterpart in {', '.join(map(repr, chosen))}: "
             "versions of a document need the same _id in corpus/<source>.jsonl, or the same "
-            f"pair_id; the first documents are {first}"
+            f"pair_id; the first documents are {[tags.doc_ids[some[0]] for some in alone]}"
         )
     return rows
-
-
-def _summary(data: Dataset | Corpus) -> DataSummary:
-    if isinstance(data, Dataset):
-        return summarise_dataset(data)
-    return summarise(
-        name="corpus", design="unknown", qrels=Qrels.from_rows(()), tags=data.tags, corpus=data,
-        license="", attribution="",
-    )  # fmt: skip
-
-
-def _settings(
-    encoder: Encoder | None, retrievers: Sequence[RetrieverSpec]
-) -> dict[str, dict[str, str]]:
-    found = {spec.name: dict(spec.settings) for spec in retrievers}
-    return found if encoder is None else {encoder.name: dict(encoder.settings)} | found
 
 
 # Values, flags and reasons of every pair as a table, a row per pair.
@@ -630,12 +616,11 @@ def pair_files(sources: Sequence[str]) -> dict[str, str]:
     {'llm:gpt-4': 'pairs-gpt-4.csv', 'llm:org/model': 'pairs-org%2Fmodel.csv'}
     """
     short = [source.removeprefix("llm:") for source in sources]
-    found = {}
-    for source, name in zip(sources, short, strict=True):
-        chosen = name if short.count(name) == 1 else source
-        safe = _UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", chosen)
-        found[source] = f"pairs-{safe}.csv"
-    return found
+    safe = (
+        _UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", name if short.count(name) == 1 else source)
+        for source, name in zip(sources, short, strict=True)
+    )
+    return {source: f"pairs-{name}.csv" for source, name in zip(sources, safe, strict=True)}
 
 
 def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
@@ -653,17 +638,26 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
 
 
 def _lines(checks: PairChecks) -> Iterator[str]:
-    names = ("pair_id", "broken", "flags", "reasons", *PAIR_VALUES, *_LISTS)
-    yield "\ufeff" + _record([*names, "language_baseline", "language_other"])
+    yield "\ufeff" + _record(
+        [
+            "pair_id",
+            "broken",
+            "flags",
+            "reasons",
+            *PAIR_VALUES,
+            *_LISTS,
+            "language_baseline",
+            "language_other",
+        ]
+    )
     broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
-        flags = " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
         values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
         yield _record(
             [
                 _text(pair_id),
                 "yes" if broken[row] else "no",
-                flags,
+                " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on),
                 _text(" | ".join(checks.reasons[row])),
                 *("" if math.isnan(value) else f"{value:.4f}" for value in values),
                 *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),

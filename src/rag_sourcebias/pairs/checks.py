@@ -24,7 +24,6 @@ from rag_sourcebias.stats.texts import jaccard, overlap
 
 #: Words in a row that are compared.
 RUN = 5
-_REPEAT = 4
 # Chinese, Japanese, Korean and Thai put no spaces between words: each character counts.
 _NO_SPACES = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _UNIT = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
@@ -49,7 +48,7 @@ def copied_share(original: Sequence[str], rewrite: Sequence[str]) -> float:
 
 def repeated_share(text: Sequence[str]) -> float:
     """Share of the text's runs of four units that stood in it before, in [0, 1)."""
-    runs = _runs(text, _REPEAT)
+    runs = _runs(text, 4)
     return 1 - len(set(runs)) / len(runs) if runs else 0.0
 
 
@@ -75,10 +74,7 @@ _MARKS = re.compile(
 # Models that degenerate write thousands of empty lines, on which patterns take hours.
 _SPACE = re.compile(r"\s{3,}")
 _LETTER = re.compile(r"[^\W_]{4,}")
-_CLOSING_KINDS = frozenset(["So", "Sk", "Pe", "Pf", "Po", "Mn", "Cf"])
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
-_LAST = 4
-_MIN_LAST = 6
 
 
 def is_refusal(original: str, rewrite: str) -> bool:
@@ -116,14 +112,14 @@ def stops_open(original: str, rewrite: str) -> bool:
     lines = [line.rstrip() for line in rewrite.splitlines() if line.strip()]
     if any(not _closes(line[-1]) and line[-1] not in ",:;-–—" for line in lines[:-1]):
         return last in ",;-–—("
-    if _EMOJI.search(rewrite):
-        return False
-    return bool(re.search(r"[.!?。！？]\s", rewrite)) or last in ",;:-–—("
+    stops = last in ",;:-–—(" or re.search(r"[.!?。！？]\s", rewrite) is not None
+    return stops and not _EMOJI.search(rewrite)
 
 
 def _closes(character: str) -> bool:
     """Whether a text may end with the character: closing punctuation, or a symbol as emoji are."""
-    return character not in ",:;、，" and unicodedata.category(character) in _CLOSING_KINDS
+    kind = unicodedata.category(character)
+    return character not in ",:;、，" and kind in ("So", "Sk", "Pe", "Pf", "Po", "Mn", "Cf")
 
 
 def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
@@ -134,10 +130,10 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
     has fewer than six such words of its own.
     """
     stems = [word[:5] for word in original if _LETTER.fullmatch(word)]
-    cut = len(stems) - len(stems) // _LAST
+    cut = len(stems) - len(stems) // 4
     first = set(stems[:cut])
     last = set(stems[cut:]) - first
-    if len(last) < _MIN_LAST:
+    if len(last) < 6:
         return 1.0
     there = {word[:5] for word in rewrite}
     kept_first, kept_last = len(first & there) / len(first), len(last & there) / len(last)
@@ -148,8 +144,6 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
 
 
 _MOST = 8
-Columns = Mapping[str, npt.NDArray[np.float64]]
-Lists = Mapping[str, Texts]
 
 
 class Found(NamedTuple):
@@ -166,8 +160,8 @@ class Found(NamedTuple):
         Likeness that mismatched pairs reach.
     """
 
-    values: Columns
-    lists: Lists
+    values: Mapping[str, FloatArray]
+    lists: Mapping[str, Texts]
     languages: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
     by_chance: float | None
@@ -234,13 +228,13 @@ def flags_of(
     """Return the flags of every pair, shape (n, len(PAIR_FLAGS))."""
     empty = np.array([not (a and b) for a, b in words], dtype=np.bool_)
     flags = {name: np.zeros(len(pairs), dtype=np.bool_) for name in PAIR_FLAGS}
-    flags |= _of_values(found.values, thresholds, by_chance=found.by_chance)
-    flags |= _of_facts(found.values, found.lists, thresholds)
+    flags |= _beyond(thresholds, found)
     if thresholds.writing:
-        open_end = np.array([stops_open(human, other) for human, other in pairs], dtype=np.bool_)
         flags["refusal"] = np.array([is_refusal(h, o) for h, o in pairs], dtype=np.bool_)
         flags["leftover"] = np.array([bool(left) for left in found.leftovers], dtype=np.bool_)
-        flags["truncated"] = flags["truncated"] | open_end
+        flags["truncated"] = flags["truncated"] | np.array(
+            [stops_open(human, other) for human, other in pairs], dtype=np.bool_
+        )
         flags["copy"] = np.array([a == b for a, b in words], dtype=np.bool_)
         flags["near_copy"] = flags["near_copy"] & ~flags["copy"]
     if thresholds.language:
@@ -252,9 +246,8 @@ def flags_of(
     return np.stack([flags[name] for name in PAIR_FLAGS], axis=1)
 
 
-def _of_values(
-    values: Mapping[str, FloatArray], thresholds: PairThresholds, *, by_chance: float | None
-) -> dict[str, BoolArray]:
+def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
+    values, by_chance = found.values, found.by_chance
     flags, ratio, cosine = {}, values["length_ratio"], values["cosine"]
     if thresholds.length_ratio is not None:
         lowest, highest = thresholds.length_ratio
@@ -270,14 +263,7 @@ def _of_values(
         unrelated |= np.where(np.isnan(cosine), values["overlap"], cosine) <= by_chance
     if thresholds.cosine is not None:
         unrelated |= cosine < thresholds.cosine
-    return flags | {"unrelated": unrelated}
-
-
-def _of_facts(
-    values: Mapping[str, FloatArray], lists: Mapping[str, Texts], thresholds: PairThresholds
-) -> dict[str, BoolArray]:
-    count = {name: np.array([len(row) for row in rows]) for name, rows in lists.items()}
-    flags = {}
+    count = {name: np.array([len(row) for row in rows]) for name, rows in found.lists.items()}
     if thresholds.numbers_kept is not None:
         low = values["numbers_kept"] < thresholds.numbers_kept
         flags["numbers"] = low | (count["numbers_added"] > 0)
@@ -285,7 +271,7 @@ def _of_facts(
         low = (values["names_kept"] < thresholds.names_kept) & (count["names_missing"] > 1)
         swapped = (count["names_missing"] > 0) & (count["names_added"] > 0)
         flags["names"] = low | swapped | (count["names_added"] > 1)
-    return flags
+    return flags | {"unrelated": unrelated}
 
 
 # Why the thresholds of the checks are what they are, in words for a report.
@@ -341,7 +327,6 @@ Pairs = Sequence[tuple[str, str]]
 Words = Sequence[tuple[list[str], list[str]]]
 _MIN_PAIRS = 20
 _MISMATCHED = 2_000
-_ALL_NOUNS_CAPITAL = ("de",)
 
 
 def check_pairs(
@@ -402,11 +387,14 @@ def check_pairs(
     facts, lists = _facts(pairs, languages)
     values = _values(pairs, words) | facts
     values["cosine"], mismatched = _alike(pairs, encoder)
-    by_chance = None
-    if thresholds.chance is not None and len(mismatched) >= _MIN_PAIRS:
-        by_chance = float(np.quantile(mismatched, thresholds.chance))
-    leftovers = tuple(leftover(human, other) for human, other in pairs)
-    found = Found(values, lists, languages, leftovers, by_chance)
+    by_chance = (
+        float(np.quantile(mismatched, thresholds.chance))
+        if thresholds.chance is not None and len(mismatched) >= _MIN_PAIRS
+        else None
+    )
+    found = Found(
+        values, lists, languages, tuple(leftover(human, other) for human, other in pairs), by_chance
+    )
     flags = flags_of(pairs, words, thresholds, found)
     return PairChecks(
         pair_ids=tuple(pair_ids),
@@ -448,19 +436,21 @@ def _check_input(first: Sequence[str], second: Sequence[str], pair_ids: Sequence
 
 def _values(pairs: Pairs, words: Words) -> dict[str, FloatArray]:
     """Return the values that need nothing but the two texts, shape (n,) each."""
-    rows = [
-        (
-            len(b) / len(a) if a else np.nan,
-            jaccard(human, other),
-            overlap(other, human),
-            copied_share(a, b),
-            max(repeated_share(b) - repeated_share(a), 0.0),
-            kept_to_the_end(a, b),
-        )
-        for (human, other), (a, b) in zip(pairs, words, strict=True)
-    ]
     names = ("length_ratio", "jaccard", "overlap", "copied", "repeated", "end_kept")
-    table = np.array(rows, dtype=np.float64).reshape(len(pairs), len(names))
+    table = np.array(
+        [
+            (
+                len(b) / len(a) if a else np.nan,
+                jaccard(human, other),
+                overlap(other, human),
+                copied_share(a, b),
+                max(repeated_share(b) - repeated_share(a), 0.0),
+                kept_to_the_end(a, b),
+            )
+            for (human, other), (a, b) in zip(pairs, words, strict=True)
+        ],
+        dtype=np.float64,
+    ).reshape(len(pairs), len(names))
     return {name: table[:, i].copy() for i, name in enumerate(names)}
 
 
@@ -471,7 +461,8 @@ def _facts(
     counts = CapitalCounts(text for pair in pairs for text in pair)
     numbers = [compare_numbers(human, other) for human, other in pairs]
     names = [
-        (0, (), ()) if language in _ALL_NOUNS_CAPITAL else compare_names(human, other, counts)
+        # in German every noun has a capital
+        (0, (), ()) if language == "de" else compare_names(human, other, counts)
         for (human, other), (language, _) in zip(pairs, languages, strict=True)
     ]
     values, lists = {}, {}
@@ -494,10 +485,10 @@ def _alike(pairs: Pairs, encoder: Encoder | None) -> tuple[FloatArray, FloatArra
     partner = [(i + n // 2) % n for i in range(n)]
     other = [pairs[i][0] != pairs[j][0] for i, j in enumerate(partner)]
     if encoder is None:
-        step = max(n // _MISMATCHED, 1)
-        rows = [i for i in range(0, n, step) if other[i]]
-        shared = [overlap(pairs[i][1], pairs[partner[i]][0]) for i in rows]
-        return np.full(n, np.nan), np.array(shared, dtype=np.float64)
+        rows = [i for i in range(0, n, max(n // _MISMATCHED, 1)) if other[i]]
+        return np.full(n, np.nan), np.array(
+            [overlap(pairs[i][1], pairs[partner[i]][0]) for i in rows], dtype=np.float64
+        )
     if not n:
         return np.zeros(0), np.zeros(0)
     human, rewritten = (
@@ -537,10 +528,11 @@ def sound_pairs(
     InsufficientDataError
         If no pair is left.
     """
-    kept: set[str] | None = None
-    for found in checks.values():
-        sound = {i for i, bad in zip(found.pair_ids, found.broken, strict=True) if not bad}
-        kept = sound if kept is None else kept & sound
+    sound = [
+        {i for i, bad in zip(found.pair_ids, found.broken, strict=True) if not bad}
+        for found in checks.values()
+    ]
+    kept = set.intersection(*sound) if sound else set()
     if not kept:
         raise InsufficientDataError(
             f"{dataset.name}: no pair is sound in {', '.join(checks) or 'any source'}; there is "
@@ -556,15 +548,18 @@ def sound_pairs(
     corpus = dataset.corpus.take(np.array(rows, dtype=np.intp))
     qrels = _of(dataset.qrels, frozenset(corpus.doc_ids))
     judged = frozenset(qrels.query_ids)
-    queries = tuple(query for query in dataset.queries if query.query_id in judged)
-    return replace(dataset, corpus=corpus, queries=queries, qrels=qrels)
+    return replace(
+        dataset,
+        corpus=corpus,
+        queries=tuple(query for query in dataset.queries if query.query_id in judged),
+        qrels=qrels,
+    )
 
 
 def _of(qrels: Qrels, doc_ids: frozenset[str]) -> Qrels:
-    columns = zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
     rows = [
         (qrels.query_ids[query], qrels.doc_ids[doc], int(grade))
-        for query, doc, grade in columns
+        for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True)
         if qrels.doc_ids[doc] in doc_ids
     ]
     answered = {query for query, _, grade in rows if grade > 0}

@@ -43,14 +43,13 @@ from rag_sourcebias.pairs.annotate import (
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
 from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
 from rag_sourcebias.pairs.checks import sound_pairs
-from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairReport, PairThresholds
+from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
 from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 
 # Options of ``check-pairs``.
 
 
 _CHECKS, _RETRIEVAL = "Checks", "Retrieval"
-_SWITCHES = ("language", "writing")
 _OFF, _ON = ("off", "none", "false", "no"), ("on", "true", "yes")
 
 
@@ -75,7 +74,7 @@ def read_thresholds(given: Sequence[str]) -> PairThresholds:
 
 
 def _value(name: str, value: str, text: str) -> Any:  # noqa: ANN401 - of the threshold
-    if name in _SWITCHES:
+    if name in ("language", "writing"):
         if value not in (*_OFF, *_ON):
             raise DataError(f"--threshold {text!r}: {name} is on or off")
         return value in _ON
@@ -106,7 +105,13 @@ def load_paired(
         raise DataError("give one data set: a BEIR folder, --sample, or --dataset <name>")
     if folder is None:
         return load_sample() if sample else load_dataset(dataset or "")
-    if not folder.is_dir() or _judged(folder):
+    qrels = folder / "qrels"
+    judged = (
+        any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
+        and qrels.is_dir()
+        and any(qrels.iterdir())
+    )
+    if judged or not folder.is_dir():
         return read_beir(folder, split=split)
     return read_corpus(folder, sources=None, titles=True).corpus
 
@@ -116,16 +121,7 @@ def has_judgments(data: Dataset | Corpus) -> bool:
     return isinstance(data, Dataset) and len(data.qrels) > 0
 
 
-def _judged(folder: Path) -> bool:
-    queries = any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))
-    qrels = folder / "qrels"
-    return queries and qrels.is_dir() and any(qrels.iterdir())
-
-
 # ``check-pairs``: is a paired corpus fit for an audit.
-
-
-_BROKEN = 1
 
 
 def check_pairs(
@@ -241,7 +237,11 @@ def check_pairs(
     if retriever and not sole_corpus:
         raise DataError("--retriever searches each corpus alone, which --no-sole-corpus forbids")
     data = load_paired(folder, sample=sample, dataset=dataset, split=split)
-    _check_sound(sound, data)
+    if sound is not None:  # refused before the checks, not after them
+        if not has_judgments(data):
+            raise DataError(f"--sound {sound}: there are no queries and judgments to audit with")
+        if sound.exists() and (not sound.is_dir() or any(sound.iterdir())):
+            raise DataError(f"--sound {sound} is there already; name a new folder")
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
     with stages() as progress:
@@ -259,8 +259,24 @@ def check_pairs(
         )
     deliver(found, report, figures=partial(_write_values, every))
     if sound is not None and isinstance(data, Dataset):
-        _write_sound(data, every, sound, baseline=baseline_source)
-    _judge(found, fail_above)
+        kept = sound_pairs(data, every, baseline_source=baseline_source)
+        write_beir(kept, sound)
+        tell(
+            f"sound: {sound} ({kept.corpus.tags.counts()[baseline_source]} documents of each "
+            f"source, {len(kept.queries)} queries)"
+        )
+    if fail_above is not None:
+        failed = [part for part in found.sources if part.broken_share > fail_above]
+        for part in failed:
+            tell(
+                f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with "
+                f"{part.source} are broken, more than --fail-above {fail_above:g}"
+            )
+        empty = [part.source for part in found.sources if not part.summary.n_pairs]
+        if empty:
+            tell(f"failed: no pairs with {', '.join(empty)}")
+        if failed or empty:
+            raise typer.Exit(1)
 
 
 def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
@@ -271,42 +287,6 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
             tell(str(error))
         else:
             say_written("csv", folder / name)
-
-
-def _check_sound(folder: Path | None, data: Dataset | Corpus) -> None:
-    """Refuse before the checks, not after them."""
-    if folder is None:
-        return
-    if not has_judgments(data):
-        raise DataError(f"--sound {folder}: there are no queries and judgments to audit with")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(f"--sound {folder} is there already; name a new folder")
-
-
-def _write_sound(
-    data: Dataset, every: dict[str, PairChecks], folder: Path, *, baseline: str
-) -> None:
-    kept = sound_pairs(data, every, baseline_source=baseline)
-    write_beir(kept, folder)
-    n = kept.corpus.tags.counts()[baseline]
-    tell(f"sound: {folder} ({n} documents of each source, {len(kept.queries)} queries)")
-
-
-def _judge(found: PairReport, fail_above: float | None) -> None:
-    """End with code 1 where too many pairs are broken."""
-    if fail_above is None:
-        return
-    failed = [part for part in found.sources if part.broken_share > fail_above]
-    for part in failed:
-        tell(
-            f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with {part.source} "
-            f"are broken, more than --fail-above {fail_above:g}"
-        )
-    empty = [part.source for part in found.sources if not part.summary.n_pairs]
-    if empty:
-        tell(f"failed: no pairs with {', '.join(empty)}")
-    if failed or empty:
-        raise typer.Exit(_BROKEN)
 
 
 # Options of the annotate commands, named once.
@@ -328,34 +308,11 @@ _NAMES = {
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-Majorities = tuple[MajorityTable, ...]
-Agreement = Mapping[str, tuple[RaterAgreement, ...]]
-
-
-def plain_figures(
-    annotations: Annotations, majorities: Majorities, agreement: Agreement
-) -> dict[str, Any]:
-    """Return everything that ``annotate read`` tells as plain values, ready for JSON."""
-    return {
-        "sheet_id": annotations.sheet_id,
-        "annotators": list(annotations.annotators),
-        "n_units": len(annotations.units),
-        "questions": [
-            {
-                "question": table.question,
-                "n_answered": table.n_answered,
-                "n_unanswered": table.n_unanswered,
-                "n_first": table.n_first,
-                "n_second": table.n_second,
-                "majority": [to_plain(m) for m in majorities if m.question == table.question],
-                "agreement": [to_plain(a) for a in agreement[table.question]],
-            }
-            for table in annotations.tables
-        ],
-    }
-
-
-def print_figures(annotations: Annotations, majorities: Majorities, agreement: Agreement) -> None:
+def print_figures(
+    annotations: Annotations,
+    majorities: tuple[MajorityTable, ...],
+    agreement: Mapping[str, tuple[RaterAgreement, ...]],
+) -> None:
     """Print two tables for each question, and what was left out."""
     say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
     for majority in majorities:
@@ -377,8 +334,10 @@ def _print_majority(majority: MajorityTable) -> None:
     if not majority.shares:
         say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
         return
-    title = f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)"
-    table = Table(title=title, title_justify="left")
+    table = Table(
+        title=f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)",
+        title_justify="left",
+    )
     for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
         table.add_column(column, justify="left" if column == "answer" else "right")
     for one in majority.shares:
@@ -420,7 +379,6 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
 
 
-_TRIPLES = 50  # [K] Table 3
 _OPTIONS = {
     "overwrite=True": "--overwrite",
     "name one of them as source": "name one of them with --other-source",
@@ -566,7 +524,7 @@ def sheet(
         plan = annotation_sheet(
             units,
             task=_names(task or ("relevance,quality" if units[0].query else "quality")),
-            n=min(_TRIPLES, len(units)) if n is None else n,
+            n=min(50, len(units)) if n is None else n,  # 50 as in [K] Table 3
             annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
             overlap=overlap,
             rng=seed,
@@ -645,7 +603,23 @@ def read(
         )
         for table in annotations.tables
     }
-    plain = plain_figures(annotations, majorities, agreement)
+    plain = {
+        "sheet_id": annotations.sheet_id,
+        "annotators": list(annotations.annotators),
+        "n_units": len(annotations.units),
+        "questions": [
+            {
+                "question": table.question,
+                "n_answered": table.n_answered,
+                "n_unanswered": table.n_unanswered,
+                "n_first": table.n_first,
+                "n_second": table.n_second,
+                "majority": [to_plain(m) for m in majorities if m.question == table.question],
+                "agreement": [to_plain(a) for a in agreement[table.question]],
+            }
+            for table in annotations.tables
+        ],
+    }
     if json == "-":
         print_json(plain)
         return

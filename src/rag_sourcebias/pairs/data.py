@@ -37,7 +37,6 @@ PAIR_VALUES = (
     "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
     "numbers_kept", "names_kept",
 )  # fmt: skip
-_QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,31 +244,26 @@ class PairChecks:
             [len(a) + len(b) for a, b in zip(self.numbers_added, self.names_added, strict=True)],
             dtype=np.float64,
         )
-        count = self.flags.sum(axis=1)
-        order = np.lexsort((-(lost + added / (1 + added)), -count, ~self.broken))
+        order = np.lexsort((-(lost + added / (1 + added)), -self.flags.sum(axis=1), ~self.broken))
         return order[self.flagged[order]][:n].astype(np.int64)
 
     def summary(self) -> PairSummary:
         """Count flags, and describe the values."""
-        columns = {name: getattr(self, name) for name in PAIR_VALUES}
-        known = {name: column[~np.isnan(column)] for name, column in columns.items()}
+        columns: list[FloatArray] = [getattr(self, name) for name in PAIR_VALUES]
         return PairSummary(
             n_pairs=len(self),
             n_flagged=int(self.flagged.sum()),
             n_broken=int(self.broken.sum()),
             flagged=dict(zip(PAIR_FLAGS, map(int, self.flags.sum(axis=0)), strict=True)),
             quantiles={
-                name: tuple(float(q) for q in np.quantile(column, _QUANTILES))
-                for name, column in known.items()
-                if len(column)
+                name: tuple(float(q) for q in np.quantile(known, (0.05, 0.5, 0.95)))
+                for name, column in zip(PAIR_VALUES, columns, strict=True)
+                if len(known := column[~np.isnan(column)])
             },
         )
 
 
 # Are two corpora searched alone as easy as each other: one test as data ([K] Table 2).
-
-
-SoleVerdict = Literal["equivalent", "different", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +315,7 @@ class SoleCorpusTest:
     refusal: str | None = None
 
     @property
-    def verdict(self) -> SoleVerdict:
+    def verdict(self) -> Literal["equivalent", "different", "open"]:
         """``"equivalent"`` where a difference of the margin is excluded, even if there is one."""
         if self.p_equivalent_adjusted is not None and self.p_equivalent_adjusted <= self.level:
             return "equivalent"
@@ -332,9 +326,8 @@ class SoleCorpusTest:
     @property
     def needs_queries(self) -> int | None:
         """Queries needed where more of them could decide; None otherwise."""
-        if self.verdict == "open" and self.n_needed is not None and self.n_needed > self.n_queries:
-            return self.n_needed
-        return None
+        more = self.n_needed is not None and self.n_needed > self.n_queries
+        return self.n_needed if more and self.verdict == "open" else None
 
 
 # Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone.
@@ -388,20 +381,29 @@ class PairCheckConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.cutoffs or min(self.cutoffs) < 1:
-            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
-        if self.depth < max(self.cutoffs):
-            raise DataError(f"depth {self.depth} is below the largest cutoff {max(self.cutoffs)}")
-        if not 0 < self.margin < 1:
-            raise DataError(f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100")
-        if not 0 < self.level < 0.5:
-            raise DataError(f"level {self.level!r} is outside (0, 0.5); 0.05 is usual")
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
-        if self.worst < 0 or self.text_limit < 1:
-            raise DataError(
-                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1"
-            )
+        largest = max(self.cutoffs, default=0)
+        for accepted, why in (
+            (
+                min(self.cutoffs, default=0) >= 1,
+                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+            ),
+            (self.depth >= largest, f"depth {self.depth} is below the largest cutoff {largest}"),
+            (
+                0 < self.margin < 1,
+                f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
+            ),
+            (0 < self.level < 0.5, f"level {self.level!r} is outside (0, 0.5); 0.05 is usual"),
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level!r} is outside (0, 1)",
+            ),
+            (
+                self.worst >= 0 and self.text_limit >= 1,
+                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
+            ),
+        ):
+            if not accepted:
+                raise DataError(why)
 
 
 @dataclass(frozen=True, kw_only=True)

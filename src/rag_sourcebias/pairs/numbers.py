@@ -11,18 +11,18 @@ from typing import NamedTuple
 # Numbers and months that are spelled out, in English.
 
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-)
-_ORDINALS = (
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
-)
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SMALL = {
-    **{word: value for value, word in enumerate(_ONES.split())},
-    **{word: value for value, word in enumerate(_ORDINALS.split())},
+    **{
+        word: value
+        for words in (
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+            "fourteen fifteen sixteen seventeen eighteen nineteen",
+            "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh "
+            "twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth",
+        )
+        for value, word in enumerate(words.split())
+    },
     **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
     **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS.split(), start=2)},
     "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "pair": 2, "couple": 2,
@@ -32,11 +32,18 @@ _LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _LARGE |= {f"{word}th": value for word, value in _LARGE.items()}
 _WORD = re.compile(r"[a-z]+|[.;:!?]")
 
-_MONTHS = "january february march april may june july august september october november december"
 #: Names of months and their short forms, with the number of the month from 1.
-MONTH_NUMBERS = {form: i for i, m in enumerate(_MONTHS.split(), start=1) for form in (m, m[:3])} | {
-    "sept": 9
-}
+MONTH_NUMBERS = {
+    form: number
+    for number, month in enumerate(
+        (
+            "january", "february", "march", "april", "may", "june", "july", "august", "september",
+            "october", "november", "december",
+        ),
+        start=1,
+    )
+    for form in (month, month[:3])
+} | {"sept": 9}  # fmt: skip
 _ALONE = frozenset(month for month in MONTH_NUMBERS if len(month) > 3) - {"march"}
 _MONTH = re.compile("|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)))
 _DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?: of)?\s\Z")
@@ -54,8 +61,9 @@ def months(text: str) -> Iterator[tuple[str, int]]:
         written = text[start:end]
         if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
             continue
-        before = text[max(start - _WORDS_BACK, 0) : start]
-        dated = written[0].isupper() and _DAY_BEFORE.search(before)
+        dated = written[0].isupper() and _DAY_BEFORE.search(
+            text[max(start - _WORDS_BACK, 0) : start]
+        )
         if name in _ALONE or dated or _DAY_AFTER.match(text, end):
             yield written, MONTH_NUMBERS[name]
 
@@ -107,31 +115,36 @@ class Number(NamedTuple):
     unit: str
 
 
+# Powers of ten; "M", "B" and "T" alone are none but in capitals.
 _SCALES = {
+    "": 0, "K": 3, "M": 6, "MM": 6, "B": 9, "T": 12,
     "thousand": 3, "k": 3, "million": 6, "mn": 6, "mln": 6, "billion": 9, "bn": 9,
     "trillion": 12, "tn": 12,
 }  # fmt: skip
-# Each unit with the ways it is written. "M", "B" and "T" alone are scales (see _scale).
-_WRITTEN = {
-    "%": "%|percent|per cent|percentage points|pct",
-    "$": "$|usd|us$|dollar|dollars", "€": "€|eur|euro|euros", "£": "£|gbp|pound sterling",
-    "¥": "¥|jpy|yen|rmb|cny|yuan", "₹": "₹|inr|rupees",
-    "km": "km|kilometer|kilometers|kilometre|kilometres", "cm": "cm|centimeters|centimetres",
-    "mm": "mm|millimeters|millimetres", "m": "m|meter|meters|metre|metres",
-    "mi": "mi|mile|miles", "ft": "ft|foot|feet", "in": "inch|inches",
-    "kg": "kg|kilogram|kilograms", "mg": "mg|milligrams", "g": "g|gram|grams",
-    "lb": "lb|lbs|pound|pounds", "t": "tonne|tonnes", "l": "l|liter|liters|litre|litres",
-    "ml": "ml|milliliters|millilitres", "km/h": "km/h|kph|kmh", "mph": "mph|miles per hour",
-    "°C": "°c|degrees celsius", "°F": "°f|degrees fahrenheit",
-    "kb": "kb", "mb": "mb|megabytes", "gb": "gb|gigabytes", "tb": "tb|terabytes",
-    "hz": "hz|hertz", "mhz": "mhz|megahertz", "ghz": "ghz|gigahertz",
-    "w": "w|watt|watts", "kw": "kw|kilowatts", "mw": "mw|megawatts", "kwh": "kwh",
-    "hp": "hp|bhp|horsepower",
-    "v": "v|volts", "mah": "mah", "s": "sec|second|seconds", "min": "min|mins|minute|minutes",
-    "h": "hr|hrs|hour|hours", "day": "day|days", "week": "week|weeks", "mo": "months",
-    "year": "year|years",
+# Each unit with the ways it is written. "M", "B" and "T" alone are scales.
+_UNITS = {
+    written: unit
+    for unit, forms in {
+        "%": "%|percent|per cent|percentage points|pct",
+        "$": "$|usd|us$|dollar|dollars", "€": "€|eur|euro|euros", "£": "£|gbp|pound sterling",
+        "¥": "¥|jpy|yen|rmb|cny|yuan", "₹": "₹|inr|rupees",
+        "km": "km|kilometer|kilometers|kilometre|kilometres", "cm": "cm|centimeters|centimetres",
+        "mm": "mm|millimeters|millimetres", "m": "m|meter|meters|metre|metres",
+        "mi": "mi|mile|miles", "ft": "ft|foot|feet", "in": "inch|inches",
+        "kg": "kg|kilogram|kilograms", "mg": "mg|milligrams", "g": "g|gram|grams",
+        "lb": "lb|lbs|pound|pounds", "t": "tonne|tonnes", "l": "l|liter|liters|litre|litres",
+        "ml": "ml|milliliters|millilitres", "km/h": "km/h|kph|kmh", "mph": "mph|miles per hour",
+        "°C": "°c|degrees celsius", "°F": "°f|degrees fahrenheit",
+        "kb": "kb", "mb": "mb|megabytes", "gb": "gb|gigabytes", "tb": "tb|terabytes",
+        "hz": "hz|hertz", "mhz": "mhz|megahertz", "ghz": "ghz|gigahertz",
+        "w": "w|watt|watts", "kw": "kw|kilowatts", "mw": "mw|megawatts", "kwh": "kwh",
+        "hp": "hp|bhp|horsepower",
+        "v": "v|volts", "mah": "mah", "s": "sec|second|seconds", "min": "min|mins|minute|minutes",
+        "h": "hr|hrs|hour|hours", "day": "day|days", "week": "week|weeks", "mo": "months",
+        "year": "year|years",
+    }.items()
+    for written in forms.split("|")
 }  # fmt: skip
-_UNITS = {written: unit for unit, forms in _WRITTEN.items() for written in forms.split("|")}
 _LONGEST_FIRST = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _GROUP = "[,\u00a0\u2009\u202f'’]"
 _MONEY = re.compile(r"(?:US\$|[$€£¥₹]|\b(?:RMB|USD|EUR|GBP|CNY|JPY|INR))(?=\s?\Z)")
@@ -164,8 +177,11 @@ def numbers_of(text: str) -> list[Number]:
     text = _NO_NUMBERS.sub("", text)
     for match in _ISO_DATE.finditer(text):
         year, month, day = match.groups()
-        found += [Number(year, year, ""), Number(day, str(int(day)), "")]
-        found.append(Number(match.group(), str(int(month)), "month"))
+        found += [
+            Number(year, year, ""),
+            Number(day, str(int(day)), ""),
+            Number(match.group(), str(int(month)), "month"),
+        ]
     text = _ISO_DATE.sub(" ", text) if found else text
     found += _in_digits(text)
     found += [Number(written, str(value), "month") for written, value in months(text)]
@@ -181,10 +197,15 @@ def _in_digits(text: str) -> Iterator[Number]:
             continue
         if money and unit in ("m", "M"):
             scale, unit = "million", None  # £5m
-        value = _value(match["digits"]) * 10 ** _scale(scale)
+        scale = (scale or "").strip().removeprefix("-")
+        power = _SCALES[scale if scale in _SCALES else scale.lower()]
         name = (money.group() if money else unit or "").strip().removeprefix("-").lower()
         written = (before[money.start() :] if money else "") + match.group()
-        yield Number(written.strip(), _plain(value), _UNITS[name] if name else "")
+        yield Number(
+            written.strip(),
+            _plain(_value(match["digits"]) * 10**power),
+            _UNITS[name] if name else "",
+        )
 
 
 def _value(digits: str) -> Decimal:
@@ -195,13 +216,6 @@ def _value(digits: str) -> Decimal:
     # A last part of three digits after anything but one dot is a group of thousands.
     decimal = len(parts[-1]) != 3 or separators == ["."] or separators[-1] != separators[0]
     return Decimal(f"{''.join(parts[:-1])}.{parts[-1]}" if decimal else "".join(parts))
-
-
-def _scale(written: str | None) -> int:
-    if not written:
-        return 0
-    name = written.strip().removeprefix("-")
-    return {"M": 6, "MM": 6, "B": 9, "T": 12, "K": 3}.get(name) or _SCALES[name.lower()]
 
 
 def _plain(value: Decimal) -> str:
@@ -217,9 +231,11 @@ def compare_numbers(original: str, rewrite: str) -> tuple[int, tuple[str, ...], 
     the original need not be kept ("one of the", "second to none").
     """
     wanted, offered = numbers_of(original), numbers_of(rewrite)
-    missing = _without(wanted, offered, rewrite) if wanted else ()
-    added = _without(offered, wanted, original) if offered else ()
-    return len({(n.value, n.unit) for n in wanted}), missing, added
+    return (
+        len({(n.value, n.unit) for n in wanted}),
+        _without(wanted, offered, rewrite) if wanted else (),
+        _without(offered, wanted, original) if offered else (),
+    )
 
 
 def _without(wanted: list[Number], offered: list[Number], text: str) -> tuple[str, ...]:
@@ -283,21 +299,23 @@ for _language, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         _LANGUAGES_OF.setdefault(_word, []).append(_language)
 
-_SCRIPTS = {
-    "Latin": "a-zà-öø-ÿ\u0100-\u024f\u1e00-\u1eff",
-    "Cyrillic": "\u0400-\u052f",
-    "Greek": "\u0370-\u03ff",
-    "Arabic": "\u0600-\u06ff\u0750-\u077f",
-    "Hebrew": "\u0590-\u05ff",
-    "Devanagari": "\u0900-\u097f",
-    "Bengali": "\u0980-\u09ff",
-    "Tamil": "\u0b80-\u0bff",
-    "Thai": "\u0e00-\u0e7f",
-    "ko": "\uac00-\ud7af\u1100-\u11ff",
-    "ja": "\u3040-\u30ff",
-    "zh": "\u4e00-\u9fff\u3400-\u4dbf",
+_SCRIPT_LETTERS = {
+    name: re.compile(f"[{span}]")
+    for name, span in {
+        "Latin": "a-zà-öø-ÿ\u0100-\u024f\u1e00-\u1eff",
+        "Cyrillic": "\u0400-\u052f",
+        "Greek": "\u0370-\u03ff",
+        "Arabic": "\u0600-\u06ff\u0750-\u077f",
+        "Hebrew": "\u0590-\u05ff",
+        "Devanagari": "\u0900-\u097f",
+        "Bengali": "\u0980-\u09ff",
+        "Tamil": "\u0b80-\u0bff",
+        "Thai": "\u0e00-\u0e7f",
+        "ko": "\uac00-\ud7af\u1100-\u11ff",
+        "ja": "\u3040-\u30ff",
+        "zh": "\u4e00-\u9fff\u3400-\u4dbf",
+    }.items()
 }
-_SCRIPT_LETTERS = {name: re.compile(f"[{span}]") for name, span in _SCRIPTS.items()}
 _ASCII = re.compile(r"[\x00-\x7f“”‘’–—…]*")
 _MIN_WORDS = 8
 _MIN_SHARE = 0.12
@@ -375,20 +393,23 @@ def _form(word: str) -> str:
     """Case, accents and a possessive taken off."""
     word = re.sub(r"['’]s?$", "", word.lower())
     if not word.isascii():
-        decomposed = unicodedata.normalize("NFKD", word)
-        word = "".join(c for c in decomposed if not unicodedata.combining(c))
+        word = "".join(
+            c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)
+        )
     return word
 
 
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """Words as written, their forms, and whether a sentence could begin with them."""
-    found = []
-    for i, (before, word) in enumerate(_TOKEN.findall(text)):
-        # Between most words there is one space, which the pattern need not look at.
-        starts = i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before)))
-        form = word.lower() if word.isascii() and word.isalnum() else _form(word)
-        found.append((word, form, starts))
-    return found
+    return [
+        (
+            word,
+            word.lower() if word.isascii() and word.isalnum() else _form(word),
+            # Between most words there is one space, which the pattern need not look at.
+            i == 0 or (before not in {" ", "-"} and bool(_BREAK.search(before))),
+        )
+        for i, (before, word) in enumerate(_TOKEN.findall(text))
+    ]
 
 
 class CapitalCounts:
@@ -413,30 +434,29 @@ class CapitalCounts:
 
     def names(self, text: str) -> tuple[list[tuple[str, ...]], list[str]]:
         """Runs of name words, as written, and the forms of all words of the text."""
-        runs: list[tuple[str, ...]] = []
-        run: list[str] = []
+        runs: list[list[str]] = [[]]
         tokens = _tokens(text)
         for word, form, starts in tokens:
             named = self._is_name(word, form, starts=starts)
-            if run and (starts or not named):
-                runs.append(tuple(run))
-                run = []
+            if starts or not named:
+                runs.append([])
             if named:
-                run.append(word)
-        if run:
-            runs.append(tuple(run))
-        return runs, [form for _, form, _ in tokens]
+                runs[-1].append(word)
+        return [tuple(run) for run in runs if run], [form for _, form, _ in tokens]
 
     def _is_name(self, word: str, form: str, *, starts: bool) -> bool:
-        if word.islower() or not word[0].isalpha() or len(form) < 2 or form in _NO_NAMES:
-            return False
-        if "'" in form or "’" in form:  # I'm, Don't
+        if (
+            word.islower()
+            or not word[0].isalpha()
+            or len(form) < 2
+            or form in _NO_NAMES
+            or "'" in form
+            or "’" in form
+        ):  # I'm, Don't
             return False
         capital, small = self._capital[form], self._small[form]
         inner = any(c.isupper() for c in word[1:]) or not word.isalpha()
-        if starts and not inner:
-            return capital > small
-        return capital + starts > small
+        return capital + (starts and inner) > small
 
 
 def compare_names(
@@ -450,8 +470,11 @@ def compare_names(
     """
     runs, forms = counts.names(original)
     other_runs, other_forms = counts.names(rewrite)
-    wanted = {_form(word) for run in runs for word in run}
-    return len(wanted), _names_without(runs, other_forms), _names_without(other_runs, forms)
+    return (
+        len({_form(word) for run in runs for word in run}),
+        _names_without(runs, other_forms),
+        _names_without(other_runs, forms),
+    )
 
 
 def _names_without(runs: list[tuple[str, ...]], forms: list[str]) -> tuple[str, ...]:
@@ -470,8 +493,7 @@ def _names_without(runs: list[tuple[str, ...]], forms: list[str]) -> tuple[str, 
     }
     for run in runs:
         parts = [_form(word) for word in run]
-        together = {"".join(parts), "".join(part[0] for part in parts)}
-        if len(run) > 1 and together & there:
+        if len(run) > 1 and {"".join(parts), "".join(part[0] for part in parts)} & there:
             excused.update(map(_form, run))
     return tuple(re.sub(r"['’]s$", "", word) for form, word in lost.items() if form not in excused)
 

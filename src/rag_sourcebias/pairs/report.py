@@ -88,7 +88,6 @@ _NAME, _ID, _LINE = 40, 48, 300  # characters
 def document(report: PairReport) -> b.Document:
     """Return everything there is to say about a paired corpus."""
     name = report.data.name or "unnamed data"
-    parts = (_findings, _criteria, _flags, _values, _sole, _worst, _reading, _data)
     return b.Document(
         kind="Check of a paired corpus",
         title=f"Paired corpus: {name}",
@@ -103,7 +102,11 @@ def document(report: PairReport) -> b.Document:
         created=report.created,
         cautions="Before you use this corpus",
         warnings=report.warnings,
-        sections=tuple(found for make in parts if (found := make(report)) is not None),
+        sections=tuple(
+            found
+            for make in (_findings, _criteria, _flags, _values, _sole, _worst, _reading, _data)
+            if (found := make(report)) is not None
+        ),
     )
 
 
@@ -112,8 +115,9 @@ def document(report: PairReport) -> b.Document:
 
 def headline(report: PairReport) -> str:
     """Return what a reader in a hurry should take away."""
-    told = (_pairs_told(report), _criteria_told(report), _sole_told(report.sole_corpus))
-    return " ".join(filter(None, told))
+    return " ".join(
+        filter(None, (_pairs_told(report), _criteria_told(report), _sole_told(report.sole_corpus)))
+    )
 
 
 def _pairs_told(report: PairReport) -> str:
@@ -176,10 +180,18 @@ def _sole_told(tests: Sequence[SoleCorpusTest]) -> str:
 
 
 def _findings(report: PairReport) -> b.Section:
-    alone = (b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE))
-    cards = b.Cards(cards=tuple(map(_card, report.sources)), look="checked")
-    blocks = (cards, *(alone if report.sole_corpus else ()))
-    return b.Section(id="findings", title="Findings", blocks=blocks)
+    return b.Section(
+        id="findings",
+        title="Findings",
+        blocks=(
+            b.Cards(cards=tuple(map(_card, report.sources)), look="checked"),
+            *(
+                (b.Heading(text="Each corpus searched alone", to=b.PAGE), _alone(report, b.PAGE))
+                if report.sole_corpus
+                else ()
+            ),
+        ),
+    )
 
 
 def _card(part: SourcePairs) -> b.Card:
@@ -231,21 +243,27 @@ def _checks(part: SourcePairs) -> list[tuple[str, str, bool | None, str]]:
             )
         ),
     }
-    known = (
-        f"all {count(found.n_documents)} documents have a source"
-        if found.sources_known
-        else f"{_ids(found.untagged)} of {count(found.n_documents)} documents have none"
-    )
     alone = counted(
         (found.baseline_alone, "originals without a counterpart"),
         (found.other_alone, "rewrites without an original"),
         (found.repeated, "further versions of one document"),
     )
-    pairs = "; ".join([f"{count(found.n_pairs)} pairs", *alone])
     return [
-        (source, "source known", found.sources_known, known),
+        (
+            source,
+            "source known",
+            found.sources_known,
+            f"all {count(found.n_documents)} documents have a source"
+            if found.sources_known
+            else f"{_ids(found.untagged)} of {count(found.n_documents)} documents have none",
+        ),
         (source, "labels copied", found.labels_copied, labels[found.labels_copied]),
-        (source, "one to one", found.one_to_one and found.n_pairs > 0, pairs),
+        (
+            source,
+            "one to one",
+            found.one_to_one and found.n_pairs > 0,
+            "; ".join([f"{count(found.n_pairs)} pairs", *alone]),
+        ),
     ]
 
 
@@ -303,41 +321,21 @@ def _flag_table(report: PairReport) -> b.Table:
     def cell(n: int, pairs: int) -> str:
         return MISSING if not pairs else f"{count(n)} ({share(n / pairs)})" if n else "0"
 
-    rows = [
-        (name, *(cell(n, s.n_pairs) for n, s in zip(found, summaries, strict=True)))
-        for name, found in counted.items()
-    ]
-    rows.append(("pairs", *(count(s.n_pairs) for s in summaries)))
-    columns = ("flag", *(shorten(names[part.source], _NAME) for part in report.sources))
-    return b.Table(columns=columns, rows=tuple(rows))
+    return b.Table(
+        columns=("flag", *(shorten(names[part.source], _NAME) for part in report.sources)),
+        rows=(
+            *(
+                (name, *(cell(n, s.n_pairs) for n, s in zip(found, summaries, strict=True)))
+                for name, found in counted.items()
+            ),
+            ("pairs", *(count(s.n_pairs) for s in summaries)),
+        ),
+    )
 
 
 def _values(report: PairReport) -> b.Section:
-    drawn, blocks = [part for part in report.sources if part.histograms], list[b.Block]()
-    for part in drawn:
-        if len(drawn) > 1:
-            blocks.append(b.Heading(text=b.Name(source_name(part.source)), to=b.PAGE))
-        pictures = (_histogram(report, part, name) for name in part.histograms)
-        blocks.append(b.Figures(items=tuple(pictures), small=True))
+    drawn = [part for part in report.sources if part.histograms]
     several = len(report.sources) > 1
-    rows = tuple(
-        (
-            *[source_name(part.source)] * several,
-            name,
-            *(_value(value, q) for q in part.summary.quantiles[value]),
-        )
-        for part in report.sources
-        for value, name in _VALUES.items()
-        if value in part.summary.quantiles
-    )
-    columns = (*["source"] * several, "value", "5%", "median", "95%")
-    blocks.append(
-        b.Grid(
-            table=b.Table(columns=columns, rows=rows, n_heads=1 + several),
-            caption="Values of the pairs: 5%, median and 95%",
-            to=b.FILES if drawn else b.MARKDOWN,
-        )
-    )
     like = f"cosine ({report.encoder})" if report.encoder else "words in common"
     return b.Section(
         id="values",
@@ -347,7 +345,38 @@ def _values(report: PairReport) -> b.Section:
         "an encoder, the cosine of both vectors (their Fig. 5).",
         pictures=f" Dotted: thresholds of this report. Dashed: where mismatched pairs end ({like})."
         " Values beyond the edge are in the outer bars.",
-        blocks=tuple(blocks),
+        blocks=(
+            *(
+                block
+                for part in drawn
+                for block in (
+                    *[b.Heading(text=b.Name(source_name(part.source)), to=b.PAGE)]
+                    * (len(drawn) > 1),
+                    b.Figures(
+                        items=tuple(_histogram(report, part, name) for name in part.histograms),
+                        small=True,
+                    ),
+                )
+            ),
+            b.Grid(
+                table=b.Table(
+                    columns=(*["source"] * several, "value", "5%", "median", "95%"),
+                    rows=tuple(
+                        (
+                            *[source_name(part.source)] * several,
+                            name,
+                            *(_value(value, q) for q in part.summary.quantiles[value]),
+                        )
+                        for part in report.sources
+                        for value, name in _VALUES.items()
+                        if value in part.summary.quantiles
+                    ),
+                    n_heads=1 + several,
+                ),
+                caption="Values of the pairs: 5%, median and 95%",
+                to=b.FILES if drawn else b.MARKDOWN,
+            ),
+        ),
     )
 
 
@@ -359,11 +388,6 @@ def _histogram(report: PairReport, part: SourcePairs, value: str) -> tuple[str, 
         "length_ratio": limits.length_ratio or (),
         "cosine": (limits.cosine,),
     }
-    guides = (
-        pic.Guide(at=found.median, colour="ink"),
-        *(pic.Guide(at=at, look="dotted") for at in thresholds.get(value, ()) if at is not None),
-        *(pic.Guide(at=at, look="dashed") for at in (chance,) if at is not None),
-    )
     filled = np.flatnonzero(found.counts)
     first, last = float(found.edges[filled[0]]), float(found.edges[filled[-1] + 1])
     first = min(first, 1.0 if chance is None else chance)
@@ -373,16 +397,23 @@ def _histogram(report: PairReport, part: SourcePairs, value: str) -> tuple[str, 
     }
     low, _, high = (number(q, digits=2) for q in part.summary.quantiles[value])
     median = number(found.median, digits=2)
-    picture = pic.Histogram(
+    return f"{capital(name)}, median {median}", pic.Histogram(
         title=f"{name} of the pairs with {source_name(part.source)} documents",
         description=f"{name}: median {median}, from {low} (5%) to {high} (95%).",
         bars=(pic.Bars(heights=tuple(map(float, found.counts))),),
         edges=tuple(map(float, found.edges)),
         x=pic.Axis(label=_AXES[value], span=spans.get(value, (0.0, 1.0))),
         y=pic.Axis(label="pairs"),
-        guides=guides,
+        guides=(
+            pic.Guide(at=found.median, colour="ink"),
+            *(
+                pic.Guide(at=at, look="dotted")
+                for at in thresholds.get(value, ())
+                if at is not None
+            ),
+            *(pic.Guide(at=at, look="dashed") for at in (chance,) if at is not None),
+        ),
     )
-    return f"{capital(name)}, median {median}", picture
 
 
 def _sole(report: PairReport) -> b.Section | None:
@@ -395,7 +426,6 @@ def _sole(report: PairReport) -> b.Section | None:
         for note in (test.note, test.refusal)
         if note
     )
-    noted = (b.Heading(text="Notes", to=b.PAGE), b.Items(rows=tuple(notes), to=b.PAGE))
     return b.Section(
         id="sole",
         nav="Each corpus alone",
@@ -412,7 +442,11 @@ def _sole(report: PairReport) -> b.Section | None:
                 table=_sole_table(report),
                 caption="Means ×100 on each corpus alone; p-values are adjusted",
             ),
-            *(noted if notes else ()),
+            *(
+                (b.Heading(text="Notes", to=b.PAGE), b.Items(rows=tuple(notes), to=b.PAGE))
+                if notes
+                else ()
+            ),
         ),
     )
 
@@ -428,26 +462,34 @@ def _sole_table(report: PairReport) -> b.Table:
         within = f" within {_points(test.margin)}" if test.verdict == "equivalent" else ""
         return f"{test.verdict}{within}"
 
-    rows = tuple(
-        (
-            f"{test.system}, {names[test.other]}" if several else test.system,
-            test.measure,
-            score(test.mean_baseline),
-            score(test.mean_other),
-            estimate(test.difference, scale=100, signed=True),
-            p_value(test.p_different_adjusted),
-            p_value(test.p_equivalent_adjusted),
-            count(test.n_queries),
-            verdict(test),
-        )
-        for test in tests
+    return b.Table(
+        columns=(
+            "system",
+            "measure",
+            names[report.baseline_source],
+            "other" if several else names[tests[0].other],
+            "difference",
+            "p different",
+            "p equivalent",
+            "queries",
+            "verdict",
+        ),
+        rows=tuple(
+            (
+                f"{test.system}, {names[test.other]}" if several else test.system,
+                test.measure,
+                score(test.mean_baseline),
+                score(test.mean_other),
+                estimate(test.difference, scale=100, signed=True),
+                p_value(test.p_different_adjusted),
+                p_value(test.p_equivalent_adjusted),
+                count(test.n_queries),
+                verdict(test),
+            )
+            for test in tests
+        ),
+        n_heads=2,
     )
-    columns = (
-        "system", "measure", names[report.baseline_source],
-        "other" if several else names[tests[0].other],
-        "difference", "p different", "p equivalent", "queries", "verdict",
-    )  # fmt: skip
-    return b.Table(columns=columns, rows=rows, n_heads=2)
 
 
 def _alone(report: PairReport, to: tuple[b.Output, ...]) -> b.Statements:
@@ -506,15 +548,17 @@ def _worst(report: PairReport) -> b.Section | None:
             summary=f"{len(more)} more pairs", of=source if several else "", blocks=more
         )
         tag = names[part.source] if len(report.sources) > 1 else ""
-        worst = tuple(
-            (shorten(pair.pair_id, _ID), tag, shorten("; ".join(pair.reasons), _LINE))
-            for pair in part.worst[:_SHOWN]
-        )
         blocks += [
             *[b.Heading(text=source, to=b.PAGE)] * several,
             *shown[:_OPEN],
             *[folded] * bool(more),
-            b.Statements(rows=worst, to=b.TERMINAL),
+            b.Statements(
+                rows=tuple(
+                    (shorten(pair.pair_id, _ID), tag, shorten("; ".join(pair.reasons), _LINE))
+                    for pair in part.worst[:_SHOWN]
+                ),
+                to=b.TERMINAL,
+            ),
         ]
     return b.Section(
         id="worst",
@@ -529,9 +573,14 @@ def _worst(report: PairReport) -> b.Section | None:
 
 def _versions(pair: CheckedPair, where: str) -> b.Versions:
     def side(look: str, label: str, text: str, length: int, facts: Sequence[str]) -> b.Side:
-        said = f"The first {count(len(text))} of {count(length)} characters."
-        cut = said if length > len(text) else ""
-        return b.Side(look=look, label=label, pieces=marked(text, facts), cut=cut)
+        return b.Side(
+            look=look,
+            label=label,
+            pieces=marked(text, facts),
+            cut=f"The first {count(len(text))} of {count(length)} characters."
+            if length > len(text)
+            else "",
+        )
 
     return b.Versions(
         name=pair.pair_id,
@@ -573,8 +622,11 @@ def marked(text: str, facts: Sequence[str]) -> tuple[tuple[str, bool], ...]:
     # The longest first: "New York City" is not to be cut at "New York". Without a fact: nothing.
     wanted = sorted({fact for fact in facts if fact.strip()}, key=lambda f: (-len(f), f))
     any_of = "|".join(map(re.escape, wanted)) or "(?!)"
-    pieces = re.split(rf"(?<!\w)({any_of})(?!\w)", text, flags=re.IGNORECASE)
-    return tuple((piece, bool(i % 2)) for i, piece in enumerate(pieces) if piece)
+    return tuple(
+        (piece, bool(i % 2))
+        for i, piece in enumerate(re.split(rf"(?<!\w)({any_of})(?!\w)", text, flags=re.IGNORECASE))
+        if piece
+    )
 
 
 def _reading(report: PairReport) -> b.Section:
@@ -599,49 +651,52 @@ def _reading(report: PairReport) -> b.Section:
             "cannot show.",
         ),
     ]
-    if report.sole_corpus:
-        rows.append(
-            (
-                f"Why a margin of {_points(report.config.margin)}?",
-                "No test can show that two means are exactly equal, only that they differ by less "
-                "than a margin. The default of 5 points is below the 7 to 12 points of NDCG@1 by "
-                "which neural models favour rewrites on the mixed SciFact of Dai et al. (Table "
-                "4), and some 200 queries can show it; half of it needs four times as many.",
-            )
-        )
-    return b.reading(rows)
+    margin = (
+        f"Why a margin of {_points(report.config.margin)}?",
+        "No test can show that two means are exactly equal, only that they differ by less "
+        "than a margin. The default of 5 points is below the 7 to 12 points of NDCG@1 by "
+        "which neural models favour rewrites on the mixed SciFact of Dai et al. (Table "
+        "4), and some 200 queries can show it; half of it needs four times as many.",
+    )
+    return b.reading([*rows, *[margin] * bool(report.sole_corpus)])
 
 
 def _data(report: PairReport) -> b.Section:
     c = report.config
-    rows = [
+    searched = (
+        ("measures", ", ".join(f"{m}@{k}" for m in c.measures for k in c.cutoffs)),
+        ("margin of equivalence", f"{_points(c.margin)} (×100)"),
+        ("level of the tests", f"{c.level:g}"),
+        ("confidence level", level(c.confidence_level)),
+        ("family", report.family or MISSING),
+        ("tests of each kind", count(report.n_tests)),
+        ("ties", c.ties),
+        ("gain", c.gain),
+        ("documents per query", count(c.depth)),
+        ("resamples", count(c.resamples)),
+        ("seed", str(c.seed)),
+    )
+    rows = (
         ("baseline source", source_name(report.baseline_source)),
         ("encoder", report.encoder or "none: likeness is judged by words in common"),
         ("pairs shown", f"the {count(c.worst)} worst of each source"),
         ("characters shown", count(c.text_limit)),
-    ]
-    if report.sole_corpus:
-        rows += [
-            ("measures", ", ".join(f"{m}@{k}" for m in c.measures for k in c.cutoffs)),
-            ("margin of equivalence", f"{_points(c.margin)} (×100)"),
-            ("level of the tests", f"{c.level:g}"),
-            ("confidence level", level(c.confidence_level)),
-            ("family", report.family or MISSING),
-            ("tests of each kind", count(report.n_tests)),
-            ("ties", c.ties),
-            ("gain", c.gain),
-            ("documents per query", count(c.depth)),
-            ("resamples", count(c.resamples)),
-            ("seed", str(c.seed)),
-        ]
-    systems = tuple((name, settings(found)) for name, found in report.settings.items())
-    tables = (
-        ("Data", b.summary_table(report.data)),
-        ("Checks", b.Table(columns=("setting", ""), rows=tuple(rows))),
-        ("Encoder and retrievers", b.Table(columns=("system", "settings"), rows=systems)),
-        ("Environment", b.environment_table(report.environment, report.created)),
+        *(searched if report.sole_corpus else ()),
     )
-    return b.data(tables)
+    return b.data(
+        (
+            ("Data", b.summary_table(report.data)),
+            ("Checks", b.Table(columns=("setting", ""), rows=rows)),
+            (
+                "Encoder and retrievers",
+                b.Table(
+                    columns=("system", "settings"),
+                    rows=tuple((name, settings(found)) for name, found in report.settings.items()),
+                ),
+            ),
+            ("Environment", b.environment_table(report.environment, report.created)),
+        )
+    )
 
 
 # Words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,6 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.yaml import Place, entries, kind, read_yaml, scalar
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.checks import check_pairs
-from rag_sourcebias.pairs.data import PairChecks
 from rag_sourcebias.pairs.rewrites import (
     MANIFEST,
     REPHRASE,
@@ -52,16 +51,6 @@ if TYPE_CHECKING:
 
 _DATA, _MODEL, _WRITING, _COST = "What is rewritten", "Model", "How it writes", "Cost"
 
-Model = Annotated[
-    str,
-    typer.Option(
-        help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or hub "
-        "name>.",
-        rich_help_panel=_MODEL,
-        show_default=False,
-    ),
-]
-
 
 # Prompts from the command line: known names, a template, or a YAML file of one's own.
 
@@ -69,7 +58,6 @@ Model = Annotated[
 _KNOWN = {prompt.name: prompt for prompt in (REWRITE, *REPHRASE, *STYLES)}
 _GROUPS = {"rephrase": REPHRASE, "styles": STYLES}
 _NAMED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)=(?P<template>.+)", re.DOTALL)
-_FILE_ENDINGS = (".yaml", ".yml")
 
 
 def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
@@ -91,7 +79,7 @@ def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
     """
     found: list[RewritePrompt] = []
     for text in texts:
-        if text.lower().endswith(_FILE_ENDINGS):
+        if text.lower().endswith((".yaml", ".yml")):
             found += _of_file(Path(text))
         elif any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
             named = _NAMED.fullmatch(text)
@@ -119,17 +107,22 @@ def _named(text: str) -> list[RewritePrompt]:
 
 
 def _of_file(file: Path) -> list[RewritePrompt]:
-    expected = "a mapping, one 'name: template with {text}' per prompt"
-    root = read_yaml(file, expected=expected)
-    found = entries(root, Place(file=file, key="the file"))
-    return [_of_entry(name, place, node) for name, (place, node) in found.items()]
+    return [
+        _of_entry(name, place, node)
+        for name, (place, node) in entries(
+            read_yaml(file, expected="a mapping, one 'name: template with {text}' per prompt"),
+            Place(file=file, key="the file"),
+        ).items()
+    ]
 
 
 def _of_entry(name: str, place: Place, node: Node) -> RewritePrompt:
     """Read ``name: template``, or a mapping with a style."""
-    fields = {"template": (place, node)}
-    if kind(node) == "mapping":
-        fields = entries(node, place, allowed=("template", "style"), required=("template",))
+    fields = (
+        entries(node, place, allowed=("template", "style"), required=("template",))
+        if kind(node) == "mapping"
+        else {"template": (place, node)}
+    )
     told = {field: scalar(value, where) for field, (where, value) in fields.items()}
     with place.naming(node):
         return RewritePrompt(
@@ -209,7 +202,19 @@ def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
         say("run the same command again: it asks only for the documents that failed")
     if any("truncated" in entry.skipped for entry in own):
         say("a higher --max-tokens, in another folder, would let cut-off rewrites end")
-    _print_usage(report)
+    cost = "" if report.cost is None else f", {report.cost:,.4f} {sources[-1].currency}"
+    say(
+        f"this run: {report.requests:,} requests ({report.from_cache:,} answered before or equal "
+        f"to another, {report.retries:,} retries), {report.prompt_tokens:,} tokens read, "
+        f"{report.completion_tokens:,} written{cost}"
+    )
+    read, written = (
+        sum(getattr(s, name) for s in sources) for name in ("prompt_tokens", "completion_tokens")
+    )
+    known = [s for s in sources if s.cost is not None]
+    same = len(known) == len(sources) and len({s.currency for s in sources}) == 1
+    total = f", {sum(s.cost or 0.0 for s in sources):,.4f} {sources[0].currency}" if same else ""
+    say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
 
 
 def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
@@ -235,23 +240,6 @@ def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
         )
 
 
-def _print_usage(report: RewriteReport) -> None:
-    sources = report.manifest.sources
-    cost = "" if report.cost is None else f", {report.cost:,.4f} {sources[-1].currency}"
-    say(
-        f"this run: {report.requests:,} requests ({report.from_cache:,} answered before or equal "
-        f"to another, {report.retries:,} retries), {report.prompt_tokens:,} tokens read, "
-        f"{report.completion_tokens:,} written{cost}"
-    )
-    read, written = (
-        sum(getattr(s, name) for s in sources) for name in ("prompt_tokens", "completion_tokens")
-    )
-    known = [s for s in sources if s.cost is not None]
-    same = len(known) == len(sources) and len({s.currency for s in sources}) == 1
-    total = f", {sum(s.cost or 0.0 for s in sources):,.4f} {sources[0].currency}" if same else ""
-    say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
-
-
 def print_next(report: RewriteReport) -> None:
     """Say where everything lies and what can be done with it."""
     folder = Path(report.folder)
@@ -266,9 +254,8 @@ def print_next(report: RewriteReport) -> None:
             tell("there is no rewrite: try another --model or --prompts")
         return
     judged = (folder / "qrels").is_dir()
-    steps = ["check-pairs", *(["audit source"] if judged else []), "explain"]
     tell("next:")
-    for step in steps:
+    for step in ["check-pairs", *(["audit source"] if judged else []), "explain"]:
         tell(f"  rag-sourcebias {step} {folder}")
     if not judged:
         tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
@@ -287,7 +274,7 @@ def print_checks(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
         if entry.done > _MANY:
             say(f"{entry.source}: {entry.done:,} pairs are not checked here; use check-pairs")
         elif entry.done:
-            _print_source(entry.source, _checked(Path(report.folder), entry))
+            _print_checked(Path(report.folder), entry)
 
 
 def report_checks(report: RewriteReport, folder: Path) -> None:
@@ -296,22 +283,27 @@ def report_checks(report: RewriteReport, folder: Path) -> None:
     if not any(entry.done for entry in report.manifest.sources):
         return
     with stages() as progress:
-        judged = any((made / "qrels").glob("test.*"))
-        data = read_beir(made) if judged else read_corpus(made, sources=None, titles=True).corpus
+        data = (
+            read_beir(made)
+            if any((made / "qrels").glob("test.*"))
+            else read_corpus(made, sources=None, titles=True).corpus
+        )
         found = check_paired_corpus(data, on_stage=progress.begin)
     deliver(found, folder)
 
 
-def _checked(folder: Path, entry: RewriteSource) -> PairChecks:
-    file = folder / "corpus" / f"{stem_of(entry.source)}.jsonl"
-    others = {row["_id"]: row["text"] for _, row in read_jsonl(file)}
-    human_file = folder / "corpus" / "human.jsonl"
-    humans = {r["_id"]: r["text"] for _, r in read_jsonl(human_file) if r["_id"] in others}
-    return check_pairs(list(humans.values()), [others[i] for i in humans], pair_ids=list(humans))
-
-
-def _print_source(source: str, checks: PairChecks) -> None:
-    found = checks.summary()
+def _print_checked(folder: Path, entry: RewriteSource) -> None:
+    others = {
+        row["_id"]: row["text"]
+        for _, row in read_jsonl(folder / "corpus" / f"{stem_of(entry.source)}.jsonl")
+    }
+    humans = {
+        r["_id"]: r["text"]
+        for _, r in read_jsonl(folder / "corpus" / "human.jsonl")
+        if r["_id"] in others
+    }
+    checks = check_pairs(list(humans.values()), [others[i] for i in humans], pair_ids=list(humans))
+    source, found = entry.source, checks.summary()
     if not found.n_flagged:
         say(f"{source}: {found.n_pairs:,} pairs checked, none looks wrong")
         return
@@ -327,7 +319,6 @@ def _print_source(source: str, checks: PairChecks) -> None:
 # ``rewrite``: a paired corpus from documents by people and a language model.
 
 
-_INCOMPLETE = 1
 _OPTIONS = {
     "say untagged='human'": "say --untagged-as-human",
     "use chat=False": "use --api completions",
@@ -380,7 +371,15 @@ def rewrite(
             show_default=False,
         ),
     ],
-    model: Model,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or "
+            "hub name>.",
+            rich_help_panel=_MODEL,
+            show_default=False,
+        ),
+    ],
     base_url: judge_opt.BaseUrl = None,
     api: Annotated[
         str,
@@ -476,7 +475,6 @@ def rewrite(
         "seed": seed,
         "limit": limit,
         "untagged": "human" if untagged_as_human else "error",
-        "prices": priced,
     }
     completer = completer_of(
         model, base_url=base_url, api=api, timeout=timeout, concurrency=concurrency,
@@ -484,26 +482,24 @@ def rewrite(
     )  # fmt: skip
     if priced is not None and max_cost is not None:
         completer = MeteredCompleter(completer, priced, max_cost)
-    source = _source(folder, sample=sample)
+    if sample == (folder is not None):
+        raise DataError("give one set of documents: a BEIR folder, or --sample")
+    source = load_sample() if folder is None else folder
     named = asked["model"] = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
-            estimate = estimate_paired_corpus(source, completer, output, **asked)
-            priceless = {key: value for key, value in asked.items() if key != "prices"}
-            refused = _refusal(source, completer, output, **priceless)
-            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]), refused=refused)
+            print_rewrites_estimate(
+                estimate_paired_corpus(source, completer, output, **asked, prices=priced),
+                n_prompts=len(asked["prompts"]),
+                refused=_refusal(source, completer, output, **asked),
+            )
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
             made = build_paired_corpus(
-                source, completer, output, **asked, on_progress=progress.advance
+                source, completer, output, **asked, prices=priced, on_progress=progress.advance
             )
     tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
-    _tell_made(made, tags, check=check, report=report)
-
-
-def _tell_made(made: RewriteReport, tags: Set[str], *, check: bool, report: Path | None) -> None:
-    """Say how it went; end with code 1 where documents of this run are left to ask for."""
     own = [entry for entry in made.manifest.sources if entry.source in tags]
     print_rewrites(made, own)
     if report is not None:
@@ -512,7 +508,7 @@ def _tell_made(made: RewriteReport, tags: Set[str], *, check: bool, report: Path
         print_checks(made, own)
     print_next(made)
     if any(entry.failed or not entry.done for entry in own):
-        raise typer.Exit(_INCOMPLETE)
+        raise typer.Exit(1)
 
 
 def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: Any) -> str:  # noqa: ANN401
@@ -522,9 +518,3 @@ def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: An
     except (DataError, UnsupportedVersionError) as error:
         return str(error)
     return ""
-
-
-def _source(folder: Path | None, *, sample: bool) -> HumanInput:
-    if sample == (folder is not None):
-        raise DataError("give one set of documents: a BEIR folder, or --sample")
-    return load_sample() if folder is None else folder

@@ -110,12 +110,6 @@ class RewriteSource:
     cost: float | None = None
     currency: str = ""
 
-    @property
-    def request(self) -> tuple[object, ...]:
-        """What decides the answers; two runs that agree in it write the same file."""
-        asked = (self.fingerprint, self.template, self.style)
-        return (*asked, self.temperature, self.seed, self.max_tokens)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedManifest:
@@ -197,8 +191,7 @@ class RewriteReport:
     @property
     def complete(self) -> bool:
         """Whether every document has a rewrite from every source."""
-        sources = self.manifest.sources
-        return all(s.done == self.manifest.human.n_documents for s in sources)
+        return all(s.done == self.manifest.human.n_documents for s in self.manifest.sources)
 
 
 # Prompts that ask for a rewrite of a text.
@@ -275,28 +268,28 @@ class RewritePrompt:
 
     def fill(self, text: str) -> str:
         """Put a text at its place; braces within it mean nothing."""
-        before, after = self.template.split(_TEXT)
-        return before + text + after
+        return text.join(self.template.split(_TEXT))
 
 
 REWRITE = RewritePrompt(name="rewrite", template="Please rewrite the following text: {text}")
 """The prompt of [K]."""
 
-_REPHRASE = (
-    "Rewrite the text below in your own words:",
-    "Paraphrase the provided text while maintaining its meaning:",
-    "Summarize the following passage in a concise manner:",
-    "Simplify the given passage while keeping the main ideas:",
-    "Rephrase the given text using alternative expressions:",
-    "Condense the following passage to focus on key points:",
-    "Briefly restate the provided text without losing its essence:",
-    "Reword the passage below to make it more succinct:",
-    "Express the following text in a different way while keeping its intent:",
-)
-
 REPHRASE: tuple[RewritePrompt, ...] = tuple(
     RewritePrompt(name=f"rephrase-{i}", template=f"{instruction} {_TEXT}")
-    for i, instruction in enumerate(_REPHRASE, start=1)
+    for i, instruction in enumerate(
+        (
+            "Rewrite the text below in your own words:",
+            "Paraphrase the provided text while maintaining its meaning:",
+            "Summarize the following passage in a concise manner:",
+            "Simplify the given passage while keeping the main ideas:",
+            "Rephrase the given text using alternative expressions:",
+            "Condense the following passage to focus on key points:",
+            "Briefly restate the provided text without losing its essence:",
+            "Reword the passage below to make it more succinct:",
+            "Express the following text in a different way while keeping its intent:",
+        ),
+        start=1,
+    )
 )
 """The nine instructions of [K] Table 7, in its order. Some ask for less text, not for a copy."""
 
@@ -366,8 +359,9 @@ class HumanRow(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as BEIR writes it."""
-        row: dict[str, Any] = {"_id": self.doc_id, "title": self.title, "text": self.text}
-        return row | ({"metadata": self.metadata} if self.metadata else {})
+        return {"_id": self.doc_id, "title": self.title, "text": self.text} | (
+            {"metadata": self.metadata} if self.metadata else {}
+        )
 
 
 def human_rows(
@@ -396,8 +390,7 @@ def human_rows(
     """
     if isinstance(source, Dataset | Corpus):
         where = source.name if isinstance(source, Dataset) else "the corpus"
-        corpus = source.corpus if isinstance(source, Dataset) else source
-        rows = _of_corpus(corpus, where, untagged)
+        rows = _of_corpus(source.corpus if isinstance(source, Dataset) else source, where, untagged)
     else:
         where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
@@ -427,8 +420,7 @@ def human_rows(
 
 def read_human_rows(file: Path) -> Iterator[HumanRow]:
     """Stream what :meth:`HumanRow.to_dict` wrote."""
-    for number, row in read_jsonl(file):
-        yield _row(row, f"{file}:{number}")
+    return (_row(row, f"{file}:{number}") for number, row in read_jsonl(file))
 
 
 def row_digest(rows: Iterator[HumanRow]) -> tuple[int, str]:
@@ -445,8 +437,9 @@ def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanR
     for doc_id, text in corpus:
         tags = corpus.tags.get(doc_id)
         if _is_human(tags.source, doc_id, name, untagged):
-            metadata = {"style": tags.style} if tags.style else {}
-            yield HumanRow(tags.pair_id or doc_id, "", text, metadata)
+            yield HumanRow(
+                tags.pair_id or doc_id, "", text, {"style": tags.style} if tags.style else {}
+            )
 
 
 def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
@@ -463,21 +456,18 @@ def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
             f"{folder} holds {', '.join(found) or 'no corpus'}; expected either corpus/human.jsonl "
             "or corpus.jsonl, plain or .gz"
         )
-    table = _tags_of(folder) if plain else None
+    tagged = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
+    if plain and len(tagged) > 1:
+        raise DataError(f"{folder} holds {', '.join(f.name for f in tagged)}; keep one tag file")
+    table = read_tags(tagged[0]) if plain and tagged else None
     file = (paired or plain)[0]
     for number, row in read_jsonl(file):
         where = f"{file}:{number}"
         found_row = _row(row, where)
-        declared = "human" if paired else _declared(found_row, table)
-        if _is_human(declared, found_row.doc_id, where, untagged):
+        if _is_human(
+            "human" if paired else _declared(found_row, table), found_row.doc_id, where, untagged
+        ):
             yield found_row
-
-
-def _tags_of(folder: Path) -> TagTable | None:
-    files = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
-    if len(files) > 1:
-        raise DataError(f"{folder} holds {', '.join(f.name for f in files)}; keep one tag file")
-    return read_tags(files[0]) if files else None
 
 
 def _declared(row: HumanRow, table: TagTable | None) -> str | None:
@@ -485,8 +475,8 @@ def _declared(row: HumanRow, table: TagTable | None) -> str | None:
     if table is not None and row.doc_id in table.row_of:
         return table.get(row.doc_id).source
     told = row.metadata.get("source")
-    is_tag = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
-    return str(told) if is_tag else None
+    tagged = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
+    return str(told) if tagged else None
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
@@ -535,8 +525,10 @@ def read_manifest(folder: PathLike) -> PairedManifest:
 
 def write_manifest(folder: Path, manifest: PairedManifest) -> None:
     """Write the manifest, all of it or nothing."""
-    text = json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomic(folder / MANIFEST, text + "\n")
+    write_atomic(
+        folder / MANIFEST,
+        json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+    )
 
 
 def merged(
@@ -568,30 +560,21 @@ def merged(
         human = before.human
         known = {source.source: source for source in before.sources}
     begun: list[RewriteSource] = []
+    asked = ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
     for new in wanted:
-        old = known.get(new.source)
-        if old is not None and old.request != new.request:
+        old = known.get(new.source, new)
+        differ = [name for name in asked if getattr(old, name) != getattr(new, name)]
+        if differ:
+            told = (f"{x} {getattr(old, x)!r} (now {getattr(new, x)!r})" for x in differ)
             raise DataError(
-                f"{folder} holds {new.source!r} made with {_differences(old, new)}; choose another "
+                f"{folder} holds {new.source!r} made with {', '.join(told)}; choose another "
                 "folder, or name the prompt or the model differently"
             )
-        dated = new if old is None else replace(new, date=old.date)
-        begun.append(old if old is not None and old.finished else dated)
-    sources = {**known, **{source.source: source for source in begun}}
-    manifest = PairedManifest(
+        begun.append(old if old.finished else replace(new, date=old.date))
+    sources = known | {source.source: source for source in begun}
+    return PairedManifest(
         human=human, sources=tuple(sources.values()), library_version=__version__
-    )
-    return manifest, tuple(begun)
-
-
-def _differences(old: RewriteSource, new: RewriteSource) -> str:
-    names = ("fingerprint", "template", "style", "temperature", "seed", "max_tokens")
-    told = [
-        f"{name} {getattr(old, name)!r} (now {getattr(new, name)!r})"
-        for name in names
-        if getattr(old, name) != getattr(new, name)
-    ]
-    return ", ".join(told)
+    ), tuple(begun)
 
 
 def source_tag(model: str, prompt: str) -> str:
@@ -661,8 +644,11 @@ class Job:
     @property
     def ready(self) -> bool:
         """Whether there is nothing left to do: all ended, none of them by a failure."""
-        written = self.raw_file.is_file() and (self.corpus_file.is_file() or not self.source.done)
-        return self.source.finished and not self.source.failed and written
+        return (
+            self.source.finished
+            and not self.source.failed
+            and (self.raw_file.is_file() and (self.corpus_file.is_file() or not self.source.done))
+        )
 
     def request(self, row: HumanRow) -> Request | None:
         """Return what is asked about a document: its text and nothing else; None if it has none."""
@@ -702,24 +688,24 @@ def planned_jobs(
     """
     found = checked_prompts(prompts)
     Request(prompt="", max_tokens=max_tokens, temperature=temperature, sample=seed)  # or refuse
-    sources = (
-        RewriteSource(
-            source=source_tag(model or model_name(completer), prompt.name),
-            model=completer.name,
-            fingerprint=completer.fingerprint,
-            settings=dict(completer.settings),
-            prompt=prompt.name,
-            template=prompt.template,
-            digest=prompt.digest,
-            style=prompt.style,
-            temperature=float(temperature),
-            seed=seed,
-            max_tokens=max_tokens,
-            date=date,
+    return tuple(
+        Job(
+            folder=folder,
+            prompt=prompt,
+            source=RewriteSource(
+                source=source_tag(model or model_name(completer), prompt.name),
+                model=completer.name,
+                fingerprint=completer.fingerprint,
+                settings=dict(completer.settings),
+                prompt=prompt.name,
+                template=prompt.template,
+                digest=prompt.digest,
+                style=prompt.style,
+                temperature=float(temperature),
+                seed=seed,
+                max_tokens=max_tokens,
+                date=date,
+            ),
         )
         for prompt in found
-    )
-    return tuple(
-        Job(folder=folder, source=source, prompt=prompt)
-        for source, prompt in zip(sources, found, strict=True)
     )

@@ -24,6 +24,7 @@ from rag_sourcebias.pairs.rewrites import (
     HumanRow,
     HumanTexts,
     Job,
+    PairedManifest,
     RewriteEstimate,
     RewritePrompt,
     RewriteReport,
@@ -151,59 +152,42 @@ def clean_rewrite(raw: str, *, original: str, finish_reason: str = "stop") -> Cl
     return Cleaned(text, problem, tuple(steps))
 
 
-def _stripped(text: str, original: str) -> tuple[str, list[str]]:
-    steps: list[str] = []
+def _stripped(text: str, original: str) -> tuple[str, dict[str, None]]:
+    steps: dict[str, None] = {}
 
     def take(step: str, found: str) -> None:
         nonlocal text
-        if found != text:
-            text = found
-            steps.extend([step] if step not in steps else [])
+        text = found
+        steps[step] = None
 
-    if "<think" in text.lower():
-        thought = _THOUGHT.match(text)  # a model thinks first
-        take("thought", text[thought.end() :].strip() if thought else text)
+    thought = _THOUGHT.match(text)  # a model thinks first
+    if thought:
+        take("thought", text[thought.end() :].strip())
     fence = _FENCE.fullmatch(text) if "```" in text and "```" not in original else None
     # Prose around a fence is the model's, unless it is longer than what is inside.
     if fence and len(fence["before"] + fence["after"]) <= max(len(fence["inner"]), 200):
         take("fence", fence["inner"].strip())
-    if _PREAMBLE.match(text) and not _PREAMBLE.match(original):
-        take("preamble", _without_preamble(text))
+    for _ in range(2):  # "Sure! Here is the rewritten text:" may be two sentences
+        opening = _PREAMBLE.match(text)
+        if opening and not _PREAMBLE.match(original):
+            take("preamble", text[opening.end() :].strip())
     if "\n" in text:
         for remark in (_CHANGES, _MY_CHANGES, _POSTAMBLE):
             # Where the author says "I", an "I" in the answer may be the author's.
             own = _FIRST_PERSON if remark is _MY_CHANGES else remark
             if remark.search(text) and not own.search(original):
                 take("postamble", remark.sub("", text).strip())
-    if original[:1] not in _QUOTES:
-        take("quotes", _unquoted(text))
-    return text, steps
-
-
-def _without_preamble(text: str) -> str:
-    """Strip up to two openings: "Sure! Here is the rewritten text:" may be two sentences."""
-    for _ in range(2):
-        found = _PREAMBLE.match(text)
-        if found is None:
-            break
-        text = text[found.end() :].strip()
-    return text
-
-
-def _unquoted(text: str) -> str:
-    closing = _QUOTES.get(text[:1])
-    if closing is None or len(text) < 3 or not text.endswith(closing):
-        return text
-    inner = text[1:-1]
+    closing, inner = _QUOTES.get(text[:1]), text[1:-1]
+    quoted = closing is not None and len(text) > 2 and text.endswith(closing)
     # "A" and "B": the first and the last mark do not belong together.
-    return text if text[0] in inner or closing in inner else inner.strip()
+    if quoted and not {text[0], closing} & set(inner) and original[:1] not in _QUOTES:
+        take("quotes", inner.strip())
+    return text, steps
 
 
 # Queries and judgments of a folder of rewrites: copied, never shown to a model.
 
 
-_HEADER = "query-id\tcorpus-id\tscore\n"
-_HEADER_STARTS = ("query-id", "query_id", "qid")
 _ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
 
 
@@ -246,7 +230,15 @@ def copy_relevance(
         ids.executemany("INSERT INTO docs VALUES (?)", ((row.doc_id,) for row in kept()))
         for file in splits:
             write_atomic(folder / file.relative_to(root), _judged_lines(file, ids))
-        write_atomic(folder / queries[0].relative_to(root), _query_lines(queries[0], ids))
+        rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
+        write_atomic(
+            folder / queries[0].relative_to(root),
+            (
+                line + "\n"
+                for (_, row), (_, line) in rows
+                if _has(ids, "queries", str(row.get("_id")))
+            ),
+        )
 
 
 def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
@@ -256,14 +248,7 @@ def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
         known = len(fields) >= 3 and _has(ids, "docs", fields[-2])
         if known:
             ids.execute("INSERT OR IGNORE INTO queries VALUES (?)", (fields[0],))
-        if known or (number == 1 and fields[0].lower() in _HEADER_STARTS):
-            yield line + "\n"
-
-
-def _query_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
-    rows = read_jsonl(file)
-    for (_, row), (_, line) in zip(rows, read_lines(file), strict=True):
-        if _has(ids, "queries", str(row.get("_id"))):
+        if known or (number == 1 and fields[0].lower() in ("query-id", "query_id", "qid")):
             yield line + "\n"
 
 
@@ -274,7 +259,7 @@ def _has(ids: sqlite3.Connection, table: str, key: str) -> bool:
 def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> None:
     tags, qrels = dataset.corpus.tags, dataset.qrels
     judged: set[str] = set()
-    lines: list[str] = [_HEADER]
+    lines = ["query-id\tcorpus-id\tscore\n"]
     for query, doc, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
         query_id, doc_id = qrels.query_ids[query], qrels.doc_ids[doc]
         tag = tags.get(doc_id)
@@ -285,12 +270,14 @@ def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> Non
             raise DataError(f"id {query_id!r} or {name!r} holds a tab or a line break")
         judged.add(query_id)
         lines.append(f"{query_id}\t{name}\t{grade}\n")
-    queries = (
-        {"_id": q.query_id, "text": q.text}
-        for q in dataset.queries
-        if kept is None or q.query_id in judged
+    write_atomic(
+        folder / "queries.jsonl",
+        jsonl_text(
+            {"_id": q.query_id, "text": q.text}
+            for q in dataset.queries
+            if kept is None or q.query_id in judged
+        ),
     )
-    write_atomic(folder / "queries.jsonl", jsonl_text(queries))
     write_atomic(folder / "qrels" / "test.tsv", lines)
 
 
@@ -301,8 +288,6 @@ def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> Non
 
 
 _BLOCK = 256  # documents looked up in the cache together
-
-Lookup = Iterator[tuple[HumanRow, Request | None, Answer | None]]
 
 
 def rewrite_source(
@@ -321,32 +306,65 @@ def rewrite_source(
         If the run had to stop before anything was answered.
     """
     errors: dict[int, CompletionError] = {}  # only failures are kept in memory
-    requests = (
-        request
-        for row in read_human_rows(job.human_file)
-        if (request := job.request(row)) is not None
-    )
-    for outcome in asker.ask(requests):
+    requests = map(job.request, read_human_rows(job.human_file))
+    for outcome in asker.ask(request for request in requests if request is not None):
         if outcome.error is not None:
             errors[outcome.index] = outcome.error
         on_ended()
-    tally = _Tally(source=job.source)
-    records = _records(job, cache, errors)
-    write_atomic(job.raw_file, jsonl_text(tally.counted(records)))
-    if tally.done:
-        write_atomic(job.corpus_file, jsonl_text(_corpus_rows(job)))
+    ends: dict[str, Counter[str]] = {"done": Counter(), "skipped": Counter(), "failed": Counter()}
+    cleaned: Counter[str] = Counter()
+    tokens = {"prompt_tokens": 0, "completion_tokens": 0}
+
+    def counted() -> Iterator[dict[str, Any]]:
+        for record in _records(job, cache, errors):
+            ends[record["status"]][record["reason"]] += 1
+            if record["status"] == "done":
+                cleaned.update(record["cleaned"])
+            for name in tokens:
+                tokens[name] += record.get(name, 0)
+            yield record
+
+    write_atomic(job.raw_file, jsonl_text(counted()))
+    done = ends["done"].total()
+    if done:
+        style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
+        rows = zip(read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True)
+        write_atomic(
+            job.corpus_file,
+            jsonl_text(
+                {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
+                for row, (_, record) in rows
+                if record["status"] == "done"
+            ),
+        )
     else:  # an empty corpus file cannot be read
         job.corpus_file.unlink(missing_ok=True)
-    return tally.finished(prices)
+    return replace(
+        job.source,
+        finished=True,
+        done=done,
+        skipped=dict(sorted(ends["skipped"].items())),
+        failed=dict(sorted(ends["failed"].items())),
+        cleaned=dict(sorted(cleaned.items())),
+        cost=None if prices is None else prices.cost(**tokens),
+        currency="" if prices is None else prices.currency,
+        prompt_tokens=tokens["prompt_tokens"],
+        completion_tokens=tokens["completion_tokens"],
+    )
 
 
-def answered_rows(rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None) -> Lookup:
+def answered_rows(
+    rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None
+) -> Iterator[tuple[HumanRow, Request | None, Answer | None]]:
     """Give each document with its request and the answer to it, where the cache has one."""
     while block := list(islice(rows, _BLOCK)):
         requests = [job.request(row) for row in block]
         keys = [None if r is None else request_key(job.source.fingerprint, r) for r in requests]
-        wanted = list(dict.fromkeys(key for key in keys if key is not None))
-        known = {} if cache is None else cache.get(wanted)
+        known = (
+            {}
+            if cache is None
+            else cache.get(list(dict.fromkeys(key for key in keys if key is not None)))
+        )
         for row, request, key in zip(block, requests, keys, strict=True):
             yield row, request, None if key is None else known.get(key)
 
@@ -386,52 +404,6 @@ def _read(row: HumanRow, answer: Completion) -> dict[str, Any]:
         "text": None if problem else found.text,
         "raw": raw,
     }
-
-
-def _corpus_rows(job: Job) -> Iterator[dict[str, Any]]:
-    """Rows of the rewrites, with id and title of their documents."""
-    style = {} if job.prompt.style is None else {"metadata": {"style": job.prompt.style}}
-    for row, (_, record) in zip(
-        read_human_rows(job.human_file), read_jsonl(job.raw_file), strict=True
-    ):
-        if record["status"] == "done":
-            yield {"_id": row.doc_id, "title": row.title, "text": record["text"], **style}
-
-
-class _Tally:
-    """Counts records as they pass."""
-
-    def __init__(self, *, source: RewriteSource) -> None:
-        self._source = source
-        self._ends: dict[str, Counter[str]] = {"skipped": Counter(), "failed": Counter()}
-        self._cleaned: Counter[str] = Counter()
-        self._tokens = {"prompt_tokens": 0, "completion_tokens": 0}
-        self.done = 0
-
-    def counted(self, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for record in records:
-            if record["status"] == "done":
-                self.done += 1
-                self._cleaned.update(record["cleaned"])
-            else:
-                self._ends[record["status"]][record["reason"]] += 1
-            for name in self._tokens:
-                self._tokens[name] += record.get(name, 0)
-            yield record
-
-    def finished(self, prices: Prices | None) -> RewriteSource:
-        return replace(
-            self._source,
-            finished=True,
-            done=self.done,
-            skipped=dict(sorted(self._ends["skipped"].items())),
-            failed=dict(sorted(self._ends["failed"].items())),
-            cleaned=dict(sorted(self._cleaned.items())),
-            cost=None if prices is None else prices.cost(**self._tokens),
-            currency="" if prices is None else prices.currency,
-            prompt_tokens=self._tokens["prompt_tokens"],
-            completion_tokens=self._tokens["completion_tokens"],
-        )
 
 
 # From a corpus by people to a paired corpus: each document beside its rewrites.
@@ -533,20 +505,29 @@ def build_paired_corpus(
     )
     human = _described(source, limit, untagged)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
-    _make_room(folder)
-    write_manifest(folder, manifest)  # first: it tells whose files the others are
-    _prepare(source, folder, limit=limit, untagged=untagged)
+    _prepare(source, folder, manifest, untagged=untagged)
     answers = CompletionCache(folder / ANSWERS) if cache is None else cache
     asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
-    progress = _Progress(human.n_documents * len(jobs), on_progress)
+    ended = 0
+
+    def progress(now: int) -> None:
+        nonlocal ended
+        if now > ended and on_progress is not None:
+            on_progress(now, human.n_documents * len(jobs))
+        ended = now
+
     for position, (entry, planned) in enumerate(zip(begun, jobs, strict=True), start=1):
         job = replace(planned, source=entry)
         if not job.ready:
-            done = rewrite_source(job, asker, answers, prices=prices, on_ended=progress.one)
-            sources = (done if s.source == done.source else s for s in manifest.sources)
-            manifest = replace(manifest, sources=tuple(sources))
+            done = rewrite_source(
+                job, asker, answers, prices=prices, on_ended=lambda: progress(ended + 1)
+            )
+            manifest = replace(
+                manifest,
+                sources=tuple(done if s.source == done.source else s for s in manifest.sources),
+            )
             write_manifest(folder, manifest)
-        progress.at(human.n_documents * position)  # documents without text were not asked about
+        progress(human.n_documents * position)  # documents without text were not asked about
     usage = asker.usage
     paid = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
     return RewriteReport(
@@ -587,26 +568,23 @@ def check_paired_folder(
     folder = _checked_output(Path(output), source, resume=True)
     if not (folder / MANIFEST).exists():
         return
-    jobs = planned_jobs(
-        folder, completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
-        seed=seed, date="",
-    )  # fmt: skip
-    merged(folder, _described(source, limit, untagged), tuple(job.source for job in jobs))
-
-
-class _Progress:
-    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
-        self._total = total
-        self._tell = tell
-        self._ended = 0
-
-    def one(self) -> None:
-        self.at(self._ended + 1)
-
-    def at(self, ended: int) -> None:
-        if ended > self._ended and self._tell is not None:
-            self._tell(ended, self._total)
-        self._ended = ended
+    merged(
+        folder,
+        _described(source, limit, untagged),
+        tuple(
+            job.source
+            for job in planned_jobs(
+                folder,
+                completer,
+                prompts,
+                model=model,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                seed=seed,
+                date="",
+            )
+        ),
+    )
 
 
 def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
@@ -614,23 +592,21 @@ def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
         raise DataError(f"{folder} is a file; expected a folder to write to")
     if not isinstance(source, Dataset | Corpus) and Path(source).resolve() == folder.resolve():
         raise DataError(f"{folder} holds the documents themselves; write to another folder")
-    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
     if not resume and there:
         raise DataError(f"{folder} is not empty; choose another, or resume what it holds")
-    strange = [name for name in there if _is_strange(folder / name)]
-    if strange and MANIFEST not in there:
+    # What a killed run leaves before it writes the manifest is not strange.
+    strange = [
+        path.name
+        for path in there
+        if (any(path.iterdir()) if path.is_dir() else not path.name.startswith((".", ANSWERS)))
+    ]
+    if strange and not (folder / MANIFEST).exists():
         raise DataError(
             f"{folder} holds {', '.join(strange[:3])} but no {MANIFEST}: it was not made by this "
             "builder and would be overwritten; write to another folder"
         )
     return folder
-
-
-def _is_strange(path: Path) -> bool:
-    """Whether a file is none that a killed run leaves before it writes the manifest."""
-    if path.is_dir():
-        return any(path.iterdir())
-    return not path.name.startswith((".", ANSWERS))
 
 
 def _described(source: HumanInput, limit: int | None, untagged: Untagged) -> HumanTexts:
@@ -643,8 +619,10 @@ def _described(source: HumanInput, limit: int | None, untagged: Untagged) -> Hum
     return HumanTexts(name=name, n_documents=n, digest=digest, limit=limit, **told)
 
 
-def _make_room(folder: Path) -> None:
-    """Make the folders, and remove what a killed run was writing."""
+def _prepare(
+    source: HumanInput, folder: Path, manifest: PairedManifest, *, untagged: Untagged
+) -> None:
+    """Make the folders, remove what a killed run was writing, and write what needs no model."""
     try:
         for part in ("corpus", "raw"):
             (folder / part).mkdir(parents=True, exist_ok=True)
@@ -652,15 +630,16 @@ def _make_room(folder: Path) -> None:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
     for leftover in (*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")):
         leftover.unlink(missing_ok=True)
-
-
-def _prepare(source: HumanInput, folder: Path, *, limit: int | None, untagged: Untagged) -> None:
-    """Write what needs no model."""
+    write_manifest(folder, manifest)  # first: it tells whose files the others are
+    limit = manifest.human.limit
     human_file = folder / "corpus" / "human.jsonl"
-    rows = human_rows(source, limit=limit, untagged=untagged)
-    write_atomic(human_file, jsonl_text(row.to_dict() for row in rows))
-    kept = None if limit is None else lambda: read_human_rows(human_file)
-    copy_relevance(source, folder, kept=kept)
+    write_atomic(
+        human_file,
+        jsonl_text(row.to_dict() for row in human_rows(source, limit=limit, untagged=untagged)),
+    )
+    copy_relevance(
+        source, folder, kept=None if limit is None else lambda: read_human_rows(human_file)
+    )
 
 
 # What rewriting will cost, before anything is asked.
@@ -704,9 +683,10 @@ def estimate_paired_corpus(
         raise DataError(f"limit must be at least 1, got {limit}")
     n = requests = cached = prompt_chars = text_chars = most = 0
     for job in jobs:
-        rows = human_rows(source, limit=limit, untagged=untagged)
         n = 0
-        for row, request, answer in answered_rows(rows, job, cache):
+        for row, request, answer in answered_rows(
+            human_rows(source, limit=limit, untagged=untagged), job, cache
+        ):
             n += 1
             if request is None:
                 continue
