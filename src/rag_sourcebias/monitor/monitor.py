@@ -214,7 +214,7 @@ def _words(watch: LabelWatch) -> str:
     baseline = watch.settings.baseline
     if baseline is None:
         return "no baseline"
-    if isinstance(baseline, ReferenceWindow) and watch.tests.rules is None:
+    if isinstance(baseline, ReferenceWindow) and watch.tests.test is None:
         return f"{baseline.words}, of which there are {len(watch.tests.window)} yet"
     return baseline.words
 
@@ -226,7 +226,7 @@ def snapshot_of(
 
     Groups are those seen, and those with a baseline.
     """
-    settings, totals, rules = watch.settings, watch.totals, watch.tests.rules
+    settings, totals, test = watch.settings, watch.totals, watch.tests.test
     n, width = totals.n, watch.groups.width
     lower, upper = _interval(n, totals.total, settings.confidence_level)
     baselines = _baselines(watch)
@@ -237,7 +237,7 @@ def snapshot_of(
         known = isinstance(settings.baseline, CorpusShare) and column in baselines
         if not (known or totals.documents[column % width] or group in (settings.groups or ())):
             continue
-        test = None if rules is None else test_of.get(column)
+        tested = None if test is None else test_of.get(column)
         share = GroupShare(
             group=group,
             measure=settings.measures[measure],
@@ -245,11 +245,11 @@ def snapshot_of(
             lower=float(lower[column]),
             upper=float(upper[column]),
             baseline=baselines.get(column),
-            evidence=0.0 if rules is None or test is None else float(rules.test.log_e[test]),
-            alarm=rules is not None and test is not None and bool(rules.test.alarms[test]),
+            evidence=0.0 if test is None or tested is None else float(test.log_e[tested]),
+            alarm=test is not None and tested is not None and bool(test.alarms[tested]),
         )
         shares.append((measure, group, share))
-    n_tested = 0 if rules is None else rules.test.n  # those after a reference window
+    n_tested = 0 if test is None else test.n  # those after a reference window
     return MonitorSnapshot(
         labels=dict(labels),
         by=settings.by,
