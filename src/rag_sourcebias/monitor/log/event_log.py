@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
@@ -13,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Protocol
 from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
@@ -25,13 +25,13 @@ from rag_sourcebias.instrument.events import (
 )
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, create_folder
+from rag_sourcebias.monitor.data import check_range
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
-from rag_sourcebias.monitor.log.writing import LogWriter, Waiting, check_archive
+from rag_sourcebias.monitor.log.writing import LogWriter, Waiting
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 
 
-_LEAST_BYTES = 1_000_000
 _EVERY = 16  # events are measured, at less than the cost of calling a function for each
 _MANY = 64  # documents of an event that is measured in any case
 
@@ -71,8 +71,7 @@ class LogBuffer:
     ) -> None:
         if not 1 <= batch <= capacity:
             raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
-        if most_bytes < _LEAST_BYTES:
-            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {most_bytes}")
+        check_range("buffer_bytes", most_bytes, 1_000_000)
         if not 0 < gather_seconds <= 3_600:
             raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
         self._waiting: deque[Waiting | Mark] = deque()
@@ -100,13 +99,10 @@ class LogBuffer:
             self._n_bytes = n_bytes
         waiting.append((event, at))
         if self._asleep or (n >= self._batch and not self._hurry):
-            self._call()
+            self._hurry = self._hurry or not self._asleep
+            self._asleep = False
+            self._wake.put(None)
         return None
-
-    def _call(self) -> None:
-        self._hurry = self._hurry or not self._asleep
-        self._asleep = False
-        self._wake.put(None)
 
     def mark(self) -> Mark:
         """Return a mark behind everything put so far, and have it written at once."""
@@ -160,10 +156,8 @@ class LogBuffer:
             self._sleep(left)
 
     def _sleep(self, seconds: float | None) -> None:
-        try:
+        with contextlib.suppress(Empty):
             self._wake.get(timeout=seconds)
-        except Empty:
-            return
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -174,19 +168,8 @@ class LogBuffer:
 # child would believe that it holds them, and could damage the file.
 
 
-class _Forkable(Protocol):
-    def _before_fork(self) -> None: ...
-    def _after_fork_in_parent(self) -> None: ...
-    def _after_fork_in_child(self) -> None: ...
-
-
-_logs: WeakSet[_Forkable] = WeakSet()
-_standing: list[_Forkable] = []
-
-
-def stands_aside_at_fork(log: _Forkable) -> None:
-    """Have the three methods of ``log`` called around every fork."""
-    _logs.add(log)
+_logs: WeakSet[LogThread] = WeakSet()
+_standing: list[LogThread] = []
 
 
 def _before() -> None:
@@ -218,30 +201,94 @@ _RETRY_SECONDS = 0.5
 _NOT_WRITTEN = "cannot be written now, its events wait"
 _NOT_TIDY = "could not be freed of old retrievals"
 _MAY_PASS = (sqlite3.Error, OSError)
+_FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
 
 
-class LogWorker:
-    """Bring what a buffer holds into a file.
+class LogThread:
+    """Own the buffer of a log and the daemon thread that empties it, started by the first event.
 
     Attributes
     ----------
+    buffer : LogBuffer
+    writer : LogWriter
+        Others after a fork.
     writing : threading.RLock
         Held while the connection is in use; who forks takes it first.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be created, or the file cannot be opened and never will be.
+    UnsupportedVersionError
+        If a newer release wrote the file.
     """
 
     def __init__(
         self,
-        buffer: LogBuffer,
-        writer: LogWriter,
+        path: Path,
+        settings: LogSettings,
         dropped: DroppedEvents,
+        *,
         clock: Callable[[], float],
+        new_buffer: Callable[[], LogBuffer],
     ) -> None:
-        self.buffer, self.writer = buffer, writer
-        self.writing = threading.RLock()
-        self._dropped, self._clock = dropped, clock
+        self._path, self._settings, self._dropped = path, settings, dropped
+        self._clock, self._new_buffer = clock, new_buffer
+        self._inherited: LogWriter | None = None
+        self._renew()
+        self._create()
+        _logs.add(self)
+        closes_at_exit(self)
+
+    def _renew(self) -> None:
+        self._starting, self.writing = threading.RLock(), threading.RLock()
+        self._thread: threading.Thread | None = None
+        self.writer = LogWriter(self._path, self._settings, self._dropped)
+        self.buffer = self._new_buffer()
         self._said: set[str] = set()
 
-    def run(self) -> None:
+    def _create(self) -> None:
+        """Refuse what will never work; what may pass is left to the thread."""
+        try:
+            create_folder(self._path.parent, self._settings.file_mode)
+            self.writer.open()
+        except OSError as error:
+            raise DataError(
+                f"folder of event log {self._path} cannot be created: {error}"
+            ) from error
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+                raise DataError(
+                    f"event log {self._path} cannot be written ({error}); "
+                    "give a path in a folder that can"
+                ) from error
+            _logger.warning("event log %s cannot be opened yet: %s", self._path, error)
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"event log {self._path} is damaged ({error}); move it away and log to a new file"
+            ) from error
+
+    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
+        """Queue one event, or return the reason why not."""
+        if self._thread is None:
+            self._start()
+        if not self.buffer.closed:
+            return self.buffer.put(event, at)
+        forked = self._inherited is not None
+        return "process forked while the log was being written" if forked else "log is closed"
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self.buffer.closed:
+                # Of a method of ours: a log nobody holds any more is still told of forks and of
+                # the end, as long as its thread runs.
+                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
+                thread.start()
+                self._thread = thread
+                self.buffer.ready = True
+
+    def _run(self) -> None:
         """Write until the buffer is closed and empty."""
         buffer = self.buffer
         with suppress():
@@ -252,8 +299,15 @@ class LogWorker:
                 for mark in marks:
                     mark.written = written
                     mark.passed.set()
-                if not buffer.closed:
-                    self._tidy()
+                if buffer.closed:
+                    continue
+                try:
+                    with self.writing:
+                        self.writer.tidy(now=self._now())
+                except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
+                    self._say(_NOT_TIDY, error)
+                else:
+                    self._said.discard(_NOT_TIDY)
         with self.writing:
             self.writer.close()
 
@@ -283,15 +337,6 @@ class LogWorker:
             self._dropped.add(reason, n=len(events), error=error)
         return False
 
-    def _tidy(self) -> None:
-        try:
-            with self.writing:
-                self.writer.tidy(now=self._now())
-        except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
-            self._say(_NOT_TIDY, error)
-        else:
-            self._said.discard(_NOT_TIDY)
-
     def _now(self) -> float:
         now = self._clock()
         return now if 0 <= now < 1e11 else time.time()  # also of NaN
@@ -301,98 +346,6 @@ class LogWorker:
         if what not in self._said:
             self._said.add(what)
             _logger.warning("event log %s %s: %s", self.writer.path, what, error)
-
-
-# The thread that writes a log, and what becomes of it when the process forks or ends.
-
-
-_FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
-
-
-class LogThread:
-    """Own the buffer of a log and the daemon thread that empties it, started by the first event.
-
-    Attributes
-    ----------
-    buffer : LogBuffer
-        Another one after a fork.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be created, or the file cannot be opened and never will be.
-    UnsupportedVersionError
-        If a newer release wrote the file.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        settings: LogSettings,
-        dropped: DroppedEvents,
-        *,
-        clock: Callable[[], float],
-        new_buffer: Callable[[], LogBuffer],
-    ) -> None:
-        self._path, self._settings, self._dropped = path, settings, dropped
-        self._clock, self._new_buffer = clock, new_buffer
-        self._inherited: LogWriter | None = None
-        self._renew()
-        self._create()
-        stands_aside_at_fork(self)
-        closes_at_exit(self)
-
-    def _renew(self) -> None:
-        self._starting = threading.RLock()
-        self._thread: threading.Thread | None = None
-        writer = LogWriter(self._path, self._settings, self._dropped)
-        self.buffer = self._new_buffer()
-        self._worker = LogWorker(self.buffer, writer, self._dropped, self._clock)
-
-    def _create(self) -> None:
-        """Refuse what will never work; what may pass is left to the thread."""
-        try:
-            create_folder(self._path.parent, self._settings.file_mode)
-            self._worker.writer.open()
-        except OSError as error:
-            raise DataError(
-                f"folder of event log {self._path} cannot be created: {error}"
-            ) from error
-        except sqlite3.OperationalError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-                raise DataError(
-                    f"event log {self._path} cannot be written ({error}); "
-                    "give a path in a folder that can"
-                ) from error
-            _logger.warning("event log %s cannot be opened yet: %s", self._path, error)
-        except sqlite3.DatabaseError as error:
-            raise DataError(
-                f"event log {self._path} is damaged ({error}); move it away and log to a new file"
-            ) from error
-
-    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
-        """Queue one event, or return the reason why not."""
-        if self._thread is None:
-            self._start()
-        return self._why_closed() if self.buffer.closed else self.buffer.put(event, at)
-
-    def _why_closed(self) -> str:
-        forked = self._inherited is not None
-        return "process forked while the log was being written" if forked else "log is closed"
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None and not self.buffer.closed:
-                # Of a method of ours: a log nobody holds any more is still told of forks and of
-                # the end, as long as its thread runs.
-                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
-                thread.start()
-                self._thread = thread
-                self.buffer.ready = True
-
-    def _run(self) -> None:
-        self._worker.run()
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far is in the file."""
@@ -413,21 +366,21 @@ class LogThread:
         if thread is not None:
             thread.join(timeout)
             return not thread.is_alive() and self._dropped.total == before
-        with self._worker.writing:
-            self._worker.writer.close()
+        with self.writing:
+            self.writer.close()
         return True
 
     def _before_fork(self) -> None:
-        self._stood_aside = self._worker.writing.acquire(timeout=_FORK_SECONDS)
+        self._stood_aside = self.writing.acquire(timeout=_FORK_SECONDS)
         if self._stood_aside:
-            self._worker.writer.close()
+            self.writer.close()
 
     def _after_fork_in_parent(self) -> None:
         if self._stood_aside:
-            self._worker.writing.release()
+            self.writing.release()
 
     def _after_fork_in_child(self) -> None:
-        closed, writer = self.buffer.closed, self._worker.writer
+        closed, writer = self.buffer.closed, self.writer
         self._renew()
         self.buffer.closed = closed
         if not self._stood_aside:  # its connection may be neither used nor closed here
@@ -573,7 +526,7 @@ class EventLog:
             key=key,
             max_bytes=max_bytes,
             max_age=max_age,
-            archive=None if archive is None else check_archive(archive),
+            archive=None if archive is None else Path(archive),
             busy_seconds=busy_seconds,
             file_mode=file_mode,
         )

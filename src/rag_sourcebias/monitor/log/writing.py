@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -146,7 +146,7 @@ class _Beside:
     def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
         self._codes, self._apart = codes, settings.event_labels
         self._hashed, self._key = settings.hashed_labels, settings.key or b""
-        self.event_labels: dict[str, dict[int, str]] = {}
+        self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
         self._split: dict[_Items, _Split] = {}  # of this batch: sessions ask more than once
         self._noted: Counter[tuple[str, str]] = Counter()
 
@@ -177,13 +177,9 @@ class _Beside:
         self, row: int, alone: Mapping[str, str] | None, replaced: Sequence[str], n_bad: int
     ) -> None:
         """Take what :meth:`split` returned of a retrieval that is recorded, and its bad tags."""
-        if alone:
-            for name, value in alone.items():
-                if value:
-                    known = self.event_labels.get(name)
-                    if known is None:
-                        known = self.event_labels[name] = {}
-                    known[row] = value
+        for name, value in (alone or {}).items():
+            if value:
+                self.event_labels[name][row] = value
         for name in replaced:
             self._noted["other", name] += 1
         if n_bad:
@@ -319,18 +315,6 @@ _NAME = re.compile(r"events-\w+-\d+-(\d+)\.parquet")
 _DAY_SECONDS = 86_400
 
 
-def check_archive(folder: str | Path) -> Path:
-    """Return the folder, after making sure that Parquet can be written at all.
-
-    Raises
-    ------
-    MissingExtraError
-        If pyarrow is not installed.
-    """
-    pyarrow_modules("an archive of an event log")
-    return Path(folder)
-
-
 def archive_segments(
     database: sqlite3.Connection, folder: Path, rows: list[Row], *, file_mode: int = PRIVATE
 ) -> None:
@@ -452,34 +436,27 @@ class Retention:
         OSError
             If the archive cannot.
         """
-        settings = self._settings
+        settings, archive = self._settings, self._settings.archive
+        n_at_once = _AT_ONCE if archive is None else _MANY
         if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
-            self._shrink(database, int(settings.max_bytes * _TO_KEEP))
+            most = int(settings.max_bytes * _TO_KEEP)
+            while used_bytes(database) > most:
+                over = 1 - most / used_bytes(database)
+                (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
+                if not self._remove(database, until=None, n=min(n_at_once, max(1, int(n * over)))):
+                    break
+                _give_back(database)
         if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
             return
         self._looked = time.monotonic()
-        self._expire(database, int((now - settings.max_age) * 1e6))
-
-    def _shrink(self, database: sqlite3.Connection, most: int) -> None:
-        settings = self._settings
-        while used_bytes(database) > most:
-            over = 1 - most / used_bytes(database)
-            (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
-            most_at_once = _AT_ONCE if settings.archive is None else _MANY
-            if not self._remove(database, until=None, n=min(most_at_once, max(1, int(n * over)))):
-                return
-            _give_back(database)
-
-    def _expire(self, database: sqlite3.Connection, until: int) -> None:
-        n_at_once = _AT_ONCE
-        if self._settings.archive is not None:
+        until = int((now - settings.max_age) * 1e6)
+        if archive is not None:
             # Not one small file every half minute: when there is enough for one, or a day is old.
             n, oldest, events = database.execute(
                 "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
             ).fetchone()
             if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
                 return
-            n_at_once = _MANY
         while self._remove(database, until=until, n=n_at_once):
             _give_back(database)
 
@@ -595,8 +572,8 @@ class LogWriter:
             self._read_codes(database)
             if events:
                 counts = self._write_events(database, events, now, monotonic)
-            lost = {r: n - self._reported.get(r, 0) for r, n in counts.items()}
-            lost = {r: n for r, n in lost.items() if n}
+            known = self._reported
+            lost = {r: n - known.get(r, 0) for r, n in counts.items() if n != known.get(r, 0)}
             if lost:
                 database.execute(_DROPPED, (json.dumps(lost),))
             database.execute("COMMIT")
@@ -633,7 +610,14 @@ class LogWriter:
     ) -> dict[str, int]:
         state = state_of(database)
         settings, tags, labels = self._settings, self._tags, self._labels
-        self._compare_clock(now, state.latest / 1e6)
+        behind, before = now < state.latest / 1e6 - _CLOCK_SECONDS, self._clock_behind
+        self._clock_behind = behind
+        if behind and not before:
+            _logger.warning(
+                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
+                "until it has caught up",
+                *(state.latest / 1e6 - now, self.path),
+            )
         n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
         batch = encoded(
             events,
@@ -661,16 +645,6 @@ class LogWriter:
         add_to_rollups(database, batch, weight=settings.weight)
         database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
         return counts
-
-    def _compare_clock(self, now: float, last: float) -> None:
-        behind, before = now < last - _CLOCK_SECONDS, self._clock_behind
-        self._clock_behind = behind
-        if behind and not before:
-            _logger.warning(
-                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
-                "until it has caught up",
-                *(last - now, self.path),
-            )
 
     def _read_codes(self, database: sqlite3.Connection) -> None:
         """Read tags and labels where another connection may have added some."""
