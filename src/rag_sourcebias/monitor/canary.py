@@ -97,8 +97,10 @@ class CanaryQueries:
         _known(self.tags, self.human, self.llm)
         for source in (self.human, self.llm):
             lacking = np.flatnonzero(_relevant_counts(self.qrels, self.tags, source) == 0)
-            what = f"query without a relevant document of source {source!r}"
-            _refuse(what, [ids[row] for row in lacking])
+            _refuse(
+                f"query without a relevant document of source {source!r}",
+                [ids[row] for row in lacking],
+            )
 
     @classmethod
     def from_dataset(
@@ -178,13 +180,13 @@ class CanaryQueries:
         table = list(relevant)
         _refuse("relevant document of an unknown query id", {q for q, *_ in table} - number.keys())
         _refuse("relevant document with a grade below 1", [d for _, d, _, g in table if g < 1])
-        what = f"document whose source is neither {human!r} nor {llm!r}"
-        _refuse(what, [d for _, d, source, _ in table if source not in (human, llm)])
+        _refuse(
+            f"document whose source is neither {human!r} nor {llm!r}",
+            [d for _, d, source, _ in table if source not in (human, llm)],
+        )
         pairs = {(d, source) for _, d, source, _ in table}
         source_of = dict(pairs)
-        if len(source_of) < len(pairs):
-            both = [d for d, source in pairs if source != source_of[d]]
-            _refuse("document with two sources", both)
+        _refuse("document with two sources", [d for d, s in pairs if s != source_of[d]])
         # A query that no row names must still be one, so that its absence is what is reported.
         code = {doc_id: row for row, doc_id in enumerate(source_of)}
         qrels = Qrels(
@@ -564,8 +566,8 @@ class RelativeDeltaSequence:
         }
 
     def _members(self) -> dict[str, Any]:
-        members = {"n": self.n, "left_at": self.left_at, "changed_at": self.changed_at}
-        return members | {"total": self.total}
+        names = ("n", "left_at", "changed_at", "total")
+        return {name: getattr(self, name) for name in names}
 
 
 # The log of canary rounds: one JSON object per line, appended and never rewritten.
@@ -736,7 +738,5 @@ def save_state(log: Path, state: ProbeState) -> None:
         If the file cannot be written.
     """
     members = {"entropy": str(state.entropy), "rounds": state.rounds}
-    data = write_state(_KIND, state.settings, members)
-    write_atomic(
-        state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}), mode=PRIVATE
-    )
+    data = write_state(_KIND, state.settings, members) | {"sequence": state.sequence.to_dict()}
+    write_atomic(state_path(log), json.dumps(data), mode=PRIVATE)

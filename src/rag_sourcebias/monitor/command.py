@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,8 +140,10 @@ def build_monitor(
     by = choice("by", watch.by, ("source", "style"))
     aggregate = None
     if watch.together is not None:  # sessions come once; queries come back, and are remembered
-        remember = {} if watch.together == "query" else {"remember": 0}
-        aggregate = Aggregation(key=watch.together, **remember)
+        query = watch.together == "query"
+        aggregate = (
+            Aggregation(key="query") if query else Aggregation(key=watch.together, remember=0)
+        )
     return SkewMonitor(
         by=by,
         baseline=_baseline(watch.baseline, by=by),
@@ -804,9 +806,8 @@ def _beside(found: LogSummary) -> list[str]:
     return lines
 
 
-def _names(found: object) -> str:
-    names = {name or "untagged" for name in found}  # type: ignore[attr-defined]
-    return ", ".join(sorted(names)) or "none"
+def _names(found: Iterable[str | None]) -> str:
+    return ", ".join(sorted({name or "untagged" for name in found})) or "none"
 
 
 def _time(at: float | None) -> str:

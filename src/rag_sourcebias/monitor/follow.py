@@ -119,8 +119,9 @@ def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Tim
     for i, at in enumerate(times):
         pairs = zip(columns["sources"][i], columns["styles"][i], strict=True)
         tags = tuple(tag(source, style) for source, style in pairs)
-        doc_ids = tuple(ids[i] or ("",) * len(tags))
-        ranked = RankedList(query_id=columns["query_id"][i] or "", doc_ids=doc_ids)
+        ranked = RankedList(
+            query_id=columns["query_id"][i] or "", doc_ids=tuple(ids[i] or ("",) * len(tags))
+        )
         labels = labels_of(columns["labels"][i])
         if own[i]:
             labels = {**labels, **json.loads(own[i])}
@@ -180,7 +181,7 @@ def replay(
         timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
-        timed = (item for part in parts for item in events_of(part))
+        timed = chain.from_iterable(map(events_of, parts))
     elif labels is not None:
         raise DataError("labels= is for runs and logs; events have their own")
     else:
@@ -195,8 +196,7 @@ def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Tim
     for query_id, start, stop in zip(run.query_ids, run.offsets, run.offsets[1:], strict=False):
         ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
         ranked = RankedList(query_id=query_id, doc_ids=ids)
-        found = tuple(known[doc_id] for doc_id in ids)
-        yield RetrievalEvent(ranked=ranked, tags=found, labels=labels), None
+        yield RetrievalEvent(ranked=ranked, tags=tuple(known[i] for i in ids), labels=labels), None
 
 
 def events_of(part: EventColumns) -> Iterator[Timed]:
@@ -472,7 +472,7 @@ class LogFollower:
 
     def _feed(self, tail: Tail) -> int:
         position = self._position
-        n = self.monitor.record_many(item for part in tail.parts for item in events_of(part))
+        n = self.monitor.record_many(chain.from_iterable(map(events_of, tail.parts)))
         if tail.removed:
             self.dropped.add("removed before it was read", n=tail.removed)
         if tail.broken:
@@ -489,8 +489,9 @@ class LogFollower:
             return
         self._position.dropped = self.dropped.by_reason
         try:
-            data = self.monitor.to_dict()
-            write_position(self._state, self._position, data, mode=self._file_mode)
+            write_position(
+                self._state, self._position, self.monitor.to_dict(), mode=self._file_mode
+            )
         except DataError as error:
             self._wrong("state", "the state file cannot be written now", error)
         else:

@@ -485,7 +485,7 @@ class LabelWatch:
             self.tests.restore(data["tests"])
             self.last_at = data["last_at"]
             if self.aggregator is not None:
-                now = 0.0 if self.last_at is None else float(self.last_at)
+                now = float(self.last_at or 0.0)
                 self.aggregator = Aggregator.from_dict(data["aggregator"], now=now)
         except (KeyError, TypeError) as error:
             raise DataError(f"stored state of a monitor: {error!r:.80}") from None

@@ -142,8 +142,7 @@ def read_snapshots(
         if key not in latest or point.at >= latest[key].at:
             latest[key] = point
     points = latest.values()
-    places = [one.labels for one in given] + [one.labels for one in points]
-    empty = {name: "" for place in places for name in label_values(place)}
+    empty = {name: "" for one in (*given, *points) for name in label_values(one.labels)}
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
 
     def note(name: str, labels: Mapping[str, str], value: float) -> None:
@@ -184,8 +183,8 @@ def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Va
         if not math.isnan(share):
             yield "corrected_share", {**by, "group": name or UNTAGGED}, share
     if any(group.baseline is not None for group in snapshot.groups):
-        alarm = any(group.alarm for group in snapshot.groups)
-        yield "alarm.active", {**where, "rule": "baseline"}, float(alarm)
+        active = float(any(group.alarm for group in snapshot.groups))
+        yield "alarm.active", {**where, "rule": "baseline"}, active
     for reason, lost in snapshot.dropped.items():
         yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
     for label, n in snapshot.overflowed.items():

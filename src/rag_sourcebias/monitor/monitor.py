@@ -500,11 +500,10 @@ class SkewMonitor:
         now = self._clock()
         raised = self._add(batch, offset=now - time.monotonic())
         if closing != "nothing":
-            until = None if closing == "all" else now
             raised += [
                 alarm_of(watch, dict(key), found)
                 for key, watch in self._watches.items()
-                for found in watch.close(until)
+                for found in watch.close(None if closing == "all" else now)
             ]
         self._alarms.extend(raised)
         return raised

@@ -353,8 +353,9 @@ class TagErrors:
             Part of ``baseline`` that is tagged so.
         baseline, other : str
         """
-        rows = ((specificity, 1 - specificity), (1 - sensitivity, sensitivity))
-        return cls((baseline, other), rows)
+        return cls(
+            (baseline, other), ((specificity, 1 - specificity), (1 - sensitivity, sensitivity))
+        )
 
     @classmethod
     def of_detector(cls, quality: DetectorQuality, *, baseline: str, other: str) -> TagErrors:
@@ -390,8 +391,7 @@ class TagErrors:
         matrix = np.array(self.confusion)
         if np.linalg.matrix_rank(matrix) < len(matrix):
             return 0.0
-        inverse = np.linalg.inv(matrix)
-        pairs = combinations(inverse, 2)
+        pairs = combinations(np.linalg.inv(matrix), 2)
         return float(1 / max(np.abs(one - two).sum() / 2 for one, two in pairs))
 
     def correct(self, shares: Mapping[str, float]) -> dict[str, float]:

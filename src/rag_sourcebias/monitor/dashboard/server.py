@@ -375,8 +375,11 @@ class Guard:
         free = free or (scope["path"] == "/" and b"token=" in scope["query_string"])
         if free or self._access.lets_in(headers.get("authorization"), headers.get("cookie")):
             return None
-        sentence = "a token is needed: open /?token=…, or send Authorization: Bearer …"
-        return 401, sentence, {"www-authenticate": 'Bearer realm="rag-sourcebias"'}
+        return (
+            401,
+            "a token is needed: open /?token=…, or send Authorization: Bearer …",
+            {"www-authenticate": 'Bearer realm="rag-sourcebias"'},
+        )
 
 
 class _Sender:
@@ -554,8 +557,13 @@ def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
             answer = RedirectResponse("/", status_code=303)
             if access.is_token(token):
                 name, value = access.cookie
-                secure = request.scope.get("scheme") == "https"
-                answer.set_cookie(name, value, httponly=True, samesite="strict", secure=secure)
+                answer.set_cookie(
+                    name,
+                    value,
+                    httponly=True,
+                    samesite="strict",
+                    secure=request.scope.get("scheme") == "https",
+                )
             elif not access.lets_in(None, None):
                 return _answer(401, error_body("this is not the token"))
             return answer

@@ -566,8 +566,12 @@ class DashboardSource:
     def _about_follower(self, n_written: int) -> dict[str, Any]:
         follower = self.follower
         if follower is None:
-            error = "this log is not followed: shares over time only, no alarms"
-            return {"n_read": 0, "behind": n_written, "error": error, "dropped": {}}
+            return {
+                "n_read": 0,
+                "behind": n_written,
+                "error": "this log is not followed: shares over time only, no alarms",
+                "dropped": {},
+            }
         dropped = dict(follower.dropped.by_reason)
         for reason, n in follower.monitor.dropped.by_reason.items():
             dropped[reason] = dropped.get(reason, 0) + n
@@ -598,8 +602,7 @@ class DashboardSource:
         baselines: dict[str, set[float]] = {}
         wanted = (labels or {}).items()
         for snapshot in self.snapshots():
-            known = snapshot.labels
-            if snapshot.by != by or any(known.get(k, v) != v for k, v in wanted):
+            if snapshot.by != by or any(snapshot.labels.get(k, v) != v for k, v in wanted):
                 continue
             for group in snapshot.groups:
                 if group.measure == measure and group.baseline is not None:
@@ -611,8 +614,10 @@ class DashboardSource:
         """Return the latest alarms, newest first."""
         limit = parameters.whole("limit", low=1, high=1_000) or 100
         alarms = () if self.follower is None else self.follower.monitor.alarms
-        latest = [finite(alarm.to_dict()) for alarm in alarms[::-1][:limit]]
-        return {"alarms": latest, "n": len(alarms)}
+        return {
+            "alarms": [finite(alarm.to_dict()) for alarm in alarms[::-1][:limit]],
+            "n": len(alarms),
+        }
 
     def retrievals(self, parameters: Parameters) -> dict[str, Any]:
         """Return single retrievals; errors as of :func:`read_retrievals`."""
@@ -634,5 +639,6 @@ class DashboardSource:
         limit = parameters.whole("limit", low=1, high=10_000) or 2_000
         if self.canary_file is None or not self.canary_file.is_file():
             return {"points": []}
-        points = read_points(self.canary_file, limit)
-        return {"points": [finite(point.to_dict()) for point in points]}
+        return {
+            "points": [finite(point.to_dict()) for point in read_points(self.canary_file, limit)]
+        }

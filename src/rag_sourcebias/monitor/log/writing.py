@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, hash_query
 from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.tables import pyarrow_modules
@@ -326,8 +325,7 @@ def archive_segments(
     written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
     done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
     labels, tags = labels_of(database), tags_of(database)
-    parts = [decoded(row, labels, tags) for row in rows]
-    columns = EventColumns.joined(parts)
+    columns = EventColumns.joined([decoded(row, labels, tags) for row in rows])
     columns = columns.take(columns.numbers > done)
     days = columns.times // _DAY_SECONDS
     for day in np.unique(days):
@@ -337,7 +335,7 @@ def archive_segments(
 def write_parquet(
     columns: EventColumns, folder: Path, *, log: str, file_mode: int = PRIVATE
 ) -> Path:
-    """Write the retrievals of one UTC day to ``date=YYYY-MM-DD/events-….parquet``.
+    """Write the retrievals of one UTC day, at least one, to ``date=YYYY-MM-DD/events-….parquet``.
 
     The name tells log, first and last number, and is given when the file is complete.
     Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, the lists
@@ -349,13 +347,9 @@ def write_parquet(
 
     Raises
     ------
-    DataError
-        If there is no retrieval.
     OSError
         If the file cannot be written.
     """
-    if not len(columns):
-        raise DataError("there is no retrieval to write")
     pa, pq = pyarrow_modules("an archive of an event log")
     sources, styles = (
         pa.array(names, pa.string()).take(pa.array(columns.tag_codes))
@@ -377,8 +371,9 @@ def write_parquet(
         own = [{k: str(v[i]) for k, v in columns.event_labels.items() if v[i]} for i in rows]
         table["event_labels"] = pa.array([json.dumps(one) if one else None for one in own])
     if columns.doc_ids is not None:
-        ids = pa.array(columns.doc_ids, pa.string())
-        table["doc_ids"] = pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), ids)
+        table["doc_ids"] = pa.ListArray.from_arrays(
+            pa.array(columns.offsets, pa.int32()), pa.array(columns.doc_ids, pa.string())
+        )
     day = datetime.fromtimestamp(float(columns.times[0]), UTC).date().isoformat()
     name = f"events-{log}-{columns.numbers[0]}-{columns.numbers[-1]}.parquet"
     target = folder / f"date={day}" / name
@@ -476,9 +471,8 @@ class Retention:
             first, ended, _ = rows[-1]
             chosen = "FROM segments WHERE first <= ?"
             if archive is not None:
-                columns = segment_columns(database)
                 found = database.execute(
-                    f"SELECT {columns} {chosen} ORDER BY first", (first,)
+                    f"SELECT {segment_columns(database)} {chosen} ORDER BY first", (first,)
                 ).fetchall()
                 archive_segments(database, archive, found, file_mode=self._settings.file_mode)
             database.execute(f"DELETE {chosen}", (first,))
@@ -640,8 +634,7 @@ class LogWriter:
         first = state.following
         insert_segments(database, segments_of(batch, first=first, weight=settings.weight))
         if batch.noted:
-            counted = [[*key, n] for key, n in batch.noted.items()]
-            database.execute(_NOTED, (json.dumps(counted),))
+            database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
         add_to_rollups(database, batch, weight=settings.weight)
         database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
         return counts
