@@ -166,6 +166,10 @@ class CanaryProbe:
         renews_after_fork(self)
         closes_at_exit(self)
 
+    def _after_fork(self) -> None:  # the parent's thread goes on there
+        self._lock, self._stop = threading.RLock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
     def run_round(self) -> CanaryPoint:
         """Ask one round; errors of the retriever are counted in the point, not raised.
 
@@ -330,10 +334,6 @@ class CanaryProbe:
     def _save(self) -> None:
         if self._log is not None:
             save_state(self._log, self._state)
-
-    def _after_fork(self) -> None:  # the parent's thread goes on there
-        self._lock, self._stop = threading.RLock(), threading.Event()
-        self._thread: threading.Thread | None = None
 
 
 def _share(delta: float) -> float:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, to_plain
 from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
 from rag_sourcebias.stats.aggregation import Aggregator
@@ -240,18 +241,14 @@ class Aggregation:
 # Shares of the corpus, from what a store of tags holds.
 
 
-class _Tagged(Protocol):
-    def table(self) -> TagTable: ...
-
-
 def corpus_share(
-    store: _Tagged | TagTable, *, by: Literal["source", "style"] = "source"
+    store: TagStore | TagTable, *, by: Literal["source", "style"] = "source"
 ) -> CorpusShare:
     """Return the shares of the documents of a tag store (or table), untagged ones included.
 
     Parameters
     ----------
-    store : TagTable, or a tag store with the method table
+    store : TagStore or TagTable
         Every document of it counts once.
     by : {"source", "style"}
 
@@ -529,10 +526,12 @@ class SkewSettings:
         DataError
             If they are none.
         """
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
+        }
         if data.get("baseline") is not None:
             values["baseline"] = _stored_baseline(data["baseline"])
-        errors = data.get("tag_errors")
+        errors: Any = data.get("tag_errors")
         try:
             values["tag_errors"] = None if errors is None else TagErrors(**errors)
         except TypeError:

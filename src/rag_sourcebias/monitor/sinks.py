@@ -167,8 +167,6 @@ def _where(labels: Mapping[str, str]) -> str:
 
 
 _MAY_PASS = frozenset({408, 425, 429})
-_UNREACHABLE = "webhook endpoint could not be reached"
-_TIMED_OUT = "webhook endpoint did not answer in time"
 _LONGEST_PAUSE = 60.0  # seconds
 
 
@@ -253,9 +251,9 @@ class _Poster:
                 connection.request("POST", self._target, body, headers)
                 status = connection.getresponse().status  # its content is of no use
         except TimeoutError:
-            return _TIMED_OUT, True
+            return "webhook endpoint did not answer in time", True
         except (OSError, http.client.HTTPException):
-            return _UNREACHABLE, True
+            return "webhook endpoint could not be reached", True
         if 200 <= status < 300:
             return "", False
         may_pass = status in _MAY_PASS or status >= 500

@@ -107,7 +107,7 @@ def test_archive_and_state_forget_too(tmp_path: Path) -> None:
             follower.step()
         writer = log._thread.writer
         with log._thread.writing:  # all but a part goes to the archive
-            writer._retention._remove(writer.open(), until=None, n=4)
+            writer._remove(writer.open(), until=None, n=4)
     assert {"log.db", "state.json"} <= set(holding(tmp_path, USER))
     assert sum(SECRET in event.labels.values() for event, _ in parquet_events(archive)) > 50
     assert erase_events(path, {"session": SECRET}, archive=archive, state=state) == N // 6

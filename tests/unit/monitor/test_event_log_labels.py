@@ -155,7 +155,7 @@ def test_event_labels_go_with_their_retrievals(tmp_path: Path) -> None:
         log.observe(told(0, session="secret"))
         assert log.flush(30)
         now[0] += 1_000
-        log._thread.writer._retention._looked = -np.inf
+        log._thread.writer._looked = -np.inf
         log.observe(told(1))
         assert log.flush(30)
         log._thread.writer.tidy(now=now[0])

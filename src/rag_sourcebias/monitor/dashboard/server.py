@@ -395,9 +395,9 @@ class _Sender:
             headers = list(message.get("headers", ()))
             known = {name.lower() for name, _ in headers}
             added = {"cache-control": "no-store", **_SECURITY}
-            for name, value in added.items():
-                if name.encode() not in known:
-                    headers.append((name.encode(), value.encode()))
+            headers += [
+                (k.encode(), v.encode()) for k, v in added.items() if k.encode() not in known
+            ]
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body" and self._head:
             message = {**message, "body": b""}
@@ -473,9 +473,6 @@ _UNREADABLE = error_body("what this view shows cannot be read now, or is not the
 
 
 # The dashboard as an ASGI application.
-
-
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def create_app(
@@ -597,7 +594,7 @@ def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
         text = await pool.run(source.metrics)
         if text is None:
             return _answer(503, _BUSY)
-        return _answer(200, text, {"content-type": _METRICS_TYPE})
+        return _answer(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
     return endpoint
 
@@ -606,8 +603,6 @@ def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
 
 
 _WILDCARDS = ("0.0.0.0", "::")
-_LONGEST_HEAD = 32_768
-_GRACE_SECONDS = 3
 _LIMITS = Limits()
 
 
@@ -682,7 +677,7 @@ class DashboardServer:
                 app,
                 http=protocol,
                 backlog=BACKLOG,
-                h11_max_incomplete_event_size=_LONGEST_HEAD,
+                h11_max_incomplete_event_size=32_768,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -691,7 +686,7 @@ class DashboardServer:
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=5,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
+                timeout_graceful_shutdown=3,
             )
         )
 

@@ -5,6 +5,7 @@ import math
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -572,14 +573,12 @@ class DashboardSource:
                 "error": "this log is not followed: shares over time only, no alarms",
                 "dropped": {},
             }
-        dropped = dict(follower.dropped.by_reason)
-        for reason, n in follower.monitor.dropped.by_reason.items():
-            dropped[reason] = dropped.get(reason, 0) + n
+        dropped = Counter(follower.dropped.by_reason) + Counter(follower.monitor.dropped.by_reason)
         return {
             "n_read": follower.n_read,
             "behind": follower.behind_of(n_written),
             "error": follower.error,
-            "dropped": dropped,
+            "dropped": dict(dropped),
         }
 
     def series(self, parameters: Parameters) -> dict[str, Any]:

@@ -116,8 +116,11 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
                     if gone.any():
                         n += int(gone.sum())
                         database.execute("DELETE FROM segments WHERE first = ?", (row[0],))
-                        for left in _runs(part.take(~gone)):
-                            insert_segments(database, _rows_of(left, row))
+                        left = part.take(~gone)
+                        # a segment cannot have a hole in its numbers
+                        run = np.cumsum(np.diff(left.numbers, prepend=left.numbers[:1]) > 1)
+                        for number in np.unique(run):
+                            insert_segments(database, _rows_of(left.take(run == number), row))
                 if not rows:
                     _forget_names(database, wanted)
                 database.execute("COMMIT")
@@ -133,13 +136,6 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
         if busy:
             raise sqlite3.OperationalError("somebody reads the log")
     return n
-
-
-def _runs(part: EventColumns) -> Iterator[EventColumns]:
-    """Yield parts without a hole in their numbers, which a segment cannot have."""
-    run = np.cumsum(np.diff(part.numbers, prepend=part.numbers[:1]) > 1)
-    for number in np.unique(run):
-        yield part.take(run == number)
 
 
 def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:

@@ -556,8 +556,9 @@ def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
 
 def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
     """Return the sets of labels in the order of their codes."""
-    rows = database.execute("SELECT labels FROM labels ORDER BY code")
-    return tuple(label_set(text) for (text,) in rows)
+    return tuple(
+        label_set(text) for (text,) in database.execute("SELECT labels FROM labels ORDER BY code")
+    )
 
 
 def label_set(text: object) -> Mapping[str, str]:

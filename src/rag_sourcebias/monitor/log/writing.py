@@ -209,8 +209,7 @@ class _KnownTags(dict[int, int]):
         except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
             codes = [_code_of_one(tag, self._code_of) for tag in tags]
             unknown = self._code_of((None, None))
-            good = bytes(unknown if code is None else code for code in codes)
-            return good, codes.count(None)
+            return bytes(unknown if c is None else c for c in codes), codes.count(None)
         self.update(zip(map(id, tags), row, strict=True))
         self._held.append(tags)
         return row, 0
@@ -410,84 +409,6 @@ def used_bytes(database: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
-class Retention:
-    """Keep a log within the age and size that its settings say.
-
-    Segments go as a whole, oldest first, into the archive where there is one, and with them the
-    rollups of minutes. Those of hours and days stay: they hold no ids and little else.
-    """
-
-    def __init__(self, settings: LogSettings) -> None:
-        self._settings = settings
-        self._looked = -math.inf
-
-    def apply(self, database: sqlite3.Connection, *, now: float) -> None:
-        """Remove what has to go.
-
-        Raises
-        ------
-        sqlite3.Error
-            If the file cannot be written now.
-        OSError
-            If the archive cannot.
-        """
-        settings, archive = self._settings, self._settings.archive
-        n_at_once = _AT_ONCE if archive is None else _MANY
-        if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
-            most = int(settings.max_bytes * _TO_KEEP)
-            while used_bytes(database) > most:
-                over = 1 - most / used_bytes(database)
-                (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
-                if not self._remove(database, until=None, n=min(n_at_once, max(1, int(n * over)))):
-                    break
-                _give_back(database)
-        if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
-            return
-        self._looked = time.monotonic()
-        until = int((now - settings.max_age) * 1e6)
-        if archive is not None:
-            # Not one small file every half minute: when there is enough for one, or a day is old.
-            n, oldest, events = database.execute(
-                "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
-            ).fetchone()
-            if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
-                return
-        while self._remove(database, until=until, n=n_at_once):
-            _give_back(database)
-
-    def _remove(self, database: sqlite3.Connection, *, until: int | None, n: int) -> int:
-        """Remove up to ``n`` segments that ended before ``until``; return how many did go."""
-        archive = self._settings.archive
-        limit = 2**62 if until is None else until
-        database.execute("BEGIN IMMEDIATE")
-        rows = database.execute(
-            "SELECT first, until, sum(n) OVER (ORDER BY first) FROM (SELECT first, until, n "
-            "FROM segments WHERE until < ? ORDER BY first LIMIT ?) ORDER BY first",
-            (limit, n),
-        ).fetchall()
-        if archive is not None:  # what a file of reasonable size, and the memory, can hold
-            rows = [row for row in rows if row[2] <= _IN_A_FILE] or rows[:1]
-        if rows:
-            first, ended, _ = rows[-1]
-            chosen = "FROM segments WHERE first <= ?"
-            if archive is not None:
-                found = database.execute(
-                    f"SELECT {segment_columns(database)} {chosen} ORDER BY first", (first,)
-                ).fetchall()
-                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
-            database.execute(f"DELETE {chosen}", (first,))
-            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
-            kept_from = (ended if oldest is None else oldest) // 1_000_000
-            for width in (w for w in WIDTHS if w < _HOUR):
-                for table in ("rollups", "traffic"):
-                    database.execute(
-                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
-                        (width, kept_from - width),
-                    )
-        database.execute("COMMIT")
-        return len(rows)
-
-
 def _give_back(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
 
@@ -497,13 +418,10 @@ def _give_back(database: sqlite3.Connection) -> None:
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
 _CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
-_SET = "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 _DROPPED = (
     "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
     "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 )
-
-
 _NOTED = (
     "INSERT INTO noted SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), "
     "json_extract(value, '$[2]') FROM json_each(?) WHERE true "
@@ -521,7 +439,7 @@ class LogWriter:
         self.path = path
         self._settings, self._dropped = settings, dropped
         self._database: sqlite3.Connection | None = None
-        self._retention = Retention(settings)
+        self._looked = -math.inf  # at the age
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
         self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
         self._clock_behind = False
@@ -579,6 +497,9 @@ class LogWriter:
     def tidy(self, *, now: float) -> None:
         """Remove what is older, or more, than the settings allow.
 
+        Segments go as a whole, oldest first, into the archive where there is one, and with them
+        the rollups of minutes. Those of hours and days stay: they hold no ids and little else.
+
         Raises
         ------
         Exception
@@ -588,10 +509,67 @@ class LogWriter:
             return
         database = self.open()
         try:
-            self._retention.apply(database, now=now)
+            self._shorten(database, now)
         except BaseException:
             self._undo(database)
             raise
+
+    def _shorten(self, database: sqlite3.Connection, now: float) -> None:
+        settings, archive = self._settings, self._settings.archive
+        n_at_once = _AT_ONCE if archive is None else _MANY
+        if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
+            most = int(settings.max_bytes * _TO_KEEP)
+            while used_bytes(database) > most:
+                over = 1 - most / used_bytes(database)
+                (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
+                if not self._remove(database, until=None, n=min(n_at_once, max(1, int(n * over)))):
+                    break
+                _give_back(database)
+        if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
+            return
+        self._looked = time.monotonic()
+        until = int((now - settings.max_age) * 1e6)
+        if archive is not None:
+            # Not one small file every half minute: when there is enough for one, or a day is old.
+            n, oldest, events = database.execute(
+                "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
+            ).fetchone()
+            if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
+                return
+        while self._remove(database, until=until, n=n_at_once):
+            _give_back(database)
+
+    def _remove(self, database: sqlite3.Connection, *, until: int | None, n: int) -> int:
+        """Remove up to ``n`` segments that ended before ``until``; return how many did go."""
+        archive = self._settings.archive
+        limit = 2**62 if until is None else until
+        database.execute("BEGIN IMMEDIATE")
+        rows = database.execute(
+            "SELECT first, until, sum(n) OVER (ORDER BY first) FROM (SELECT first, until, n "
+            "FROM segments WHERE until < ? ORDER BY first LIMIT ?) ORDER BY first",
+            (limit, n),
+        ).fetchall()
+        if archive is not None:  # what a file of reasonable size, and the memory, can hold
+            rows = [row for row in rows if row[2] <= _IN_A_FILE] or rows[:1]
+        if rows:
+            first, ended, _ = rows[-1]
+            chosen = "FROM segments WHERE first <= ?"
+            if archive is not None:
+                found = database.execute(
+                    f"SELECT {segment_columns(database)} {chosen} ORDER BY first", (first,)
+                ).fetchall()
+                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
+            database.execute(f"DELETE {chosen}", (first,))
+            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
+            kept_from = (ended if oldest is None else oldest) // 1_000_000
+            for width in (w for w in WIDTHS if w < _HOUR):
+                for table in ("rollups", "traffic"):
+                    database.execute(
+                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
+                        (width, kept_from - width),
+                    )
+        database.execute("COMMIT")
+        return len(rows)
 
     def _undo(self, database: sqlite3.Connection) -> None:
         self._version = None  # codes that were handed out are not in the file
@@ -636,7 +614,10 @@ class LogWriter:
         if batch.noted:
             database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
         add_to_rollups(database, batch, weight=settings.weight)
-        database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
+        database.executemany(
+            "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [("next", first + len(batch)), ("last", int(batch.times[-1]))],
+        )
         return counts
 
     def _read_codes(self, database: sqlite3.Connection) -> None:
