@@ -789,18 +789,18 @@ _MOST_SETS = 50
 def _beside(found: LogSummary) -> list[str]:
     """Return lines on what is not as it should be, and on labels that are kept apart."""
     lines = []
-    if found.event_labels:
-        names = ", ".join(f"{name} of {n:,}" for name, n in found.event_labels.items())
-        lines.append(f"kept with each retrieval, not counted by: {names}")
-    if found.overflowed:
-        names = ", ".join(
-            f"{name or 'labels with ever new names'} in {n:,} retrievals"
-            for name, n in found.overflowed.items()
-        )
-        lines.append(f"too many values, counted as 'other': {names}")
-    if found.odd_sources:
-        names = ", ".join(f"{name} ({n:,} documents)" for name, n in found.odd_sources.items())
-        lines.append(f"sources that are neither human nor llm:<model>: {names}")
+    overflowed = {name or "labels with ever new names": n for name, n in found.overflowed.items()}
+    for what, counts, one in (
+        ("kept with each retrieval, not counted by", found.event_labels, "{} of {:,}"),
+        ("too many values, counted as 'other'", overflowed, "{} in {:,} retrievals"),
+        (
+            "sources that are neither human nor llm:<model>",
+            found.odd_sources,
+            "{} ({:,} documents)",
+        ),
+    ):
+        if counts:
+            lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
     return lines

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Stored
-from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.
 
@@ -20,6 +20,8 @@ def check_range(name: str, value: float, low: int, high: float = math.inf) -> No
         raise DataError(f"{name} must be {wanted}, got {value}")
 
 
+Waiting = tuple[RetrievalEvent, float | None]
+"""An event, and its Unix time where that is known."""
 Measure = Literal["exposure", "first"]
 RANK_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
 """Upper ends of the buckets of ranks that are counted."""

@@ -25,6 +25,7 @@ from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.io.tables import open_parquet, parquet_batches, pyarrow_modules
+from rag_sourcebias.monitor.data import Waiting
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.monitor import SkewMonitor
@@ -131,9 +132,6 @@ def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Tim
 # Feed what happened before through a monitor, to see when it would have raised an alarm.
 
 
-Timed = tuple[RetrievalEvent, float | None]
-
-
 def replay(
     events: str | Path | Run | Iterable[RetrievalEvent],
     monitor: SkewMonitor,
@@ -172,7 +170,7 @@ def replay(
         raise DataError("tags= belongs to a run: a run needs it, logs and events have their own")
     if not isinstance(events, str | Path) and not (since is None and until is None):
         raise DataError("since= and until= are for event logs, whose retrievals have Unix times")
-    timed: Iterable[Timed]
+    timed: Iterable[Waiting]
     if isinstance(events, Run):
         timed = _of_run(events, tags or TagTable.from_tags([]), labels or {})
     elif isinstance(events, str | Path) and (
@@ -191,7 +189,7 @@ def replay(
     return n
 
 
-def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Timed]:
+def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Waiting]:
     known = {doc_id: tags.get(doc_id) for doc_id in run.doc_ids}
     for query_id, start, stop in zip(run.query_ids, run.offsets, run.offsets[1:], strict=False):
         ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
@@ -199,7 +197,7 @@ def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Tim
         yield RetrievalEvent(ranked=ranked, tags=tuple(known[i] for i in ids), labels=labels), None
 
 
-def events_of(part: EventColumns) -> Iterator[Timed]:
+def events_of(part: EventColumns) -> Iterator[Waiting]:
     """Yield the retrievals of a log, with their Unix times."""
     tags = [DocTags(source=source, style=style) for source, style in part.tags]
     codes = part.tag_codes.tolist()

@@ -29,6 +29,7 @@ from rag_sourcebias.monitor.data import (
     Losses,
     Measure,
     MonitorSnapshot,
+    Waiting,
     short_text,
 )
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, Retrieval
@@ -51,8 +52,6 @@ BATCH = 256
 BEHIND = 16 * BATCH
 CAPACITY = 100_000
 GATHER_SECONDS = 1.0
-Waiting = tuple[RetrievalEvent, float | None]
-"""An event, and its Unix time where that is known."""
 Closing = Literal["nothing", "due", "all"]
 """Which of the observations that are being aggregated end with a batch."""
 

@@ -19,7 +19,7 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.monitor.canary import read_points
-from rag_sourcebias.monitor.data import Measure, MonitorSnapshot
+from rag_sourcebias.monitor.data import OTHER, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
     NotCountedError,
@@ -237,7 +237,6 @@ def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> 
 
 
 _MOST_GROUPS = 20
-_OTHER = "other"
 
 
 def read_series(
@@ -308,8 +307,8 @@ def _largest(
         return groups, documents, weights
     order = np.argsort(-documents.sum(axis=0), kind="stable").tolist()
     large = {groups[column] for column in order[: _MOST_GROUPS - 1]}
-    names = tuple(sorted(large | {_OTHER}))
-    column = [names.index(group if group in large else _OTHER) for group in groups]
+    names = tuple(sorted(large | {OTHER}))
+    column = [names.index(group if group in large else OTHER) for group in groups]
     merged = np.zeros((2, len(documents), len(names)))
     for table, values in zip(merged, (documents, weights), strict=True):
         np.add.at(table.T, column, values.T)

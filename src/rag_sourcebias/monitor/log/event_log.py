@@ -25,9 +25,9 @@ from rag_sourcebias.instrument.events import (
 )
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import check_range
+from rag_sourcebias.monitor.data import Waiting, check_range
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
-from rag_sourcebias.monitor.log.writing import LogWriter, Waiting
+from rag_sourcebias.monitor.log.writing import LogWriter
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 

@@ -20,16 +20,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, hash_query
+from rag_sourcebias.instrument.events import DroppedEvents, hash_query
 from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import short_text
+from rag_sourcebias.monitor.data import Waiting, short_text
 from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
     WIDTHS,
     Batch,
     Documents,
     EventColumns,
+    Items,
     LabelCodes,
     LogSettings,
     Row,
@@ -46,8 +47,6 @@ from rag_sourcebias.monitor.log.schema import (
 
 # Turn events into columns, one broken event at a time.
 
-
-Waiting = tuple[RetrievalEvent, float | None]  # and the time to record it under
 
 _GROUP = attrgetter("source", "style")
 _LONGEST_ID = 200
@@ -135,7 +134,6 @@ def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
 
 
 _NONE: tuple[str, ...] = ()
-_Items = tuple[tuple[str, str], ...]
 _Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
 
 
@@ -146,10 +144,10 @@ class _Beside:
         self._codes, self._apart = codes, settings.event_labels
         self._hashed, self._key = settings.hashed_labels, settings.key or b""
         self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        self._split: dict[_Items, _Split] = {}  # of this batch: sessions ask more than once
+        self._split: dict[Items, _Split] = {}  # of this batch: sessions ask more than once
         self._noted: Counter[tuple[str, str]] = Counter()
 
-    def split(self, given: _Items) -> _Split:
+    def split(self, given: Items) -> _Split:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
         known = self._split.get(given)
         if known is not None:
