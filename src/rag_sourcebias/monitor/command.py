@@ -157,7 +157,6 @@ def build_monitor(
 
 
 def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
-    """Return the baseline that an option names."""
     kind, _, rest = text.partition(":")
     if kind == "none" and not rest:
         return None

@@ -295,7 +295,7 @@ def test_a_log_that_turns_read_only_keeps_the_application_going(
     with EventLog(path, batch=10, capacity=50, flush_seconds=0.05) as log:
         log.observe(plain())
         assert log.flush(60)
-        database = log._thread.writer._database
+        database = log._writer._database
         assert database is not None
         database.execute("PRAGMA query_only = 1")  # SQLITE_READONLY, as of such a file
         for _ in range(100):

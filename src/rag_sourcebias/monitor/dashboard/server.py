@@ -221,7 +221,6 @@ def _network(peer: Any) -> str:  # noqa: ANN401 - what a socket says of its othe
 
 
 def _open_files() -> int:
-    """Return how many files this process may have open."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows, where sockets do not count

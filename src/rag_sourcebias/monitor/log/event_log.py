@@ -168,8 +168,8 @@ class LogBuffer:
 # child would believe that it holds them, and could damage the file.
 
 
-_logs: WeakSet[LogThread] = WeakSet()
-_standing: list[LogThread] = []
+_logs: WeakSet[EventLog] = WeakSet()
+_standing: list[EventLog] = []
 
 
 def _before() -> None:
@@ -202,190 +202,6 @@ _NOT_WRITTEN = "cannot be written now, its events wait"
 _NOT_TIDY = "could not be freed of old retrievals"
 _MAY_PASS = (sqlite3.Error, OSError)
 _FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
-
-
-class LogThread:
-    """Own the buffer of a log and the daemon thread that empties it, started by the first event.
-
-    Attributes
-    ----------
-    buffer : LogBuffer
-    writer : LogWriter
-        Others after a fork.
-    writing : threading.RLock
-        Held while the connection is in use; who forks takes it first.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be created, or the file cannot be opened and never will be.
-    UnsupportedVersionError
-        If a newer release wrote the file.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        settings: LogSettings,
-        dropped: DroppedEvents,
-        *,
-        clock: Callable[[], float],
-        new_buffer: Callable[[], LogBuffer],
-    ) -> None:
-        self._path, self._settings, self._dropped = path, settings, dropped
-        self._clock, self._new_buffer = clock, new_buffer
-        self._inherited: LogWriter | None = None
-        self._renew()
-        self._create()
-        _logs.add(self)
-        closes_at_exit(self)
-
-    def _renew(self) -> None:
-        self._starting, self.writing = threading.RLock(), threading.RLock()
-        self._thread: threading.Thread | None = None
-        self.writer = LogWriter(self._path, self._settings, self._dropped)
-        self.buffer = self._new_buffer()
-        self._said: set[str] = set()
-
-    def _create(self) -> None:
-        """Refuse what will never work; what may pass is left to the thread."""
-        try:
-            create_folder(self._path.parent, self._settings.file_mode)
-            self.writer.open()
-        except OSError as error:
-            raise DataError(
-                f"folder of event log {self._path} cannot be created: {error}"
-            ) from error
-        except sqlite3.OperationalError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-                raise DataError(
-                    f"event log {self._path} cannot be written ({error}); "
-                    "give a path in a folder that can"
-                ) from error
-            _logger.warning("event log %s cannot be opened yet: %s", self._path, error)
-        except sqlite3.DatabaseError as error:
-            raise DataError(
-                f"event log {self._path} is damaged ({error}); move it away and log to a new file"
-            ) from error
-
-    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
-        """Queue one event, or return the reason why not."""
-        if self._thread is None:
-            self._start()
-        if not self.buffer.closed:
-            return self.buffer.put(event, at)
-        forked = self._inherited is not None
-        return "process forked while the log was being written" if forked else "log is closed"
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None and not self.buffer.closed:
-                # Of a method of ours: a log nobody holds any more is still told of forks and of
-                # the end, as long as its thread runs.
-                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
-                thread.start()
-                self._thread = thread
-                self.buffer.ready = True
-
-    def _run(self) -> None:
-        """Write until the buffer is closed and empty."""
-        buffer = self.buffer
-        with suppress():
-            while not buffer.closed or len(buffer):
-                events, marks = buffer.take(_IDLE_SECONDS)
-                written = self._write(events)
-                buffer.done()
-                for mark in marks:
-                    mark.written = written
-                    mark.passed.set()
-                if buffer.closed:
-                    continue
-                try:
-                    with self.writing:
-                        self.writer.tidy(now=self._now())
-                except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
-                    self._say(_NOT_TIDY, error)
-                else:
-                    self._said.discard(_NOT_TIDY)
-        with self.writing:
-            self.writer.close()
-
-    def _write(self, events: list[Waiting]) -> bool:
-        """Write events, as often as it takes; False when they were given up."""
-        while True:
-            last = self.buffer.closed  # one attempt after that
-            try:
-                with self.writing:
-                    self.writer.write(events, now=self._now(), monotonic=time.monotonic())
-            except _MAY_PASS as error:
-                self._say(_NOT_WRITTEN, error)
-                if not last:
-                    self.buffer.pause(_RETRY_SECONDS)
-                    continue
-                return self._give_up(events, "log was closed before it could be written", error)
-            except SourceBiasError as error:
-                return self._give_up(events, "log file is not ours any more", error)
-            except Exception as error:  # noqa: BLE001 - the thread has to live on
-                return self._give_up(events, "log failed", error)
-            else:
-                self._said.discard(_NOT_WRITTEN)
-                return True
-
-    def _give_up(self, events: list[Waiting], reason: str, error: Exception) -> bool:
-        if events:
-            self._dropped.add(reason, n=len(events), error=error)
-        return False
-
-    def _now(self) -> float:
-        now = self._clock()
-        return now if 0 <= now < 1e11 else time.time()  # also of NaN
-
-    def _say(self, what: str, error: Exception) -> None:
-        """Log a line, once until what failed has succeeded."""
-        if what not in self._said:
-            self._said.add(what)
-            _logger.warning("event log %s %s: %s", self.writer.path, what, error)
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything put so far is in the file."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return not len(self.buffer)
-        if threading.current_thread() is thread:
-            return False
-        mark = self.buffer.mark()
-        return mark.passed.wait(timeout) and mark.written
-
-    def close(self, timeout: float | None = 5.0) -> bool:
-        """Refuse further events and write what waits."""
-        with self._starting:
-            self.buffer.closed, self.buffer.ready = True, False
-            self.buffer.hurry()
-        before, thread = self._dropped.total, self._thread
-        if thread is not None:
-            thread.join(timeout)
-            return not thread.is_alive() and self._dropped.total == before
-        with self.writing:
-            self.writer.close()
-        return True
-
-    def _before_fork(self) -> None:
-        self._stood_aside = self.writing.acquire(timeout=_FORK_SECONDS)
-        if self._stood_aside:
-            self.writer.close()
-
-    def _after_fork_in_parent(self) -> None:
-        if self._stood_aside:
-            self.writing.release()
-
-    def _after_fork_in_child(self) -> None:
-        closed, writer = self.buffer.closed, self.writer
-        self._renew()
-        self.buffer.closed = closed
-        if not self._stood_aside:  # its connection may be neither used nor closed here
-            self._inherited = writer
-            self.buffer.closed = True
 
 
 # The durable log of retrievals: a bounded buffer and the thread that empties it into a file.
@@ -532,24 +348,53 @@ class EventLog:
         )
         self._sample = sample
         self._random = random.Random(rng)  # of C, and therefore safe between threads
-        self._thread = LogThread(
-            self.path,
-            settings,
-            self.dropped,
-            clock=clock,
-            new_buffer=partial(
-                LogBuffer,
-                capacity=capacity,
-                most_bytes=buffer_bytes,
-                batch=batch,
-                gather_seconds=flush_seconds,
-            ),
+        self._settings, self._clock = settings, clock
+        self._new_buffer = partial(
+            LogBuffer,
+            capacity=capacity,
+            most_bytes=buffer_bytes,
+            batch=batch,
+            gather_seconds=flush_seconds,
         )
+        self._inherited: LogWriter | None = None
+        self._renew()
+        self._create()
+        _logs.add(self)
+        closes_at_exit(self)
+
+    def _renew(self) -> None:
+        self._starting, self._writing = threading.RLock(), threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._writer = LogWriter(self.path, self._settings, self.dropped)
+        self._buffer = self._new_buffer()
+        self._said: set[str] = set()
+
+    def _create(self) -> None:
+        """Refuse what will never work; what may pass is left to the thread."""
+        try:
+            create_folder(self.path.parent, self._settings.file_mode)
+            self._writer.open()
+        except OSError as error:
+            raise DataError(
+                f"folder of event log {self.path} cannot be created: {error}"
+            ) from error
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+                raise DataError(
+                    f"event log {self.path} cannot be written ({error}); "
+                    "give a path in a folder that can"
+                ) from error
+            _logger.warning("event log %s cannot be opened yet: %s", self.path, error)
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"event log {self.path} is damaged ({error}); move it away and log to a new file"
+            ) from error
 
     def observe(self, event: RetrievalEvent) -> None:
         """Log one retrieval; waits for nothing and raises nothing."""
         try:
-            buffer = self._thread.buffer
+            buffer = self._buffer
             # All that record does, when it need not be asked: a call less on the hot path.
             if buffer.ready and self._sample == 1:
                 reason = buffer.put(event, None)
@@ -574,7 +419,13 @@ class EventLog:
         try:
             if self._sample < 1 and self._random.random() >= self._sample:
                 return
-            reason = self._thread.put(event, at)
+            if self._thread is None:
+                self._start()
+            reason: str | None = "log is closed"
+            if not self._buffer.closed:
+                reason = self._buffer.put(event, at)
+            elif self._inherited is not None:
+                reason = "process forked while the log was being written"
             if reason is not None:
                 self.dropped.add(reason)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
@@ -586,7 +437,13 @@ class EventLog:
         Returns False when ``timeout`` seconds passed before (None: no limit), or it was given up.
         Blocks: use ``asyncio.to_thread`` on an event loop.
         """
-        return self._thread.flush(timeout)
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return not len(self._buffer)
+        if threading.current_thread() is thread:
+            return False
+        mark = self._buffer.mark()
+        return mark.passed.wait(timeout) and mark.written
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Refuse further events and write what waits.
@@ -594,10 +451,105 @@ class EventLog:
         Returns False when that took more than ``timeout`` seconds or failed; what is not written
         then is dropped and counted.
         """
-        return self._thread.close(timeout)
+        with self._starting:
+            self._buffer.closed, self._buffer.ready = True, False
+            self._buffer.hurry()
+        before, thread = self.dropped.total, self._thread
+        if thread is not None:
+            thread.join(timeout)
+            return not thread.is_alive() and self.dropped.total == before
+        with self._writing:
+            self._writer.close()
+        return True
 
     def __enter__(self) -> EventLog:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._buffer.closed:
+                # Of a method of ours: a log nobody holds any more is still told of forks and of
+                # the end, as long as its thread runs.
+                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
+                thread.start()
+                self._thread = thread
+                self._buffer.ready = True
+
+    def _run(self) -> None:
+        """Write until the buffer is closed and empty."""
+        buffer = self._buffer
+        with suppress():
+            while not buffer.closed or len(buffer):
+                events, marks = buffer.take(_IDLE_SECONDS)
+                written = self._write(events)
+                buffer.done()
+                for mark in marks:
+                    mark.written = written
+                    mark.passed.set()
+                if buffer.closed:
+                    continue
+                try:
+                    with self._writing:
+                        self._writer.tidy(now=self._now())
+                except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
+                    self._say(_NOT_TIDY, error)
+                else:
+                    self._said.discard(_NOT_TIDY)
+        with self._writing:
+            self._writer.close()
+
+    def _write(self, events: list[Waiting]) -> bool:
+        """Write events, as often as it takes; False when they were given up."""
+        while True:
+            last = self._buffer.closed  # one attempt after that
+            try:
+                with self._writing:
+                    self._writer.write(events, now=self._now(), monotonic=time.monotonic())
+            except _MAY_PASS as error:
+                self._say(_NOT_WRITTEN, error)
+                if not last:
+                    self._buffer.pause(_RETRY_SECONDS)
+                    continue
+                return self._give_up(events, "log was closed before it could be written", error)
+            except SourceBiasError as error:
+                return self._give_up(events, "log file is not ours any more", error)
+            except Exception as error:  # noqa: BLE001 - the thread has to live on
+                return self._give_up(events, "log failed", error)
+            else:
+                self._said.discard(_NOT_WRITTEN)
+                return True
+
+    def _give_up(self, events: list[Waiting], reason: str, error: Exception) -> bool:
+        if events:
+            self.dropped.add(reason, n=len(events), error=error)
+        return False
+
+    def _now(self) -> float:
+        now = self._clock()
+        return now if 0 <= now < 1e11 else time.time()  # also of NaN
+
+    def _say(self, what: str, error: Exception) -> None:
+        """Log a line, once until what failed has succeeded."""
+        if what not in self._said:
+            self._said.add(what)
+            _logger.warning("event log %s %s: %s", self._writer.path, what, error)
+
+    def _before_fork(self) -> None:
+        self._stood_aside = self._writing.acquire(timeout=_FORK_SECONDS)
+        if self._stood_aside:
+            self._writer.close()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._stood_aside:
+            self._writing.release()
+
+    def _after_fork_in_child(self) -> None:
+        closed, writer = self._buffer.closed, self._writer
+        self._renew()
+        self._buffer.closed = closed
+        if not self._stood_aside:  # its connection may be neither used nor closed here
+            self._inherited = writer
+            self._buffer.closed = True

@@ -183,7 +183,6 @@ class _Beside:
             self._noted["bad tags", ""] += n_bad
 
     def noted(self) -> Counter[tuple[str, str]]:
-        """Return all counts."""
         for name, values in self.event_labels.items():
             self._noted["alone", short_text(name)] += len(values)
         return self._noted
