@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from rag_sourcebias.core.values import FloatArray, check_level, from_plain
 from rag_sourcebias.instrument.events import DroppedEvents, guarded
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, PathLike, open_file, read_json, sound, write_atomic
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint
+from rag_sourcebias.monitor.data import CanaryPoint, check_range
 from rag_sourcebias.stats.ranking import MEASURES, relative_delta, source_codes_for, source_scores
 from rag_sourcebias.stats.sequential import (
     BettingTest,
@@ -97,8 +97,10 @@ class CanaryQueries:
         _known(self.tags, self.human, self.llm)
         for source in (self.human, self.llm):
             lacking = np.flatnonzero(_relevant_counts(self.qrels, self.tags, source) == 0)
-            what = f"query without a relevant document of source {source!r}"
-            _refuse(what, [ids[row] for row in lacking])
+            _refuse(
+                f"query without a relevant document of source {source!r}",
+                [ids[row] for row in lacking],
+            )
 
     @classmethod
     def from_dataset(
@@ -178,13 +180,13 @@ class CanaryQueries:
         table = list(relevant)
         _refuse("relevant document of an unknown query id", {q for q, *_ in table} - number.keys())
         _refuse("relevant document with a grade below 1", [d for _, d, _, g in table if g < 1])
-        what = f"document whose source is neither {human!r} nor {llm!r}"
-        _refuse(what, [d for _, d, source, _ in table if source not in (human, llm)])
+        _refuse(
+            f"document whose source is neither {human!r} nor {llm!r}",
+            [d for _, d, source, _ in table if source not in (human, llm)],
+        )
         pairs = {(d, source) for _, d, source, _ in table}
         source_of = dict(pairs)
-        if len(source_of) < len(pairs):
-            both = [d for d, source in pairs if source != source_of[d]]
-            _refuse("document with two sources", both)
+        _refuse("document with two sources", [d for d, s in pairs if s != source_of[d]])
         # A query that no row names must still be one, so that its absence is what is reported.
         code = {doc_id: row for row, doc_id in enumerate(source_of)}
         qrels = Qrels(
@@ -358,9 +360,20 @@ def score_answers(queries: CanaryQueries, answers: Answers, measure: str) -> Flo
     if not answers.rows:
         return np.empty((0, 2))
     name, cutoff = read_measure(measure)
+    # A query may have come twice: each answer is a query of its own.
+    qrels, n = queries.qrels, len(answers.rows)
+    parts = [np.flatnonzero(qrels.query_codes == row) for row in answers.rows]
+    entries = np.concatenate(parts)
+    judged = Qrels(
+        query_ids=tuple(str(number) for number in range(n)),
+        doc_ids=qrels.doc_ids,
+        query_codes=np.repeat(np.arange(n), [len(p) for p in parts]).astype(np.int32),
+        doc_codes=qrels.doc_codes[entries],
+        grades=qrels.grades[entries],
+    )
     scores = source_scores(
         Run.from_lists(answers.lists),
-        _qrels_of(queries.qrels, answers.rows),
+        judged,
         queries.tags,
         sources=(queries.human, queries.llm),
         measures=[name],
@@ -368,19 +381,6 @@ def score_answers(queries: CanaryQueries, answers: Answers, measure: str) -> Flo
     )
     # Rounding may pass 1 by an ulp.
     return np.asarray(np.clip(scores.values[0].T, 0.0, 1.0), np.float64)
-
-
-def _qrels_of(qrels: Qrels, rows: list[int]) -> Qrels:
-    """Judgments of queries that may come twice: each answer is a query of its own."""
-    parts = [np.flatnonzero(qrels.query_codes == row) for row in rows]
-    entries = np.concatenate(parts)
-    return Qrels(
-        query_ids=tuple(str(number) for number in range(len(rows))),
-        doc_ids=qrels.doc_ids,
-        query_codes=np.repeat(np.arange(len(rows)), [len(p) for p in parts]).astype(np.int32),
-        doc_codes=qrels.doc_codes[entries],
-        grades=qrels.grades[entries],
-    )
 
 
 def _ranking(answer: Any, name: str, doc_id: Callable[[Any], str] | None) -> RankedList:  # noqa: ANN401
@@ -463,8 +463,7 @@ class RelativeDeltaSequence:
         check_level(confidence_level)
         if not -200 < reference < 200:
             raise DataError(f"reference {reference!r} is outside (-200, 200); it is in percent")
-        if points < 3:
-            raise DataError(f"points must be at least 3, got {points}")
+        check_range("points", points, 3)
         self.reference, self.confidence_level = float(reference), confidence_level
         self.points, self.change_run_length = points, change_run_length
         share = 0.5 + self.reference / 400
@@ -567,109 +566,8 @@ class RelativeDeltaSequence:
         }
 
     def _members(self) -> dict[str, Any]:
-        members = {"n": self.n, "left_at": self.left_at, "changed_at": self.changed_at}
-        return members | {"total": self.total}
-
-
-# Points and alarms of a probe from its figures.
-
-
-_Rule = Literal["canary", "canary-change"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
-    """What is measured, and where; fields as in :class:`CanaryPoint`."""
-
-    measure: str
-    human: str
-    llm: str
-    labels: Mapping[str, str]
-
-    def point(
-        self,
-        scores: npt.NDArray[np.float64],
-        sequence: RelativeDeltaSequence,
-        *,
-        at: float,
-        failed: int,
-        seconds: float,
-    ) -> CanaryPoint:
-        """Sum up a round whose ``scores``, shape (n, 2), are already in the sequence."""
-        lower, upper = sequence.interval()
-        return CanaryPoint(
-            at=at,
-            measure=self.measure,
-            human=self.human,
-            llm=self.llm,
-            labels=self.labels,
-            round_n=len(scores),
-            round_relative_delta=relative_delta(*scores.sum(axis=0).tolist()),
-            n=sequence.n,
-            relative_delta=sequence.estimate,
-            lower=lower,
-            upper=upper,
-            confidence_level=sequence.confidence_level,
-            reference=sequence.reference,
-            alarm=sequence.left_at > 0,
-            failed=failed,
-            seconds=seconds,
-        )
-
-    def alarms(
-        self, sequence: RelativeDeltaSequence, *, before: tuple[int, int], at: float
-    ) -> list[Alarm]:
-        """Say that the bounds left the reference, or that Relative Δ moved away from it.
-
-        ``share``, ``lower``, ``upper`` and ``baseline`` are shares in [0, 1], as in every alarm:
-        the human part of both scores, ½ + Δ/400. The message has Relative Δ itself.
-
-        Parameters
-        ----------
-        sequence : RelativeDeltaSequence
-        before : (int, int)
-            ``left_at`` and ``changed_at`` before the round: what was told is not told again.
-        at : float
-            Unix time.
-        """
-        rules: list[_Rule] = []
-        if sequence.left_at and not before[0]:
-            rules.append("canary")
-        if sequence.changed_at and not before[1]:
-            rules.append("canary-change")
-        return [self._alarm(rule, sequence, at=at) for rule in rules]
-
-    def _alarm(self, rule: _Rule, sequence: RelativeDeltaSequence, *, at: float) -> Alarm:
-        estimate = sequence.estimate or 0.0
-        lower, upper = sequence.interval()
-        left = rule == "canary"
-        n = sequence.left_at if left else sequence.changed_at
-        message = (
-            f"Relative Δ of {self.measure} between {self.human} and {self.llm} is {estimate:.1f} % "
-            f"({100 * sequence.confidence_level:g} % confidence sequence {lower:.1f} to "
-            f"{upper:.1f}): "
-            + ("it left" if left else "it moved away from")
-            + f" the reference {sequence.reference:.1f} after {n} canary queries"
-        )
-        return Alarm(
-            rule=rule,
-            labels=self.labels,
-            by="source",
-            group=self.human,
-            measure=self.measure,
-            n=n,
-            share=_share(estimate),
-            lower=_share(lower),
-            upper=_share(upper),
-            baseline=_share(sequence.reference),
-            evidence=sequence.evidence if left else sequence.change_evidence,
-            at=at,
-            message=message,
-        )
-
-
-def _share(delta: float) -> float:
-    return 0.5 + delta / 400
+        names = ("n", "left_at", "changed_at", "total")
+        return {name: getattr(self, name) for name in names}
 
 
 # The log of canary rounds: one JSON object per line, appended and never rewritten.
@@ -724,38 +622,11 @@ def read_points(path: PathLike, limit: int = 2_000) -> list[CanaryPoint]:
         If the file cannot be read, or holds something else than points. Lines that are not JSON
         are left out: a process was killed, or is just writing.
     """
-    if limit < 1:
-        raise DataError(f"limit must be at least 1, got {limit}")
+    check_range("limit", limit, 1)
     file = Path(path)
     if not os.path.lexists(file):
         return []
-    with sound(file, "the log of a canary probe"):
-        tail = _tail(file, limit)
-    points: list[CanaryPoint] = []
-    for line in tail:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):  # also bytes that are not UTF-8
-            continue
-        with sound(file, "a log of canary points", names_file=False):
-            points.append(_point(row))
-    if not points and len(tail) > 1:
-        raise DataError(f"{file} holds no canary points; expected one JSON object per line")
-    return points[-limit:]
-
-
-def _point(row: Any) -> CanaryPoint:  # noqa: ANN401 - what JSON holds
-    """Read a point; ``from_plain`` says what is wrong, but takes ten times as long."""
-    if isinstance(row, dict) and all(
-        name in row and isinstance(row[name], kind) for name, kind in _KINDS.items()
-    ):
-        return CanaryPoint(**{name: row[name] for name in _KINDS})
-    return from_plain(CanaryPoint, row)
-
-
-def _tail(file: Path, limit: int) -> list[bytes]:
-    """Return at least the last ``limit`` lines, or all there are, without blank ones."""
-    with open_file(file) as stream:
+    with sound(file, "the log of a canary probe"), open_file(file) as stream:
         start = stream.seek(0, os.SEEK_END)
         least, data = max(0, start - limit * _LONGEST - _BLOCK), b""
         while start > least and data.count(b"\n") <= limit:
@@ -763,10 +634,25 @@ def _tail(file: Path, limit: int) -> list[bytes]:
             start -= size
             stream.seek(start)
             data = stream.read(size) + data
-    lines = data.split(b"\n")
-    if start:
-        lines = lines[1:]  # begins somewhere in a line
-    return [line for line in lines if line.strip()]
+    lines = data.split(b"\n")[1 if start else 0 :]  # the first begins somewhere in a line
+    tail = [line for line in lines if line.strip()]
+    points: list[CanaryPoint] = []
+    for line in tail:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):  # also bytes that are not UTF-8
+            continue
+        with sound(file, "a log of canary points", names_file=False):
+            # `from_plain` says what is wrong with a point, but takes ten times as long.
+            if isinstance(row, dict) and all(
+                name in row and isinstance(row[name], kind) for name, kind in _KINDS.items()
+            ):
+                points.append(CanaryPoint(**{name: row[name] for name in _KINDS}))
+            else:
+                points.append(from_plain(CanaryPoint, row))
+    if not points and len(tail) > 1:
+        raise DataError(f"{file} holds no canary points; expected one JSON object per line")
+    return points[-limit:]
 
 
 # What a probe keeps beside its log, so that a restart goes on.
@@ -797,11 +683,6 @@ class ProbeState:
     entropy: int
     rounds: int = 0
 
-    def draw(self, population: int, n: int) -> list[int]:
-        """Draw the queries of the next round, with replacement."""
-        rng = np.random.default_rng([self.entropy, self.rounds])
-        return [int(row) for row in rng.integers(population, size=n)]
-
 
 def state_path(log: Path) -> Path:
     """Return the file beside a log."""
@@ -824,9 +705,23 @@ def open_state(
         If another release wrote it.
     """
     settings = {**settings, **sequence.settings}
-    found = None if log is None else _load_state(log, settings)
-    if found is not None:
-        return found
+    path = None if log is None else state_path(log)
+    if path is not None and path.exists():
+        data = read_json(path, "the state of a canary probe", remedy=_REMEDY)
+        with sound(path, "the state of a canary probe", remedy=_REMEDY, names_file=False):
+            found, members = read_state(data, _KIND)
+            sequence = RelativeDeltaSequence.from_dict(data.get("sequence", {}))
+        for name, value in settings.items():
+            if found.get(name) != value:
+                raise DataError(
+                    f"{path} was written with {name} {found.get(name)!r}, now it is {value!r}; "
+                    "probe into another log, or delete the file to start anew"
+                )
+        with sound(path, "whole numbers under 'entropy' and 'rounds'", remedy=_REMEDY):
+            entropy, rounds = int(members["entropy"]), int(members["rounds"])
+        if entropy < 0 or rounds < 0:
+            raise DataError(f"{path} holds an entropy or rounds below 0; {_REMEDY}")
+        return ProbeState(settings=found, sequence=sequence, entropy=entropy, rounds=rounds)
     entropy = int(np.random.default_rng(rng).integers(2**63))
     state = ProbeState(settings=settings, sequence=sequence, entropy=entropy)
     if log is not None:
@@ -843,28 +738,5 @@ def save_state(log: Path, state: ProbeState) -> None:
         If the file cannot be written.
     """
     members = {"entropy": str(state.entropy), "rounds": state.rounds}
-    data = write_state(_KIND, state.settings, members)
-    write_atomic(
-        state_path(log), json.dumps(data | {"sequence": state.sequence.to_dict()}), mode=PRIVATE
-    )
-
-
-def _load_state(log: Path, settings: Mapping[str, Any]) -> ProbeState | None:
-    path = state_path(log)
-    if not path.exists():
-        return None
-    data = read_json(path, "the state of a canary probe", remedy=_REMEDY)
-    with sound(path, "the state of a canary probe", remedy=_REMEDY, names_file=False):
-        found, members = read_state(data, _KIND)
-        sequence = RelativeDeltaSequence.from_dict(data.get("sequence", {}))
-    for name, value in settings.items():
-        if found.get(name) != value:
-            raise DataError(
-                f"{path} was written with {name} {found.get(name)!r}, now it is {value!r}; "
-                "probe into another log, or delete the file to start anew"
-            )
-    with sound(path, "whole numbers under 'entropy' and 'rounds'", remedy=_REMEDY):
-        entropy, rounds = int(members["entropy"]), int(members["rounds"])
-    if entropy < 0 or rounds < 0:
-        raise DataError(f"{path} holds an entropy or rounds below 0; {_REMEDY}")
-    return ProbeState(settings=found, sequence=sequence, entropy=entropy, rounds=rounds)
+    data = write_state(_KIND, state.settings, members) | {"sequence": state.sequence.to_dict()}
+    write_atomic(state_path(log), json.dumps(data), mode=PRIVATE)

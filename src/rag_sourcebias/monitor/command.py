@@ -1,17 +1,17 @@
 """``monitor``: retrieval skew in production, from the log that an application keeps."""
 
 import importlib
+import itertools
 import os
 import re
 import sys
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from time import time
+from time import sleep, time
 from typing import Annotated, Any
 
 import typer
@@ -41,7 +41,7 @@ from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot, check_range
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.log.erasing import erase_events
@@ -73,8 +73,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 # A monitor as the options of a command describe it.
 
 
-_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and none"
 
 
@@ -138,12 +138,18 @@ def build_monitor(
 ) -> SkewMonitor:
     """Return a new monitor."""
     by = choice("by", watch.by, ("source", "style"))
+    aggregate = None
+    if watch.together is not None:  # sessions come once; queries come back, and are remembered
+        query = watch.together == "query"
+        aggregate = (
+            Aggregation(key="query") if query else Aggregation(key=watch.together, remember=0)
+        )
     return SkewMonitor(
         by=by,
         baseline=_baseline(watch.baseline, by=by),
         confidence_level=watch.confidence_level,
         labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
-        aggregate=None if watch.together is None else _aggregation(watch.together),
+        aggregate=aggregate,
         change_run_length=watch.changes,
         on_alarm=on_alarm,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
@@ -151,7 +157,6 @@ def build_monitor(
 
 
 def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
-    """Return the baseline that an option names."""
     kind, _, rest = text.partition(":")
     if kind == "none" and not rest:
         return None
@@ -164,7 +169,8 @@ def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a lit
     if kind == "shares":
         return CorpusShare(_shares(text, rest))
     if kind == "tags" and rest:
-        return _of_tags(Path(rest), by)
+        store = tag_store(Path(rest))
+        return corpus_share(read_tags(Path(rest)) if store is None else store, by=by)
     if kind == "store" and rest:
         return _of_store(rest, by)
     raise DataError(f"--baseline {text!r} is none of {_KINDS}")
@@ -185,11 +191,6 @@ def _shares(text: str, rest: str) -> dict[str, float]:
     return found
 
 
-def _of_tags(path: Path, by: Any) -> CorpusShare:  # noqa: ANN401 - a literal
-    store = tag_store(path)
-    return corpus_share(read_tags(path) if store is None else store, by=by)
-
-
 def _of_store(spec: str, by: str) -> CorpusShare:
     name, summary = summarise_store(spec)
     if not summary.n_documents:
@@ -197,13 +198,6 @@ def _of_store(spec: str, by: str) -> CorpusShare:
     counts = summary.counts(0 if by == "source" else 1)
     counts[""] = summary.n_documents - sum(counts.values())
     return CorpusShare({name: n / summary.n_documents for name, n in counts.items() if n})
-
-
-def _aggregation(together: str) -> Aggregation:
-    # Sessions come once; queries come back, and are remembered.
-    return (
-        Aggregation(key="query") if together == "query" else Aggregation(key=together, remember=0)
-    )
 
 
 def _tag_errors(text: str) -> TagErrors:
@@ -238,8 +232,8 @@ def read_time(option: str, text: str | None) -> float | None:
     """Return seconds since 1970 of a date, or of a time that has passed since."""
     if text is None:
         return None
-    ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
+    ago = _SPAN.fullmatch(text.strip())
+    if ago is not None and ago[2]:
         return time() - float(ago[1]) * _UNITS[ago[2]]
     try:
         return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: local time
@@ -279,9 +273,7 @@ def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
 
 def _table(snapshot: MonitorSnapshot) -> Table:
     corrected = bool(snapshot.corrected)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(snapshot.by)
-    table.add_column("of")
+    table = Table(snapshot.by, "of", box=None, pad_edge=False, header_style="dim")
     for name in (
         "share",
         "interval",
@@ -313,8 +305,7 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
         return
     left_out = len(alarms) - _MOST_ALARMS
     for alarm in alarms[:_MOST_ALARMS]:
-        at = datetime.fromtimestamp(alarm.at).astimezone().isoformat(timespec="seconds")
-        when = f"{at}, " if in_time else ""
+        when = f"{_time(alarm.at)}, " if in_time else ""
         place = f" ({escape(where(dict(alarm.labels)))})" if alarm.labels else ""
         out.print(
             f"[bold red]alarm[/] {when}after {alarm.n:,}{place}: {escape(alarm.message)}",
@@ -329,7 +320,6 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
 
 
 _REPLAY_OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"}
-_RUN_LABELS = {"collection": "run"}
 
 
 @spread
@@ -375,7 +365,9 @@ def replay(
     alarms: list[Alarm] = []
     monitor = build_monitor(watch, on_alarm=alarms.append)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
-    events = _events(recorded, tagged=tags is not None)
+    if not recorded.exists():
+        raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
+    events = recorded if tags is None else read_run(recorded)
     with (
         stages() as progress,
         as_options(_REPLAY_OPTIONS),
@@ -385,7 +377,7 @@ def replay(
             events,
             monitor,
             tags=None if tags is None else read_tags(tags),
-            labels=_RUN_LABELS if isinstance(events, Run) else where,
+            labels={"collection": "run"} if isinstance(events, Run) else where,
             since=first,
             until=last,
         )
@@ -404,14 +396,6 @@ def replay(
     show_alarms(alarms, in_time=not isinstance(events, Run))
     if lost:
         out.print(f"left out: {dict(lost)}", highlight=False, markup=False)
-
-
-def _events(recorded: Path, *, tagged: bool) -> Path | Run:
-    if not recorded.exists():
-        raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
-    if tagged:
-        return read_run(recorded)
-    return recorded
 
 
 # ``monitor serve``: the dashboard beside a running application.
@@ -541,17 +525,12 @@ def _offer_metrics(source: DashboardSource, follower: LogFollower, sinks: SinkGr
     if factory is None:
         return
     canary, log = source.canary_file, source.log
-
-    def points() -> list[CanaryPoint]:
-        return read_points(canary, 100) if canary is not None and canary.is_file() else []
-
-    def written() -> LogSummary | None:
-        return log_summary(log) if log.is_file() else None
-
-    def lost() -> dict[str, Mapping[str, int]]:
-        return {"follower": follower.dropped.by_reason}
-
-    offered = factory(source.snapshots, canary=points, lost=lost, log=written)
+    offered = factory(
+        source.snapshots,
+        canary=lambda: read_points(canary, 100) if canary and canary.is_file() else [],
+        lost=lambda: {"follower": follower.dropped.by_reason},
+        log=lambda: log_summary(log) if log.is_file() else None,
+    )
     sinks.add(offered)
     source.metrics = offered.text
 
@@ -571,9 +550,6 @@ def _token(file: Path | None) -> str | None:
 # What ``monitor probe`` asks: a part of the application, or a retriever that is built here.
 
 
-_DEPTH = 100
-
-
 def what_is_asked(
     ask: str | None,
     retriever: str | None,
@@ -591,7 +567,7 @@ def what_is_asked(
         progress.begin("indexing")
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         built = builder.retriever(str(retriever)).build(dataset.corpus)
-    return ask_retriever(built, depth=_DEPTH), None
+    return ask_retriever(built, depth=100), None
 
 
 def _of_application(name: str) -> Ask:
@@ -620,10 +596,6 @@ _ASKED, _ROUNDS = "What is asked", "Rounds"
 
 
 # ``monitor probe``: canary queries with known twins, asked of a live retriever.
-
-
-_EVERY = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def probe(
@@ -709,11 +681,15 @@ def probe(
         rag-sourcebias monitor probe --sample --retriever bm25 --rounds 3 --every 1s
     """
     require_writable_file("points", points)
-    pause = _pause(every)
+    span = _SPAN.fullmatch((every or "0").strip())
+    if span is None or (every is not None and float(span[1]) <= 0):
+        raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
     n_rounds = rounds if rounds is not None else (1 if every is None else None)
-    if n_rounds is not None and n_rounds < 1:
-        raise DataError(f"--rounds must be at least 1, got {n_rounds}")
-    dataset = _dataset(folder, sample=sample, split=split)
+    if n_rounds is not None:
+        check_range("--rounds", n_rounds, 1)
+    if sample == (folder is not None):
+        raise DataError("give one data set: a BEIR folder, or --sample")
+    dataset = load_sample() if folder is None else read_beir(folder, split=split)
     queries = CanaryQueries.from_dataset(dataset, llm=other_source)
     asked, doc_id = what_is_asked(ask, retriever, dataset, id_key=id_key, cache=cache)
     found = CanaryProbe(
@@ -728,13 +704,11 @@ def probe(
         confidence_level=confidence_level,
         rng=seed,
     )
-    stop, done = threading.Event(), 0
-    while not stop.is_set():
+    for done in itertools.count(1):
         _show(found.run_round(), json=json)
-        done += 1
-        if n_rounds is not None and done >= n_rounds:
+        if done == n_rounds:
             break
-        stop.wait(pause)
+        sleep(float(span[1]) * _UNITS[span[2]])
     if found.dropped.total:
         err.print(f"failed: {dict(found.dropped.by_reason)}", highlight=False, markup=False)
 
@@ -755,21 +729,6 @@ def _show(point: CanaryPoint, *, json: bool) -> None:
         highlight=False,
         soft_wrap=True,
     )
-
-
-def _pause(every: str | None) -> float:
-    if every is None:
-        return 0.0
-    found = _EVERY.fullmatch(every.strip())
-    if found is None or float(found[1]) <= 0:
-        raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-def _dataset(folder: Path | None, *, sample: bool, split: str) -> Dataset:
-    if sample == (folder is not None):
-        raise DataError("give one data set: a BEIR folder, or --sample")
-    return load_sample() if folder is None else read_beir(folder, split=split)
 
 
 # ``monitor``: retrieval skew in production, from the log that an application keeps.
@@ -793,12 +752,27 @@ def summary(log: Log, *, json: Json = False) -> None:
     """Say what a log holds: how many retrievals, since when, from where, and what was lost."""
     found = log_summary(log)
     if json:
-        out.file.write(json_text(_plain(found)))
+        plain = {
+            "n_written": found.n_written,
+            "n_kept": found.n_kept,
+            "since": found.since,
+            "until": found.until,
+            "dropped": dict(found.dropped),
+            "labels": [dict(labels) for labels in found.labels],
+            "tags": [{"source": source, "style": style} for source, style in found.tags],
+            "event_labels": dict(found.event_labels),
+            "overflowed": dict(found.overflowed),
+            "odd_sources": dict(found.odd_sources),
+            "bad_tags": found.bad_tags,
+        }
+        out.file.write(json_text(plain))
         return
+    sets = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
+    more = len(found.labels) - _MOST_SETS
     lines = [
         f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
         f"from {_time(found.since)} to {_time(found.until)}",
-        f"labels: {_sets(found)}",
+        f"labels: {sets or 'none'}{f' and {more:,} more' if more > 0 else ''}",
         f"sources: {_names(source for source, _ in found.tags)}",
         f"styles: {_names(style for _, style in found.tags)}",
         *_beside(found),
@@ -811,57 +785,34 @@ def summary(log: Log, *, json: Json = False) -> None:
 _MOST_SETS = 50
 
 
-def _sets(found: LogSummary) -> str:
-    shown = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
-    more = len(found.labels) - _MOST_SETS
-    return f"{shown} and {more:,} more" if more > 0 else shown or "none"
-
-
 def _beside(found: LogSummary) -> list[str]:
     """Return lines on what is not as it should be, and on labels that are kept apart."""
     lines = []
-    if found.event_labels:
-        names = ", ".join(f"{name} of {n:,}" for name, n in found.event_labels.items())
-        lines.append(f"kept with each retrieval, not counted by: {names}")
-    if found.overflowed:
-        names = ", ".join(
-            f"{name or 'labels with ever new names'} in {n:,} retrievals"
-            for name, n in found.overflowed.items()
-        )
-        lines.append(f"too many values, counted as 'other': {names}")
-    if found.odd_sources:
-        names = ", ".join(f"{name} ({n:,} documents)" for name, n in found.odd_sources.items())
-        lines.append(f"sources that are neither human nor llm:<model>: {names}")
+    overflowed = {name or "labels with ever new names": n for name, n in found.overflowed.items()}
+    for what, counts, one in (
+        ("kept with each retrieval, not counted by", found.event_labels, "{} of {:,}"),
+        ("too many values, counted as 'other'", overflowed, "{} in {:,} retrievals"),
+        (
+            "sources that are neither human nor llm:<model>",
+            found.odd_sources,
+            "{} ({:,} documents)",
+        ),
+    ):
+        if counts:
+            lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
     return lines
 
 
-def _names(found: object) -> str:
-    names = {name or "untagged" for name in found}  # type: ignore[attr-defined]
-    return ", ".join(sorted(names)) or "none"
+def _names(found: Iterable[str | None]) -> str:
+    return ", ".join(sorted({name or "untagged" for name in found})) or "none"
 
 
 def _time(at: float | None) -> str:
     if at is None:
         return "–"
     return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
-
-
-def _plain(found: LogSummary) -> dict[str, object]:
-    return {
-        "n_written": found.n_written,
-        "n_kept": found.n_kept,
-        "since": found.since,
-        "until": found.until,
-        "dropped": dict(found.dropped),
-        "labels": [dict(labels) for labels in found.labels],
-        "tags": [{"source": source, "style": style} for source, style in found.tags],
-        "event_labels": dict(found.event_labels),
-        "overflowed": dict(found.overflowed),
-        "odd_sources": dict(found.odd_sources),
-        "bad_tags": found.bad_tags,
-    }
 
 
 @app.command()

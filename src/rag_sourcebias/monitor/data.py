@@ -1,17 +1,27 @@
 """What a monitor lost: noted while locks are held, told to the log when they are not."""
 
+import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Stored
-from rag_sourcebias.instrument.events import DroppedEvents
+from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.
 
 
+def check_range(name: str, value: float, low: int, high: float = math.inf) -> None:
+    """Raise DataError where a value is not one from ``low`` to ``high``."""
+    if not low <= value <= high:
+        wanted = f"at least {low}" if high == math.inf else f"{low} to {high}"
+        raise DataError(f"{name} must be {wanted}, got {value}")
+
+
+Waiting = tuple[RetrievalEvent, float | None]
+"""An event, and its Unix time where that is known."""
 Measure = Literal["exposure", "first"]
 RANK_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
 """Upper ends of the buckets of ranks that are counted."""
@@ -275,72 +285,14 @@ class LabelCaps:
             (name for name, value in key if value != OTHER and name not in replaced),
             key=lambda name: (-len(values[name]), name),
         )
-        while (fitted := _without(key, replaced)) not in self:
-            if len(self._sets) < self._most_sets * (2 if replaced else 1):
+        while True:
+            fitted = tuple((name, OTHER if name in replaced else value) for name, value in key)
+            if fitted in self or len(self._sets) < self._most_sets * (2 if replaced else 1):
                 self.add(fitted)
-                break
+                return fitted, tuple(replaced)
             if not giving_way:
                 return self._last, tuple(name for name, value in key if value != OTHER)
             replaced.append(giving_way.pop(0))
-        return fitted, tuple(replaced)
-
-
-def _without(key: Key, replaced: Sequence[str]) -> Key:
-    return tuple((name, OTHER if name in replaced else value) for name, value in key)
-
-
-class LabelSets:
-    """Map the labels of events to keys.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Labels that count; others, which may be different for every request, are left out.
-    most : int
-        Values of a label, and sets, that are told apart, at least 1; see :class:`LabelCaps`.
-
-    Attributes
-    ----------
-    overflowed : dict of str to int
-        Retrievals whose value of a label was replaced by ``"other"``, by label.
-
-    Raises
-    ------
-    DataError
-        If a name is not text or occurs twice, or ``most`` is below 1.
-    """
-
-    def __init__(self, names: Sequence[str], *, most: int) -> None:
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"labels must be a sequence of names, got {names!r}")
-        if len(set(names)) != len(names):
-            raise DataError(f"labels {list(names)} name one twice")
-        if most < 1:
-            raise DataError(f"max_label_sets must be at least 1, got {most}")
-        self.names = tuple(names)
-        last = tuple((name, OTHER) for name in self.names)
-        self._caps = LabelCaps(values=most, sets=most, last=last)
-        self.overflowed: dict[str, int] = {}
-
-    def key(self, labels: Mapping[str, str]) -> Key:
-        """Return the key of these labels; one that is absent is left out of it."""
-        found = tuple((k, short_text(labels[k])) for k in self.names if k in labels)
-        fitted, replaced = self._caps.fit(found)
-        self.count(replaced)
-        return fitted
-
-    def count(self, replaced: Iterable[str], n: int = 1) -> None:
-        """Count retrievals whose values of these labels were replaced."""
-        for name in replaced:
-            self.overflowed[name] = self.overflowed.get(name, 0) + n
-
-    def add(self, key: Key) -> None:
-        """Take a key of a stored state as known."""
-        self._caps.add(key)
-
-    def forget(self, key: Key) -> None:
-        """Make room again."""
-        self._caps.remove(key)
 
 
 # What a monitor lost: noted while locks are held, told to the log when they are not.
@@ -380,12 +332,6 @@ class Losses:
             untold, self._untold = self._untold, {}
         for reason, (n, error) in untold.items():
             self._dropped.add(reason, n=n, error=error)
-
-    def restore(self, counts: Mapping[str, int]) -> None:
-        """Go on from earlier counts, of which the log was told before."""
-        for reason, n in counts.items():
-            self.note(reason, n=n)
-        self.tell()
 
     @property
     def by_reason(self) -> dict[str, int]:

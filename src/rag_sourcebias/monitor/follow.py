@@ -7,6 +7,7 @@ import glob
 import heapq
 import json
 import logging
+import math
 import os
 import re
 import threading
@@ -14,16 +15,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.io.tables import open_parquet, parquet_batches, pyarrow_modules
+from rag_sourcebias.monitor.data import Waiting
 from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.monitor import SkewMonitor
@@ -38,20 +40,6 @@ _EXPECTED = "a file of retrievals that an event log archived"
 _NEEDED = ("time", "labels", "query_id", "sources", "styles")
 _MAY_BE = ("doc_ids", "event_labels")
 _Timed = tuple[RetrievalEvent, float]
-
-
-class _File(NamedTuple):
-    """A file in the order of replay: folder of its day, log, first number."""
-
-    day: str
-    log: str
-    first: int
-    path: Path
-
-
-def is_parquet(path: str | Path) -> bool:
-    """Whether a path is that of a folder, or of a Parquet file."""
-    return Path(path).is_dir() or Path(path).suffix == ".parquet"
 
 
 def parquet_events(
@@ -87,41 +75,27 @@ def parquet_events(
     if not found:
         raise DataError(f"{root} holds no Parquet files: expected date=YYYY-MM-DD/events-….parquet")
     pyarrow_modules(_READING)  # missing, it is asked for now and not at the first retrieval
-    files = sorted(map(_file, found))
-    return _chosen(_merged(files), since, until, labels)
-
-
-def _file(path: Path) -> _File:
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        return _File(path.parent.name, path.name, 0, path)
-    return _File(path.parent.name, match[1], int(match[2]), path)
-
-
-def _merged(files: list[_File]) -> Iterator[_Timed]:
-    for _, day in groupby(files, attrgetter("day")):
-        logs = [
-            _of_files([file.path for file in log]) for _, log in groupby(day, attrgetter("log"))
-        ]
-        yield from logs[0] if len(logs) == 1 else heapq.merge(*logs, key=itemgetter(1))
-
-
-def _chosen(
-    timed: Iterator[_Timed],
-    since: float | None,
-    until: float | None,
-    labels: Mapping[str, str] | None,
-) -> Iterator[_Timed]:
+    first, last = -math.inf if since is None else since, math.inf if until is None else until
     wanted = set((labels or {}).items())
-    for event, at in timed:
-        inside = (since is None or at >= since) and (until is None or at < until)
-        if inside and wanted <= set(event.labels.items()):
-            yield event, at
+    return (
+        (event, at)
+        for event, at in _merged(found)
+        if first <= at < last and wanted <= set(event.labels.items())
+    )
 
 
-def _of_files(paths: list[Path]) -> Iterator[_Timed]:
+def _merged(paths: list[Path]) -> Iterator[_Timed]:
+    files = []  # in the order of replay: folder of the day, log, first number
     for path in paths:
-        yield from _of_file(path)
+        match = _NAME.fullmatch(path.name)
+        log, number = (path.name, 0) if match is None else (match[1], int(match[2]))
+        files.append((path.parent.name, log, number, path))
+    for _, day in groupby(sorted(files), itemgetter(0)):
+        logs = [
+            chain.from_iterable(map(_of_file, [path for *_, path in log]))
+            for _, log in groupby(day, itemgetter(1))
+        ]
+        yield from heapq.merge(*logs, key=itemgetter(1))
 
 
 def _of_file(path: Path) -> Iterator[_Timed]:
@@ -140,27 +114,22 @@ def _of_file(path: Path) -> Iterator[_Timed]:
 
 
 def _events(times: list[int], columns: Mapping[str, list[Any]]) -> Iterator[_Timed]:
-    tag, labels_of = cache(_tag), cache(json.loads)
+    labels_of = cache(json.loads)
+    tag = cache(lambda source, style: DocTags(source=source, style=style))
     ids, own = (columns.get(name, [None] * len(times)) for name in _MAY_BE)
     for i, at in enumerate(times):
         pairs = zip(columns["sources"][i], columns["styles"][i], strict=True)
         tags = tuple(tag(source, style) for source, style in pairs)
-        doc_ids = tuple(ids[i] or ("",) * len(tags))
-        ranked = RankedList(query_id=columns["query_id"][i] or "", doc_ids=doc_ids)
+        ranked = RankedList(
+            query_id=columns["query_id"][i] or "", doc_ids=tuple(ids[i] or ("",) * len(tags))
+        )
         labels = labels_of(columns["labels"][i])
         if own[i]:
             labels = {**labels, **json.loads(own[i])}
         yield RetrievalEvent(ranked=ranked, tags=tags, labels=labels), at / 1e6
 
 
-def _tag(source: str | None, style: str | None) -> DocTags:
-    return DocTags(source=source, style=style)
-
-
 # Feed what happened before through a monitor, to see when it would have raised an alarm.
-
-
-Timed = tuple[RetrievalEvent, float | None]
 
 
 def replay(
@@ -201,14 +170,16 @@ def replay(
         raise DataError("tags= belongs to a run: a run needs it, logs and events have their own")
     if not isinstance(events, str | Path) and not (since is None and until is None):
         raise DataError("since= and until= are for event logs, whose retrievals have Unix times")
-    timed: Iterable[Timed]
+    timed: Iterable[Waiting]
     if isinstance(events, Run):
         timed = _of_run(events, tags or TagTable.from_tags([]), labels or {})
-    elif isinstance(events, str | Path) and is_parquet(events):
+    elif isinstance(events, str | Path) and (
+        Path(events).is_dir() or Path(events).suffix == ".parquet"
+    ):
         timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
-        timed = (item for part in parts for item in events_of(part))
+        timed = chain.from_iterable(map(events_of, parts))
     elif labels is not None:
         raise DataError("labels= is for runs and logs; events have their own")
     else:
@@ -218,27 +189,25 @@ def replay(
     return n
 
 
-def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Timed]:
+def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Waiting]:
     known = {doc_id: tags.get(doc_id) for doc_id in run.doc_ids}
     for query_id, start, stop in zip(run.query_ids, run.offsets, run.offsets[1:], strict=False):
         ids = tuple(run.doc_ids[code] for code in run.doc_codes[start:stop])
         ranked = RankedList(query_id=query_id, doc_ids=ids)
-        found = tuple(known[doc_id] for doc_id in ids)
-        yield RetrievalEvent(ranked=ranked, tags=found, labels=labels), None
+        yield RetrievalEvent(ranked=ranked, tags=tuple(known[i] for i in ids), labels=labels), None
 
 
-def events_of(part: EventColumns) -> Iterator[Timed]:
+def events_of(part: EventColumns) -> Iterator[Waiting]:
     """Yield the retrievals of a log, with their Unix times."""
     tags = [DocTags(source=source, style=style) for source, style in part.tags]
     codes = part.tag_codes.tolist()
-    alone = bool(part.event_labels)
     for i, (start, stop) in enumerate(zip(part.offsets, part.offsets[1:], strict=False)):
         found = tuple(tags[code] for code in codes[start:stop])
         ids = ("",) * len(found) if part.doc_ids is None else part.doc_ids[start:stop].tolist()
         event = RetrievalEvent(
             ranked=RankedList(query_id=str(part.query_ids[i]), doc_ids=tuple(ids)),
             tags=found,
-            labels=part.labels_at(i) if alone else part.labels[part.label_codes[i]],
+            labels=part.labels_at(i) if part.event_labels else part.labels[part.label_codes[i]],
         )
         yield event, float(part.times[i])
 
@@ -324,16 +293,12 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
         )
     with sound(path, STATE_FILE, remedy=START_ANEW):
         position = Position(
-            log=_whole(data["log"]),
-            number=_whole(data["number"]),
+            log=None if data["log"] is None else int(data["log"]),
+            number=None if data["number"] is None else int(data["number"]),
             n_read=int(data["n_read"]),
             dropped={str(k): int(v) for k, v in data["dropped"].items()},
         )
         return position, dict(data["monitor"])
-
-
-def _whole(value: Any) -> int | None:  # noqa: ANN401 - of a JSON file
-    return None if value is None else int(value)
 
 
 # Feed a monitor from an event log that other processes write.
@@ -418,7 +383,7 @@ class LogFollower:
         stored = None if state is None or anew else read_position(state)
         if stored is not None:
             self._position, kept = stored
-            if _plain(kept.get("settings")) != _plain(given["settings"]):
+            if kept.get("settings") != given["settings"]:
                 raise DataError(
                     f"state file {state} belongs to other settings (baseline, groups, labels, …); "
                     "give the settings it was written with, start anew, or name another state file"
@@ -433,7 +398,6 @@ class LogFollower:
         self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0
         self._errors: dict[str, str] = {}
-        self._telling = guarded(self.dropped, "sink raised")
         self._stepping, self._stop = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -470,9 +434,12 @@ class LogFollower:
                     break
                 if self._stop.is_set():
                     break
-                self._save_if_due()
-            self._save_if_due()
-            self._tell_if_due()
+                self._save(due=self._save_due)
+            self._save(due=self._save_due)
+            if self._sinks is not None and time.monotonic() >= self._sink_due:
+                with guarded(self.dropped, "sink raised"):
+                    self._sinks.snapshots(self.monitor.snapshot())
+                self._sink_due = time.monotonic() + self._sink_seconds
         return n
 
     def _look(self) -> Tail | None:
@@ -484,7 +451,13 @@ class LogFollower:
             tail = read_tail(self.path, after=self._position.number)
             position = self._position
             if position.log not in (None, tail.log) or tail.last < (position.number or 0):
-                self._start_anew()
+                _logger.warning(
+                    "%s is another log, or an older copy, than the one read up to retrieval %s: "
+                    "starting anew with it",
+                    *(self.path, position.number),
+                )
+                self.monitor.reset()
+                self._position, self._changed = Position(), True
                 tail = read_tail(self.path, after=None)
         except UnsupportedVersionError as error:
             self._wrong("log", "the log has a version that this release does not read", error)
@@ -495,43 +468,28 @@ class LogFollower:
             return tail
         return None
 
-    def _start_anew(self) -> None:
-        _logger.warning(
-            "%s is another log, or an older copy, than the one read up to retrieval %s: starting "
-            "anew with it",
-            *(self.path, self._position.number),
-        )
-        self.monitor.reset()
-        self._position = Position()
-        self._changed = True
-
     def _feed(self, tail: Tail) -> int:
         position = self._position
-        n = self.monitor.record_many(item for part in tail.parts for item in events_of(part))
-        for reason, lost in (
-            ("removed before it was read", tail.removed),
-            ("could not be decoded", tail.broken),
-        ):
-            if lost:
-                self.dropped.add(reason, n=lost)
+        n = self.monitor.record_many(chain.from_iterable(map(events_of, tail.parts)))
+        if tail.removed:
+            self.dropped.add("removed before it was read", n=tail.removed)
+        if tail.broken:
+            self.dropped.add("could not be decoded", n=tail.broken)
         self._changed |= position.number != tail.number or position.log != tail.log
         position.log, position.number = tail.log, tail.number
         position.n_read += n
         self._last = tail.last
         return n
 
-    def _save_if_due(self) -> None:
-        if self._changed and time.monotonic() >= self._save_due:
-            self._save()
-
-    def _save(self) -> None:
-        if self._state is None:
-            return
+    def _save(self, *, due: float = 0.0) -> None:
         start = time.monotonic()
+        if self._state is None or not self._changed or start < due:
+            return
         self._position.dropped = self.dropped.by_reason
         try:
-            data = self.monitor.to_dict()
-            write_position(self._state, self._position, data, mode=self._file_mode)
+            write_position(
+                self._state, self._position, self.monitor.to_dict(), mode=self._file_mode
+            )
         except DataError as error:
             self._wrong("state", "the state file cannot be written now", error)
         else:
@@ -539,13 +497,6 @@ class LogFollower:
             self._errors.pop("state", None)
         now, wanted = time.monotonic(), self._save_seconds
         self._save_due = now + (max(wanted, _SAVE_SHARE * (now - start)) if wanted else 0.0)
-
-    def _tell_if_due(self) -> None:
-        if self._sinks is None or time.monotonic() < self._sink_due:
-            return
-        with self._telling:
-            self._sinks.snapshots(self.monitor.snapshot())
-        self._sink_due = time.monotonic() + self._sink_seconds
 
     def _wrong(self, what: str, sentence: str, cause: Exception | int) -> None:
         """Say what is wrong, once until it changes."""
@@ -585,20 +536,10 @@ class LogFollower:
         if self._thread is not None:
             self._thread.join()
         with self._stepping:
-            if self._changed:
-                self._save()
+            self._save()
 
     def __enter__(self) -> LogFollower:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - settings of any kind
-    """Return settings as JSON would give them back."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,10 @@ def exposure_rows(
     n_shown = length if shown is None else np.minimum(length, shown)
     whole = np.concatenate([[1.0], np.cumsum(attention)])[n_shown]
     pool = table(np.ones(len(cell), np.bool_)) / np.maximum(length, 1)[:, None]
+    limits = len(RANK_LIMITS)
+    bucket = np.searchsorted(RANK_LIMITS, rank[visible] + 1)  # the last: beyond all limits
+    places = column[visible] * (limits + 1) + bucket
+    ranks = np.bincount(places, minlength=width * (limits + 1)).reshape(width, limits + 1)
     return ExposureRows(
         documents=table(visible),
         weights=weights,
@@ -112,22 +116,14 @@ def exposure_rows(
         first=table(rank == 0).astype(np.float64),
         pool=pool,
         shown=n_shown,
-        ranks=_ranks(column[visible], rank[visible] + 1, width),
+        ranks=np.asarray(ranks[:, :limits].cumsum(axis=1)),
     )
-
-
-def _ranks(column: IntArray, rank: IntArray, width: int) -> IntArray:
-    """Count documents of each column at ranks up to each limit."""
-    limits = len(RANK_LIMITS)
-    bucket = np.searchsorted(RANK_LIMITS, rank)  # the last one is of ranks beyond all limits
-    table = np.bincount(column * (limits + 1) + bucket, minlength=width * (limits + 1))
-    return np.asarray(table.reshape(width, limits + 1)[:, :limits].cumsum(axis=1))
 
 
 # Alarms of one set of labels: against the baseline, and of change.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Raised:
     """An alarm, before it is told.
 
@@ -138,8 +134,6 @@ class Raised:
         Among those tested.
     row : int
         Of the batch.
-    n : int
-        Number of the observation.
     evidence : float
     level : float or None
         Mean share that the change left, where it was learnt after an earlier change.
@@ -148,12 +142,11 @@ class Raised:
     rule: str
     column: int
     row: int
-    n: int
     evidence: float
     level: float | None = None
 
 
-class AlarmRules:
+class BaselineTests:
     """Evidence of every tested column against its baseline, and changes of its level.
 
     With T columns (groups × measures) each is tested at 1 − α/T: the probability of any alarm
@@ -162,94 +155,14 @@ class AlarmRules:
     :class:`~rag_sourcebias.stats.sequential.RestartingDetector`; intervals of new
     levels may use up the same part of α as those of reference windows.
 
-    Parameters
-    ----------
-    columns : int
-        T.
-    null : NullRange or None
-        Baseline of each column; None when every observation brings its own.
-    confidence_level : float
-        Of one column.
-    change_run_length : float or None
-        Observations between false alarms of change on average; None watches no change.
-    change_window : int
-        Observations from which a new level is learnt after a change.
-    """
-
-    def __init__(
-        self,
-        *,
-        columns: int,
-        null: NullRange | None,
-        confidence_level: float,
-        change_run_length: float | None,
-        change_window: int,
-    ) -> None:
-        self.test = BettingTest(null, groups=columns, confidence_level=confidence_level)
-        self.change: RestartingDetector | None = None
-        if change_run_length is not None:
-            self.change = RestartingDetector(
-                null,
-                groups=columns,
-                run_length=change_run_length * columns,
-                window=change_window,
-                window_error=WINDOW_PART * (1 - confidence_level) * columns,
-            )
-
-    def update(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
-        """Take observations of shape (n, T), n at least 1; return the alarms by row."""
-        test, before = self.test, self.test.alarms
-        log_e = test.update_many(values, null=null)
-        first = test.n - len(values) + 1
-        raised: list[Raised] = []
-        for column in np.flatnonzero(test.alarms & ~before).tolist():
-            n = int(test.alarm_at[column])
-            evidence = float(log_e[n - first, column])
-            raised.append(
-                Raised(rule="baseline", column=column, row=n - first, n=n, evidence=evidence)
-            )
-        for row, column, statistic, level in (
-            [] if self.change is None else self.change.update_many(values, null=null)
-        ):
-            raised.append(
-                Raised(
-                    rule="change",
-                    column=column,
-                    row=row,
-                    n=first + row,
-                    evidence=math.log(statistic),
-                    level=level,
-                )
-            )
-        return sorted(raised, key=lambda found: (found.row, found.rule, found.column))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        change = None if self.change is None else self.change.to_dict()
-        return {"test": self.test.to_dict(), "change": change}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> AlarmRules:
-        """Go on from what :meth:`to_dict` returned; errors as of the tests."""
-        rules = object.__new__(cls)
-        rules.test = BettingTest.from_dict(data["test"])
-        change = data["change"]
-        rules.change = None if change is None else RestartingDetector.from_dict(change)
-        return rules
-
-
-# Tests of one set of labels against its baseline, and the window that a baseline may need.
-
-
-class BaselineTests:
-    """Hold observations against the baseline of the settings.
-
     Attributes
     ----------
     columns : int64 array of shape (T,)
         Columns of the observations that are tested.
-    rules : AlarmRules or None
+    test : BettingTest or None
         None without a baseline, and until the reference window is full.
+    change : RestartingDetector or None
+        None also where changes are not watched.
     window : list of float64 arrays of shape (T,)
         Observations of a reference window that is not full.
     reference : float64 array of shape (T,), or None
@@ -261,40 +174,55 @@ class BaselineTests:
         self.columns = settings.tested(groups)
         self.reference: FloatArray | None = None
         self.window: list[FloatArray] = []
-        self.rules: AlarmRules | None = None
+        self.test: BettingTest | None = None
+        self.change: RestartingDetector | None = None
         baseline = settings.baseline
         if isinstance(baseline, CorpusShare):
-            shares = [baseline.shares.get(name, 0.0) for name in groups.names]
-            other = baseline.shares.get(OTHER, 0.0)
-            share = np.tile([*shares, other], len(settings.measures))[self.columns]
-            self.rules = self._new_rules(NullRange(share, share), settings.confidence_level)
+            shares = [baseline.shares.get(name, 0.0) for name in [*groups.names, OTHER]]
+            share = np.tile(shares, len(settings.measures))[self.columns]
+            self._start(NullRange(share, share), settings.confidence_level)
         elif isinstance(baseline, PoolShare):
-            self.rules = self._new_rules(None, settings.confidence_level)
+            self._start(None, settings.confidence_level)
 
-    def _new_rules(self, null: NullRange | None, level: float) -> AlarmRules:
-        n = len(self.columns)
-        return AlarmRules(
-            columns=n,
-            null=null,
-            confidence_level=1 - (1 - level) / n,
-            change_run_length=self._settings.change_run_length,
-            change_window=self._settings.change_window,
-        )
+    def _start(self, null: NullRange | None, level: float) -> None:
+        """Test from now on; without ``null`` every observation brings its own."""
+        n, settings = len(self.columns), self._settings
+        confidence_level = 1 - (1 - level) / n
+        self.test = BettingTest(null, groups=n, confidence_level=confidence_level)
+        if settings.change_run_length is not None:
+            self.change = RestartingDetector(
+                null,
+                groups=n,
+                run_length=settings.change_run_length * n,
+                window=settings.change_window,
+                window_error=WINDOW_PART * (1 - confidence_level) * n,
+            )
 
     def observe(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
-        """Take observations of all columns, with their own baselines; return the alarms."""
+        """Take observations of all columns, with their own baselines; return alarms by row."""
         tested = values[:, self.columns]
         start = self._take_reference(tested)
-        if self.rules is None or start >= len(tested):
+        tested, test = tested[start:], self.test
+        if test is None or not len(tested):
             return []
         ends = None if null is None else null[start:, self.columns]
-        raised = self.rules.update(tested[start:], ends)
-        return [replace(found, row=start + found.row) for found in raised]
+        before, n = test.alarms, test.n
+        log_e = test.update_many(tested, null=ends)
+        raised: list[Raised] = []
+        for column in np.flatnonzero(test.alarms & ~before).tolist():
+            row = int(test.alarm_at[column]) - n - 1
+            raised.append(Raised("baseline", column, start + row, float(log_e[row, column])))
+        if self.change is not None:
+            raised += [
+                Raised("change", column, start + row, math.log(statistic), level)
+                for row, column, statistic, level in self.change.update_many(tested, null=ends)
+            ]
+        return sorted(raised, key=lambda found: (found.row, found.rule, found.column))
 
     def _take_reference(self, values: FloatArray) -> int:
         """Return how many observations still belonged to the reference window."""
         settings, baseline = self._settings, self._settings.baseline
-        if not isinstance(baseline, ReferenceWindow) or self.rules is not None:
+        if not isinstance(baseline, ReferenceWindow) or self.test is not None:
             return 0
         taken = values[: baseline.n - len(self.window)]
         self.window.extend(taken.copy())
@@ -303,15 +231,16 @@ class BaselineTests:
             found = reference_window(np.array(self.window), confidence_level=level)
             self.reference, self.window = found.mean, []
             error = (1 - found.stream_level) * len(self.columns)
-            self.rules = self._new_rules(found.null, 1 - error)
+            self._start(found.null, 1 - error)
         return len(taken)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
+        change = None if self.change is None else self.change.to_dict()
         return {
             "window": [row.tolist() for row in self.window],
             "reference": None if self.reference is None else self.reference.tolist(),
-            "rules": None if self.rules is None else self.rules.to_dict(),
+            "rules": None if self.test is None else {"test": self.test.to_dict(), "change": change},
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -325,13 +254,15 @@ class BaselineTests:
             If another release wrote it.
         """
         self.window = [np.array(row, np.float64) for row in data["window"]]
-        reference, rules = data["reference"], data["rules"]
+        reference, rules = data["reference"], data["rules"] or {"test": None, "change": None}
         self.reference = None if reference is None else np.array(reference, np.float64)
-        self.rules = None if rules is None else AlarmRules.from_dict(rules)
+        test, change = rules["test"], rules["change"]
+        self.test = None if test is None else BettingTest.from_dict(test)
+        self.change = None if change is None else RestartingDetector.from_dict(change)
         rows = [*self.window, *([] if self.reference is None else [self.reference])]
         if any(row.shape != self.columns.shape for row in rows):
             raise DataError("the stored reference window does not fit the groups")
-        if self.rules is not None and self.rules.test.groups != len(self.columns):
+        if self.test is not None and self.test.groups != len(self.columns):
             raise DataError("the stored tests do not fit the groups")
 
 
@@ -358,19 +289,14 @@ class LabelTotals:
         Documents at ranks up to each limit.
     """
 
-    total: FloatArray
-    null: FloatArray
-    weights: FloatArray
-    documents: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.int64]
-
     def __init__(self, *, width: int, values: int) -> None:
         self.n_retrievals = self.n_documents = self.n_empty = self.n = 0
-        self.total, self.null = np.zeros(values), np.zeros(values)
-        self.documents, self.first = np.zeros(width, np.int64), np.zeros(width, np.int64)
-        self.weights = np.zeros(width)
-        self.ranks = np.zeros((width, len(RANK_LIMITS)), np.int64)
+        self.total: FloatArray = np.zeros(values)
+        self.null: FloatArray = np.zeros(values)
+        self.documents: IntArray = np.zeros(width, np.int64)
+        self.first: IntArray = np.zeros(width, np.int64)
+        self.weights: FloatArray = np.zeros(width)
+        self.ranks: IntArray = np.zeros((width, len(RANK_LIMITS)), np.int64)
 
     def count(self, rows: ExposureRows) -> None:
         """Add retrievals."""
@@ -422,14 +348,6 @@ class LabelTotals:
         """Return groups that had documents with their columns, in alphabetical order."""
         columns = dict(zip(names, range(len(names)), strict=True)) | {OTHER: len(self.weights) - 1}
         return [(name, i) for name, i in sorted(columns.items()) if self.documents[i]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
-
-    def restore(self, data: Mapping[str, Any]) -> None:
-        """Take the values of :meth:`to_dict`; raises DataError where they do not fit."""
-        restore(self, dict(vars(self)), data)
 
 
 def running(start: FloatArray, rows: FloatArray) -> FloatArray:
@@ -499,18 +417,14 @@ class LabelWatch:
             return self._observe(values[kept], None if null is None else null[kept], at)
         raised = []
         for i in kept.tolist():
-            raised += self._aggregated(batch[i], values[i], None if null is None else null[i])
+            item, row, ends = batch[i], values[[i]], None if null is None else null[[i]]
+            if item.key is None:
+                raised += self._observe(row, ends, [item.at])
+            else:
+                own = None if ends is None else ends[0].tolist()
+                done = self.aggregator.add(item.key, row[0].tolist(), now=item.at, null=own)
+                raised += self._closed(done, item.at)
         return raised
-
-    def _aggregated(
-        self, item: Retrieval, values: FloatArray, null: FloatArray | None
-    ) -> list[RaisedAt]:
-        if self.aggregator is None or item.key is None:
-            return self._observe(values[None], None if null is None else null[None], [item.at])
-        ends = None if null is None else null.tolist()
-        return self._closed(
-            self.aggregator.add(item.key, values.tolist(), now=item.at, null=ends), item.at
-        )
 
     def close(self, now: float | None = None) -> list[RaisedAt]:
         """Test what is being aggregated if its time is over; all of it without a time."""
@@ -550,7 +464,7 @@ class LabelWatch:
         return {
             "last_at": self.last_at,
             "groups": list(self.groups.names),
-            "totals": self.totals.to_dict(),
+            "totals": {k: np.asarray(value).tolist() for k, value in vars(self.totals).items()},
             "tests": self.tests.to_dict(),
             "aggregator": None if self.aggregator is None else self.aggregator.to_dict(),
         }
@@ -567,11 +481,11 @@ class LabelWatch:
         """
         try:
             self.groups.restore(data["groups"])
-            self.totals.restore(data["totals"])
+            restore(self.totals, dict(vars(self.totals)), data["totals"])
             self.tests.restore(data["tests"])
             self.last_at = data["last_at"]
             if self.aggregator is not None:
-                now = 0.0 if self.last_at is None else float(self.last_at)
+                now = float(self.last_at or 0.0)
                 self.aggregator = Aggregator.from_dict(data["aggregator"], now=now)
         except (KeyError, TypeError) as error:
             raise DataError(f"stored state of a monitor: {error!r:.80}") from None

@@ -136,7 +136,12 @@ def read_snapshots(
     label, so that the highest count of a reason is taken there too. Of canary points that compare
     the same the latest is taken. What is not known yet is left out.
     """
-    given, points = tuple(snapshots), _latest(canary)
+    given, latest = tuple(snapshots), dict[object, CanaryPoint]()
+    for point in canary:
+        key = tuple(sorted(point.labels.items())), point.measure, point.human, point.llm
+        if key not in latest or point.at >= latest[key].at:
+            latest[key] = point
+    points = latest.values()
     places = [one.labels for one in given] + [one.labels for one in points]
     empty = {name: "" for place in places for name in label_values(place)}
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
@@ -155,15 +160,12 @@ def read_snapshots(
     for point in points:
         for one in _canary_values(point, empty | label_values(point.labels)):
             note(*one)
-    found["odd_source_documents"] |= _odd_sources(given)
-    return found
-
-
-def _odd_sources(snapshots: Iterable[MonitorSnapshot]) -> dict[Labels, float]:
-    """Return documents of sources that are none; those of several sets of labels add up."""
-    counts = [count for one in snapshots if one.by == "source" for count in one.counts]
+    # Documents of sources that are none: those of several sets of labels add up.
+    counts = [count for one in given if one.by == "source" for count in one.counts]
     odd = [c.documents for c in counts if c.group not in ("", OTHER) and not is_source(c.group)]
-    return {(("part", "monitor"),): float(sum(odd))} if counts else {}
+    if counts:
+        note("odd_source_documents", {"part": "monitor"}, float(sum(odd)))
+    return found
 
 
 _Value = tuple[str, Mapping[str, str], float]
@@ -182,8 +184,8 @@ def _values(snapshot: MonitorSnapshot, where: Mapping[str, str]) -> Iterator[_Va
         if not math.isnan(share):
             yield "corrected_share", {**by, "group": name or UNTAGGED}, share
     if any(group.baseline is not None for group in snapshot.groups):
-        alarm = any(group.alarm for group in snapshot.groups)
-        yield "alarm.active", {**where, "rule": "baseline"}, float(alarm)
+        active = float(any(group.alarm for group in snapshot.groups))
+        yield "alarm.active", {**where, "rule": "baseline"}, active
     for reason, lost in snapshot.dropped.items():
         yield "dropped_events", {"part": "monitor", "reason": reason}, float(lost)
     for label, n in snapshot.overflowed.items():
@@ -209,16 +211,6 @@ def _counts(count: GroupCount, labels: Mapping[str, str]) -> Iterator[_Value]:
     yield "retrieved_rank", {**labels, "le": "+Inf"}, float(count.documents)
 
 
-def _latest(points: Iterable[CanaryPoint]) -> tuple[CanaryPoint, ...]:
-    """Return the latest point of each comparison."""
-    kept: dict[object, CanaryPoint] = {}
-    for point in points:
-        key = (tuple(sorted(point.labels.items())), point.measure, point.human, point.llm)
-        if key not in kept or point.at >= kept[key].at:
-            kept[key] = point
-    return tuple(kept.values())
-
-
 def _canary_values(point: CanaryPoint, where: Mapping[str, str]) -> Iterator[_Value]:
     labels = {**where, "metric": point.measure, "human": point.human, "llm": point.llm}
     if point.relative_delta is not None:
@@ -233,13 +225,12 @@ def _canary_values(point: CanaryPoint, where: Mapping[str, str]) -> Iterator[_Va
 
 def label_values(labels: Mapping[str, str]) -> dict[str, str]:
     """Return a monitor's labels under names that Prometheus takes."""
-    return {_label_name(key): str(value) for key, value in labels.items()}
-
-
-def _label_name(key: str) -> str:
-    """Return ``key`` as a label name that Prometheus takes and that no metric has of its own."""
-    name = re.sub(r"[^a-zA-Z0-9_]", "_", key).lstrip("_")
-    return f"label_{name}" if not name or name[0].isdigit() or name in _OWN_LABELS else name
+    found = {}
+    for key, value in labels.items():
+        name = re.sub(r"[^a-zA-Z0-9_]", "_", key).lstrip("_")
+        taken = not name or name[0].isdigit() or name in _OWN_LABELS
+        found[f"label_{name}" if taken else name] = str(value)
+    return found
 
 
 # Read a monitor for a metric system, whatever the monitor does.
@@ -283,9 +274,6 @@ class MonitorReader:
         self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
         self._lock = threading.Lock()
         self.dropped = DroppedEvents()
-        self._reading = guarded(self.dropped, "monitor could not be read")
-        self._reading_canary = guarded(self.dropped, "canary points could not be read")
-        self._reading_lost = guarded(self.dropped, "lost events could not be read")
         renews_after_fork(self)
 
     def alarm(self, alarm: Alarm) -> None:
@@ -300,18 +288,18 @@ class MonitorReader:
         ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
         """
         points: tuple[CanaryPoint, ...] = ()
-        with self._reading_canary:
+        read = read_snapshots(())
+        with guarded(self.dropped, "canary points could not be read"):
             given = () if self._canary is None else tuple(self._canary())
-            read_snapshots((), canary=given)  # broken points must not cost the snapshots
+            read = read_snapshots((), canary=given)  # broken points must not cost the snapshots
             points = given
-        read: Readings = read_snapshots((), canary=points)
-        with self._reading:
+        with guarded(self.dropped, "monitor could not be read"):
             read = read_snapshots(self._snapshots(), canary=points)
         found = {name: dict(values) for name, values in read.items()}
-        with self._reading_lost:
+        with guarded(self.dropped, "lost events could not be read"):
             for part, reasons in ({} if self._lost is None else self._lost()).items():
                 found["dropped_events"] |= {_lost(part, r): float(n) for r, n in reasons.items()}
-        with self._reading_lost:
+        with guarded(self.dropped, "lost events could not be read"):
             summary = None if self._log is None else self._log()
             for name, values in ({} if summary is None else _of_log(summary)).items():
                 found[name] |= values
@@ -323,17 +311,10 @@ class MonitorReader:
     def _counted(self, places: Iterable[Labels]) -> dict[Labels, float]:
         with self._lock:
             counts = dict(self._alarms)
-        known = [dict(place) for place in places]
-        names = {name for place in known for name in place} | {
-            name for place, _ in counts for name, _ in place
-        }
-        empty = dict.fromkeys(names, "")
-        found = {
-            tuple(sorted({**empty, **place, "rule": rule}.items())): 0.0
-            for place in known
-            for rule in _RULES
-        }
-        for (place, rule), count in counts.items():
+        given = [((place, rule), 0) for place in places for rule in _RULES] + list(counts.items())
+        empty = {name: "" for (place, _), _ in given for name, _ in place}
+        found: dict[Labels, float] = {}
+        for (place, rule), count in given:
             at = tuple(sorted({**empty, **dict(place), "rule": rule}.items()))
             found[at] = found.get(at, 0.0) + count
         return found
@@ -366,15 +347,7 @@ RULE_FILES = ("alerts.yml", "grafana-dashboard.json")
 
 
 def read_rules(name: str) -> str:
-    """Return the text of one of :data:`RULE_FILES`.
-
-    Raises
-    ------
-    DataError
-        If there is no such file.
-    """
-    if name not in RULE_FILES:
-        raise DataError(f"no rule file {name!r}; there are {', '.join(RULE_FILES)}")
+    """Return the text of one of :data:`RULE_FILES`."""
     return (files("rag_sourcebias.monitor.rules") / name).read_text(encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -25,10 +25,11 @@ from rag_sourcebias.monitor.data import (
     Alarm,
     GroupShare,
     Key,
-    LabelSets,
+    LabelCaps,
     Losses,
     Measure,
     MonitorSnapshot,
+    Waiting,
     short_text,
 )
 from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, Retrieval
@@ -51,8 +52,6 @@ BATCH = 256
 BEHIND = 16 * BATCH
 CAPACITY = 100_000
 GATHER_SECONDS = 1.0
-Waiting = tuple[RetrievalEvent, float | None]
-"""An event, and its Unix time where that is known."""
 Closing = Literal["nothing", "due", "all"]
 """Which of the observations that are being aggregated end with a batch."""
 
@@ -108,7 +107,11 @@ class Intake:
                 if not self._started:
                     self._start()
             elif n + 1 >= BEHIND:
-                self._catch_up(full=n >= CAPACITY)
+                if n >= CAPACITY:
+                    self._losses.note("monitor is full")
+                    self._losses.tell()
+                if self._working.acquire(blocking=False):  # no other thread is at it
+                    self._run("nothing")
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
             self._losses.note("monitor could not take the event", error=error)
             self._losses.tell()
@@ -123,14 +126,6 @@ class Intake:
                     name="rag-sourcebias-monitor",
                     daemon=True,
                 ).start()
-
-    def _catch_up(self, *, full: bool) -> None:
-        """Process what waits unless another thread is at it."""
-        if full:
-            self._losses.note("monitor is full")
-            self._losses.tell()
-        if self._working.acquire(blocking=False):
-            self._run("nothing")
 
     def _run(self, closing: Closing) -> None:
         """Process what waits; the caller has acquired ``_working``, which is released here."""
@@ -150,14 +145,6 @@ class Intake:
         """Process what waits now."""
         self._working.acquire()
         self._run(closing)
-
-    def flush_guarded(self) -> None:
-        """Process what waits now, on a thread that must live on."""
-        try:
-            self.flush()
-        except Exception as error:  # noqa: BLE001 - a clock of the application may fail
-            self._losses.note("monitor failed", error=error)
-            self._losses.tell()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -181,7 +168,11 @@ def _keep_emptying(owner: weakref.ref[Intake], wake: SimpleQueue[bool]) -> None:
         intake = owner()
         if intake is None:
             return
-        intake.flush_guarded()
+        try:
+            intake.flush()
+        except Exception as error:  # noqa: BLE001 - a clock of the application may fail
+            intake._losses.note("monitor failed", error=error)
+            intake._losses.tell()
         del intake
 
 
@@ -194,8 +185,7 @@ _WHAT = {"exposure": "exposure", "first": "first ranks"}
 def _interval(n: int, total: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     # A uniform mixing distribution: no baseline is favoured, and shares near 0 are no worse.
     if not n:
-        nothing = np.full(len(total), np.nan)
-        return nothing, nothing
+        return np.full(len(total), np.nan), np.full(len(total), np.nan)
     return beta_interval(float(n), total, a=1.0, b=1.0, confidence_level=level)
 
 
@@ -223,16 +213,9 @@ def _words(watch: LabelWatch) -> str:
     baseline = watch.settings.baseline
     if baseline is None:
         return "no baseline"
-    if isinstance(baseline, ReferenceWindow) and watch.tests.rules is None:
+    if isinstance(baseline, ReferenceWindow) and watch.tests.test is None:
         return f"{baseline.words}, of which there are {len(watch.tests.window)} yet"
     return baseline.words
-
-
-def _tested(watch: LabelWatch) -> int:
-    """Return the observations after a reference window; all of them without any baseline."""
-    if watch.settings.baseline is None:
-        return watch.totals.n
-    return 0 if watch.tests.rules is None else watch.tests.rules.test.n
 
 
 def snapshot_of(
@@ -242,7 +225,7 @@ def snapshot_of(
 
     Groups are those seen, and those with a baseline.
     """
-    settings, totals, rules = watch.settings, watch.totals, watch.tests.rules
+    settings, totals, test = watch.settings, watch.totals, watch.tests.test
     n, width = totals.n, watch.groups.width
     lower, upper = _interval(n, totals.total, settings.confidence_level)
     baselines = _baselines(watch)
@@ -253,7 +236,7 @@ def snapshot_of(
         known = isinstance(settings.baseline, CorpusShare) and column in baselines
         if not (known or totals.documents[column % width] or group in (settings.groups or ())):
             continue
-        test = None if rules is None else test_of.get(column)
+        tested = None if test is None else test_of.get(column)
         share = GroupShare(
             group=group,
             measure=settings.measures[measure],
@@ -261,17 +244,18 @@ def snapshot_of(
             lower=float(lower[column]),
             upper=float(upper[column]),
             baseline=baselines.get(column),
-            evidence=0.0 if rules is None or test is None else float(rules.test.log_e[test]),
-            alarm=rules is not None and test is not None and bool(rules.test.alarms[test]),
+            evidence=0.0 if test is None or tested is None else float(test.log_e[tested]),
+            alarm=test is not None and tested is not None and bool(test.alarms[tested]),
         )
         shares.append((measure, group, share))
+    n_tested = 0 if test is None else test.n  # those after a reference window
     return MonitorSnapshot(
         labels=dict(labels),
         by=settings.by,
         n_retrievals=totals.n_retrievals,
         n_documents=totals.n_documents,
         n_empty=totals.n_empty,
-        n_observations=_tested(watch),
+        n_observations=n if settings.baseline is None else n_tested,
         groups=tuple(share for _, _, share in sorted(shares, key=lambda found: found[:2])),
         baseline=_words(watch),
         dropped=dict(dropped),
@@ -326,317 +310,16 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
     )
 
 
-# All sets of labels of a monitor: events in, alarms and snapshots out.
+# Watch in production which sources, or styles, get the ranks.
 
 
 _KIND = "skew-monitor"
 _VERSION = 2  # 1 had no counts by rank, and changes that did not restart
-
-
-class SkewState:
-    """One :class:`LabelWatch` for each set of labels; not thread-safe.
-
-    Parameters
-    ----------
-    settings : SkewSettings
-    losses : Losses
-        Counts events that cannot be read.
-    """
-
-    def __init__(self, settings: SkewSettings, losses: Losses) -> None:
-        self.settings, self._losses = settings, losses
-        self._sets = LabelSets(settings.labels, most=settings.max_label_sets)
-        self._watches: dict[Key, LabelWatch] = {}
-        self._name_of = attrgetter(settings.by)
-        self._key = None if settings.aggregate is None else settings.aggregate.key
-        self._bad_tags = 0
-
-    def add(
-        self, batch: Sequence[tuple[RetrievalEvent, float | None]], *, offset: float
-    ) -> list[Alarm]:
-        """Take events with their Unix times; ``offset`` turns monotonic times into such."""
-        parts: dict[Key, list[Retrieval]] = {}
-        for event, at in batch:
-            try:
-                key = self._sets.key(event.labels)
-                self._bad_tags += event.bad_tags
-                item = self._read(key, event, offset + event.monotonic if at is None else at)
-                parts.setdefault(key, []).append(item)
-            except Exception as error:  # noqa: BLE001 - a broken event costs itself only
-                self._losses.note("monitor could not read the event", error=error)
-        alarms: list[Alarm] = []
-        for key, items in parts.items():
-            try:
-                watch = self._watches[key]
-                alarms += [alarm_of(watch, dict(key), found) for found in watch.add(items)]
-            except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._losses.note("monitor failed", n=len(items), error=error)
-        return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
-
-    def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
-        if not math.isfinite(at):
-            raise DataError(f"the time of an event must be a finite number, got {at}")
-        watch = self._watches.get(key)
-        if watch is None:
-            watch = self._watches[key] = LabelWatch(self.settings)
-        tags = event.tags[: self.settings.max_documents]
-        try:
-            codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
-        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-            codes = tuple(self._code(watch, tag) for tag in tags)
-        together: str | None = None
-        if self._key is not None:
-            together = event.query_hash if self._key == "query" else event.labels.get(self._key)
-        return Retrieval(codes, at, None if together is None else short_text(together))
-
-    def _code(self, watch: LabelWatch, tag: object) -> int:
-        try:
-            return watch.groups[self._name_of(tag)]
-        except Exception:  # noqa: BLE001 - as above
-            self._bad_tags += 1
-            return watch.groups[None]
-
-    def close(self, now: float | None = None) -> list[Alarm]:
-        """Test what is being aggregated if its time is over; all of it without a time."""
-        return [
-            alarm_of(watch, dict(key), found)
-            for key, watch in self._watches.items()
-            for found in watch.close(now)
-        ]
-
-    def snapshots(self) -> tuple[MonitorSnapshot, ...]:
-        """Return one snapshot for each set of labels, in alphabetical order."""
-        lost = self._losses.by_reason
-        return tuple(
-            replace(
-                snapshot_of(w, dict(key), lost),
-                overflowed=dict(self._sets.overflowed),
-                bad_tags=self._bad_tags,
-            )
-            for key, w in sorted(self._watches.items(), key=itemgetter(0))
-        )
-
-    def counts(self, labels: Mapping[str, str]) -> ExposureCounts:
-        """Return the counts of a set of labels; errors as of ``SkewMonitor.counts``."""
-        watch = self._watches[self._found(labels)]
-        return watch.totals.counts(watch.groups.names)
-
-    def reset(self, labels: Mapping[str, str] | None) -> None:
-        """Forget everything, or one set of labels."""
-        if labels is None:
-            for key in list(self._watches):
-                self._sets.forget(key)
-            self._watches.clear()
-        else:
-            key = self._found(labels)
-            self._sets.forget(key)
-            del self._watches[key]
-
-    def _found(self, labels: Mapping[str, str]) -> Key:
-        for key in self._watches:
-            if dict(key) == dict(labels):
-                return key
-        known = [dict(key) for key in sorted(self._watches)]
-        raise DataError(f"no retrieval with labels {dict(labels)}; there are {known!r:.200}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values."""
-        data = write_state(_KIND, self.settings.to_plain(), {}, version=_VERSION)
-        data["state"]["overflowed"] = dict(self._sets.overflowed)
-        data["state"]["bad_tags"] = self._bad_tags
-        data["state"]["watches"] = [[dict(k), w.to_dict()] for k, w in self._watches.items()]
-        return data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], losses: Losses) -> SkewState:
-        """Go on from what :meth:`to_dict` returned; errors as of ``SkewMonitor.from_dict``."""
-        settings, stored = read_state(data, _KIND, version=_VERSION)
-        state = cls(SkewSettings.from_plain(settings), losses)
-        try:
-            for name, n in stored.get("overflowed", {}).items():  # 0.1 did not count them
-                state._sets.count([str(name)], int(n))
-            state._bad_tags = int(stored.get("bad_tags", 0))
-            for labels, kept in stored["watches"]:
-                key = tuple(labels.items())
-                state._sets.add(key)
-                state._watches[key] = watch = LabelWatch(state.settings)
-                watch.restore(kept)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"stored state of a monitor: {error!r:.80}") from None
-        return state
-
-
-# What every monitor does with events: gather, process, tell, remember, store.
-
-
 _MOST_ALARMS = 1_000
 _AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
 
-class Watching:
-    """Base of :class:`~rag_sourcebias.monitor.SkewMonitor`, which says what it does.
-
-    Parameters
-    ----------
-    settings : SkewSettings
-    on_alarm, clock
-        As of ``SkewMonitor``.
-    """
-
-    inline = True  # see Delivery: observing appends to a buffer
-
-    def __init__(
-        self,
-        settings: SkewSettings,
-        *,
-        on_alarm: Callable[[Alarm], object] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._on_alarm, self._clock = on_alarm, clock
-        self.dropped = DroppedEvents()
-        self._losses = Losses(self.dropped)
-        self._state = SkewState(settings, self._losses)
-        self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
-        self._intake = Intake(self._process, self._tell, self._losses)
-        renews_after_fork(self)
-
-    def _after_fork(self) -> None:
-        self._intake.renew()
-        self._losses.renew()
-        self._state = SkewState(self._state.settings, self._losses)
-        self._alarms.clear()
-
-    def observe(self, event: RetrievalEvent) -> None:
-        """Take one retrieval; raises nothing."""
-        self._intake.put(event, None)
-
-    def record(self, event: RetrievalEvent, *, at: float | None = None) -> None:
-        """Take one retrieval, of Unix time ``at`` (None: the event's own); raises nothing."""
-        self._intake.put(event, at)
-
-    def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
-        """Take retrievals, in order, and process them; waits, and so loses none."""
-        self.record_many((event, None) for event in events)
-
-    def record_many(self, events: Iterable[Waiting]) -> int:
-        """Take retrievals with their Unix times; waits, and so loses none.
-
-        Parameters
-        ----------
-        events : iterable of (RetrievalEvent, float or None)
-            In order; None stands for the time of the event itself.
-
-        Returns
-        -------
-        int
-            How many there were.
-        """
-        n = 0
-        for event, at in events:
-            self._intake.put(event, at)
-            n += 1
-            if n % _AT_ONCE == 0:
-                self.flush()
-        self.flush()
-        return n
-
-    def flush(self, *, finish: bool = False) -> None:
-        """Process what waits; with ``finish`` also what is still being aggregated."""
-        self._intake.flush("all" if finish else "nothing")
-
-    def tick(self) -> None:
-        """Process what waits, and test aggregated retrievals whose time is over by the clock.
-
-        For a monitor that aggregates and has little traffic: call it now and then. Not for
-        replays, whose times are long past.
-        """
-        self._intake.flush("due")
-
-    def _process(self, batch: list[Waiting], closing: Closing) -> list[Alarm]:
-        now = self._clock()
-        raised = self._state.add(batch, offset=now - time.monotonic())
-        if closing != "nothing":
-            raised += self._state.close(None if closing == "all" else now)
-        self._alarms.extend(raised)
-        return raised
-
-    def _tell(self, alarms: list[Alarm]) -> None:
-        if self._on_alarm is None:
-            return
-        for alarm in alarms:
-            try:
-                self._on_alarm(alarm)
-            except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._losses.note("on_alarm raised", error=error)
-
-    @property
-    def alarms(self) -> tuple[Alarm, ...]:
-        """The latest alarms, oldest first, at most 1,000; what waits is processed first."""
-        self.flush()
-        return tuple(self._alarms.copy())
-
-    def snapshot(self) -> tuple[MonitorSnapshot, ...]:
-        """Return the state of each set of labels, in alphabetical order."""
-        with self._intake.stopped():
-            return self._state.snapshots()
-
-    def counts(self, labels: Mapping[str, str]) -> ExposureCounts:
-        """Return what groups got in a set of labels, as an ``ExposureObserver`` counts.
-
-        Raises
-        ------
-        DataError
-            If there was no retrieval with these labels.
-        """
-        with self._intake.stopped():
-            return self._state.counts(labels)
-
-    def reset(self, labels: Mapping[str, str] | None = None) -> None:
-        """Start anew, with all or one set of labels; the list of alarms stays.
-
-        After an alarm this arms the test again; a reference window is taken anew.
-
-        Raises
-        ------
-        DataError
-            If there was no retrieval with these labels.
-        """
-        with self._intake.stopped():
-            self._state.reset(labels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings, state, the latest alarms and losses as plain JSON values."""
-        with self._intake.stopped():
-            data = self._state.to_dict()
-            data["state"]["alarms"] = [alarm.to_dict() for alarm in self._alarms]
-            data["state"]["dropped"] = self._losses.by_reason
-            return data
-
-    def _restore(self, data: Mapping[str, Any]) -> None:
-        self._state = SkewState.from_dict(data, self._losses)
-        state = data["state"]
-        try:
-            self._alarms.extend(map(_alarm_of, state["alarms"]))
-            lost = {str(reason): int(n) for reason, n in state["dropped"].items()}
-            self._losses.restore({reason: n for reason, n in lost.items() if n > 0})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"stored alarms of a monitor: {error!r:.80}") from None
-
-
-def _alarm_of(data: Mapping[str, Any]) -> Alarm:
-    # A number that is not finite is stored as null.
-    names = ("share", "lower", "upper", "baseline")
-    return from_plain(Alarm, {**data} | {k: math.nan for k in names if data[k] is None})
-
-
-# Watch in production which sources, or styles, get the ranks.
-
-
-class SkewMonitor(Watching):
+class SkewMonitor:
     """Hold the shares of the ranks against a baseline; an observer for production.
 
     ``observe`` appends to a buffer, which a thread of the monitor empties every 256 events, or a
@@ -703,6 +386,8 @@ class SkewMonitor(Watching):
         If a setting is out of its range.
     """
 
+    inline = True  # see Delivery: observing appends to a buffer
+
     def __init__(
         self,
         *,
@@ -725,23 +410,225 @@ class SkewMonitor(Watching):
     ) -> None:
         if isinstance(labels, str) or isinstance(groups, str):
             raise DataError(f"labels and groups are sequences of names, got {labels!r}, {groups!r}")
-        settings = SkewSettings(
-            by=by,
-            groups=None if groups is None else tuple(groups),
-            baseline=baseline,
-            browsing=browsing,
-            measures=tuple(measures),
-            confidence_level=confidence_level,
-            labels=tuple(labels),
-            max_label_sets=max_label_sets,
-            max_groups=max_groups,
-            max_documents=max_documents,
-            aggregate=aggregate,
-            change_run_length=change_run_length,
-            change_window=change_window,
-            tag_errors=tag_errors,
+        self._on_alarm, self._clock = on_alarm, clock
+        self.dropped = DroppedEvents()
+        self._losses = Losses(self.dropped)
+        self._begin(
+            SkewSettings(
+                by=by,
+                groups=None if groups is None else tuple(groups),
+                baseline=baseline,
+                browsing=browsing,
+                measures=tuple(measures),
+                confidence_level=confidence_level,
+                labels=tuple(labels),
+                max_label_sets=max_label_sets,
+                max_groups=max_groups,
+                max_documents=max_documents,
+                aggregate=aggregate,
+                change_run_length=change_run_length,
+                change_window=change_window,
+                tag_errors=tag_errors,
+            )
         )
-        super().__init__(settings, on_alarm=on_alarm, clock=clock)
+        self._intake = Intake(self._process, self._tell, self._losses)
+        renews_after_fork(self)
+
+    def _begin(self, settings: SkewSettings) -> None:
+        """Watch nothing yet. All of this is used by one thread at a time, see ``Intake``."""
+        self._settings, self._name_of = settings, attrgetter(settings.by)
+        most, last = settings.max_label_sets, tuple((name, OTHER) for name in settings.labels)
+        self._caps = LabelCaps(values=most, sets=most, last=last)
+        self._watches: dict[Key, LabelWatch] = {}
+        self._overflowed: Counter[str] = Counter()  # by label
+        self._bad_tags = 0
+        self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
+
+    def _after_fork(self) -> None:
+        self._intake.renew()
+        self._losses.renew()
+        self._begin(self._settings)
+
+    def observe(self, event: RetrievalEvent) -> None:
+        """Take one retrieval; raises nothing."""
+        self._intake.put(event, None)
+
+    def record(self, event: RetrievalEvent, *, at: float | None = None) -> None:
+        """Take one retrieval, of Unix time ``at`` (None: the event's own); raises nothing."""
+        self._intake.put(event, at)
+
+    def observe_many(self, events: Iterable[RetrievalEvent]) -> None:
+        """Take retrievals, in order, and process them; waits, and so loses none."""
+        self.record_many((event, None) for event in events)
+
+    def record_many(self, events: Iterable[Waiting]) -> int:
+        """Take retrievals with their Unix times; waits, and so loses none.
+
+        Parameters
+        ----------
+        events : iterable of (RetrievalEvent, float or None)
+            In order; None stands for the time of the event itself.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        n = 0
+        for event, at in events:
+            self._intake.put(event, at)
+            n += 1
+            if n % _AT_ONCE == 0:
+                self.flush()
+        self.flush()
+        return n
+
+    def flush(self, *, finish: bool = False) -> None:
+        """Process what waits; with ``finish`` also what is still being aggregated."""
+        self._intake.flush("all" if finish else "nothing")
+
+    def tick(self) -> None:
+        """Process what waits, and test aggregated retrievals whose time is over by the clock.
+
+        For a monitor that aggregates and has little traffic: call it now and then. Not for
+        replays, whose times are long past.
+        """
+        self._intake.flush("due")
+
+    def _process(self, batch: list[Waiting], closing: Closing) -> list[Alarm]:
+        now = self._clock()
+        raised = self._add(batch, offset=now - time.monotonic())
+        if closing != "nothing":
+            raised += [
+                alarm_of(watch, dict(key), found)
+                for key, watch in self._watches.items()
+                for found in watch.close(None if closing == "all" else now)
+            ]
+        self._alarms.extend(raised)
+        return raised
+
+    def _add(self, batch: list[Waiting], *, offset: float) -> list[Alarm]:
+        """Take events with their Unix times; ``offset`` turns monotonic times into such."""
+        parts: dict[Key, list[Retrieval]] = {}
+        for event, at in batch:
+            try:
+                labels = event.labels
+                names = [name for name in self._settings.labels if name in labels]
+                key, replaced = self._caps.fit(tuple((k, short_text(labels[k])) for k in names))
+                for name in replaced:
+                    self._overflowed[name] += 1
+                self._bad_tags += event.bad_tags
+                item = self._read(key, event, offset + event.monotonic if at is None else at)
+                parts.setdefault(key, []).append(item)
+            except Exception as error:  # noqa: BLE001 - a broken event costs itself only
+                self._losses.note("monitor could not read the event", error=error)
+        alarms: list[Alarm] = []
+        for key, items in parts.items():
+            try:
+                watch = self._watches[key]
+                alarms += [alarm_of(watch, dict(key), found) for found in watch.add(items)]
+            except Exception as error:  # noqa: BLE001 - nothing may reach the application
+                self._losses.note("monitor failed", n=len(items), error=error)
+        return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
+
+    def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
+        if not math.isfinite(at):
+            raise DataError(f"the time of an event must be a finite number, got {at}")
+        settings, watch = self._settings, self._watches.get(key)
+        if watch is None:
+            watch = self._watches[key] = LabelWatch(settings)
+        tags = event.tags[: settings.max_documents]
+        try:
+            codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
+        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+            codes = tuple(self._code(watch, tag) for tag in tags)
+        together: str | None = None
+        if settings.aggregate is not None:
+            by = settings.aggregate.key
+            together = event.query_hash if by == "query" else event.labels.get(by)
+        return Retrieval(codes, at, None if together is None else short_text(together))
+
+    def _code(self, watch: LabelWatch, tag: object) -> int:
+        try:
+            return watch.groups[self._name_of(tag)]
+        except Exception:  # noqa: BLE001 - as above
+            self._bad_tags += 1
+            return watch.groups[None]
+
+    def _tell(self, alarms: list[Alarm]) -> None:
+        if self._on_alarm is None:
+            return
+        for alarm in alarms:
+            try:
+                self._on_alarm(alarm)
+            except Exception as error:  # noqa: BLE001 - nothing may reach the application
+                self._losses.note("on_alarm raised", error=error)
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The latest alarms, oldest first, at most 1,000; what waits is processed first."""
+        self.flush()
+        return tuple(self._alarms.copy())
+
+    def snapshot(self) -> tuple[MonitorSnapshot, ...]:
+        """Return the state of each set of labels, in alphabetical order."""
+        with self._intake.stopped():
+            lost = self._losses.by_reason
+            return tuple(
+                replace(
+                    snapshot_of(watch, dict(key), lost),
+                    overflowed=dict(self._overflowed),
+                    bad_tags=self._bad_tags,
+                )
+                for key, watch in sorted(self._watches.items(), key=itemgetter(0))
+            )
+
+    def counts(self, labels: Mapping[str, str]) -> ExposureCounts:
+        """Return what groups got in a set of labels, as an ``ExposureObserver`` counts.
+
+        Raises
+        ------
+        DataError
+            If there was no retrieval with these labels.
+        """
+        with self._intake.stopped():
+            watch = self._watches[self._found(labels)]
+            return watch.totals.counts(watch.groups.names)
+
+    def reset(self, labels: Mapping[str, str] | None = None) -> None:
+        """Start anew, with all or one set of labels; the list of alarms stays.
+
+        After an alarm this arms the test again; a reference window is taken anew.
+
+        Raises
+        ------
+        DataError
+            If there was no retrieval with these labels.
+        """
+        with self._intake.stopped():
+            for key in list(self._watches) if labels is None else [self._found(labels)]:
+                self._caps.remove(key)
+                del self._watches[key]
+
+    def _found(self, labels: Mapping[str, str]) -> Key:
+        for key in self._watches:
+            if dict(key) == dict(labels):
+                return key
+        known = [dict(key) for key in sorted(self._watches)]
+        raise DataError(f"no retrieval with labels {dict(labels)}; there are {known!r:.200}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings, state, the latest alarms and losses as plain JSON values."""
+        with self._intake.stopped():
+            data = write_state(_KIND, self._settings.to_plain(), {}, version=_VERSION)
+            data["state"] = {
+                "overflowed": dict(self._overflowed),
+                "bad_tags": self._bad_tags,
+                "watches": [[dict(key), watch.to_dict()] for key, watch in self._watches.items()],
+                "alarms": [alarm.to_dict() for alarm in self._alarms],
+                "dropped": self._losses.by_reason,
+            }
+            return data
 
     @classmethod
     def from_dict(
@@ -760,6 +647,34 @@ class SkewMonitor(Watching):
         UnsupportedVersionError
             If another release wrote it.
         """
+        settings, state = read_state(data, _KIND, version=_VERSION)
         monitor = cls(on_alarm=on_alarm, clock=clock)
-        monitor._restore(data)
+        monitor._begin(SkewSettings.from_plain(settings))
+        part = "state"
+        try:
+            for name, n in state.get("overflowed", {}).items():  # 0.1 did not count them
+                monitor._overflowed[str(name)] += int(n)
+            monitor._bad_tags = int(state.get("bad_tags", 0))
+            for labels, kept in state["watches"]:
+                key = tuple(labels.items())
+                monitor._caps.add(key)
+                monitor._watches[key] = LabelWatch(monitor._settings)
+                monitor._watches[key].restore(kept)
+            part = "alarms"
+            monitor._alarms.extend(map(_alarm_of, state["alarms"]))
+            lost = {str(reason): int(n) for reason, n in state["dropped"].items()}
+        except DataError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"stored {part} of a monitor: {error!r:.80}") from None
+        for reason, n in lost.items():
+            if n > 0:
+                monitor._losses.note(reason, n=n)
+        monitor._losses.tell()
         return monitor
+
+
+def _alarm_of(data: Mapping[str, Any]) -> Alarm:
+    # A number that is not finite is stored as null.
+    names = ("share", "lower", "upper", "baseline")
+    return from_plain(Alarm, {**data} | {k: math.nan for k in names if data[k] is None})

@@ -24,7 +24,6 @@ from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.monitor.canary import (
     Ask,
     CanaryQueries,
-    Probed,
     RelativeDeltaSequence,
     append_point,
     ask_queries,
@@ -34,7 +33,8 @@ from rag_sourcebias.monitor.canary import (
     save_state,
     score_answers,
 )
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint
+from rag_sourcebias.monitor.data import Alarm, CanaryPoint, check_range
+from rag_sourcebias.stats.ranking import relative_delta
 
 # Do something every so many seconds on a thread of its own, one at a time.
 
@@ -51,68 +51,6 @@ def next_due(due: float, now: float, every: float) -> float:
     (110.0, 130.0)
     """
     return due + every * max(1, math.floor((now - due) / every) + 1)
-
-
-class Schedule:
-    """Call something at once and then every ``every`` seconds, on a daemon thread.
-
-    Exceptions are counted and do not end it. A forked child has no such thread: the parent goes
-    on.
-
-    Parameters
-    ----------
-    work : callable
-    every : float
-        Seconds, above 0.
-    dropped : DroppedEvents
-    name : str
-        Of the thread.
-    """
-
-    def __init__(
-        self, work: Callable[[], object], *, every: float, dropped: DroppedEvents, name: str
-    ) -> None:
-        if not (math.isfinite(every) and every > 0):
-            raise DataError(f"every must be a number of seconds above 0, got {every!r}")
-        self._work, self._every, self._dropped = work, every, dropped
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = threading.Thread(
-            target=self._loop, name=name, daemon=True
-        )
-        renews_after_fork(self)
-        closes_at_exit(self)
-        self._thread.start()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether it was told to end."""
-        return self._stop.is_set()
-
-    @property
-    def alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def close(self, timeout: float | None = 5.0) -> bool:
-        """End it; False when what it was doing took longer than ``timeout`` seconds."""
-        self._stop.set()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return thread is None
-        thread.join(timeout)
-        return not thread.is_alive()
-
-    def _loop(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            with guarded(self._dropped, "canary round failed"):
-                self._work()
-            now = time.monotonic()
-            due = next_due(due, now, self._every)
-            self._stop.wait(due - now)
-
-    def _after_fork(self) -> None:
-        self._thread, self._stop = None, threading.Event()
 
 
 # Ask canary queries of a live retriever again and again, and follow Relative Δ.
@@ -200,25 +138,20 @@ class CanaryProbe:
         clock: Callable[[], float] = time.time,
     ) -> None:
         read_measure(measure)
-        if per_round < 1:
-            raise DataError(f"per_round must be at least 1, got {per_round}")
+        check_range("per_round", per_round, 1)
         if timeout is not None and not timeout > 0:
             raise DataError(f"timeout must be a number of seconds above 0, or None, got {timeout}")
         for name, value in (labels or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise DataError(f"label {name!r} is {value!r}; names and values must be strings")
         self._ask, self.queries, self._doc_id = ask, queries, doc_id
-        self.per_round = per_round
-        self._probed = Probed(
-            measure=measure, human=queries.human, llm=queries.llm, labels=dict(labels or {})
-        )
+        self.per_round, self._measure, self._labels = per_round, measure, dict(labels or {})
         self._timeout, self._on_alarm, self._clock = timeout, on_alarm, clock
         self._log = None if log is None else Path(log)
         self.dropped = DroppedEvents()
         self.last: CanaryPoint | None = None
-        self._lock = threading.RLock()
-        self._schedule: Schedule | None = None
         self._ids_compared = False
+        self._after_fork()
         sequence = RelativeDeltaSequence(
             reference=reference,
             confidence_level=confidence_level,
@@ -227,10 +160,15 @@ class CanaryProbe:
         settings = {
             "measure": measure,
             "queries": queries.fingerprint,
-            "labels": dict(self._probed.labels),
+            "labels": dict(self._labels),
         }
         self._state = open_state(self._log, settings, sequence, rng)
         renews_after_fork(self)
+        closes_at_exit(self)
+
+    def _after_fork(self) -> None:  # the parent's thread goes on there
+        self._lock, self._stop = threading.RLock(), threading.Event()
+        self._thread: threading.Thread | None = None
 
     def run_round(self) -> CanaryPoint:
         """Ask one round; errors of the retriever are counted in the point, not raised.
@@ -253,16 +191,27 @@ class CanaryProbe:
             If it was started already, or ``every`` is not above 0.
         """
         with self._lock:
-            if self._schedule is not None and self._schedule.alive:
+            if self._thread is not None and self._thread.is_alive():
                 raise DataError("the probe was started already; close it first")
-            self._schedule = Schedule(
-                self._scheduled, every=every, dropped=self.dropped, name="rag-sourcebias-canary"
+            if not (math.isfinite(every) and every > 0):
+                raise DataError(f"every must be a number of seconds above 0, got {every!r}")
+            self._stop = threading.Event()
+            self._thread = threading.Thread(
+                target=self._loop,
+                args=(every, self._stop),
+                name="rag-sourcebias-canary",
+                daemon=True,
             )
+            self._thread.start()
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """End the thread after the query that is being asked; False after ``timeout`` seconds."""
-        schedule = self._schedule
-        return schedule is None or schedule.close(timeout)
+        self._stop.set()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return thread is None
+        thread.join(timeout)
+        return not thread.is_alive()
 
     def reset(self) -> None:
         """Start the figures anew, as after a new index: the old ones would mix both.
@@ -282,41 +231,98 @@ class CanaryProbe:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _scheduled(self) -> None:
-        with self._lock:  # which start() holds until the schedule is known
-            schedule = self._schedule
-            if schedule is not None and not schedule.stopping:
-                self._round(lambda: schedule.stopping)
+    def _loop(self, every: float, stop: threading.Event) -> None:
+        due = time.monotonic()
+        while not stop.is_set():
+            with guarded(self.dropped, "canary round failed"), self._lock:
+                if not stop.is_set():
+                    self._round(stop.is_set)
+            now = time.monotonic()
+            due = next_due(due, now, every)
+            stop.wait(due - now)
 
     def _round(self, stop: Callable[[], bool]) -> CanaryPoint:
         with self._lock:
             state, started = self._state, time.monotonic()
+            rng = np.random.default_rng([state.entropy, state.rounds])
             answers = ask_queries(
                 self._ask,
                 self.queries,
-                state.draw(len(self.queries), self.per_round),
+                rng.integers(len(self.queries), size=self.per_round).tolist(),
                 doc_id=self._doc_id,
                 timeout=self._timeout,
                 dropped=self.dropped,
                 stop=stop,
             )
-            scores = score_answers(self.queries, answers, self._probed.measure)
+            scores = score_answers(self.queries, answers, self._measure)
             self._ids_compared = self._ids_compared or ids_compared(self.queries, answers)
             sequence = state.sequence
-            before = sequence.left_at, sequence.changed_at
+            left, changed = sequence.left_at, sequence.changed_at
             sequence.update(scores)
             state.rounds += 1
             now, seconds = self._clock(), time.monotonic() - started
-            self.last = point = self._probed.point(
-                scores, sequence, at=now, failed=answers.failed, seconds=seconds
+            lower, upper = sequence.interval()
+            self.last = point = CanaryPoint(
+                at=now,
+                measure=self._measure,
+                human=self.queries.human,
+                llm=self.queries.llm,
+                labels=self._labels,
+                round_n=len(scores),
+                round_relative_delta=relative_delta(*scores.sum(axis=0).tolist()),
+                n=sequence.n,
+                relative_delta=sequence.estimate,
+                lower=lower,
+                upper=upper,
+                confidence_level=sequence.confidence_level,
+                reference=sequence.reference,
+                alarm=sequence.left_at > 0,
+                failed=answers.failed,
+                seconds=seconds,
             )
-            alarms = self._probed.alarms(sequence, before=before, at=now)
+            alarms = []  # what was told is not told again
+            if sequence.left_at and not left:
+                alarms.append(self._alarm("canary", point))
+            if sequence.changed_at and not changed:
+                alarms.append(self._alarm("canary-change", point))
             with contextlib.ExitStack() as after:  # whatever fails, the last one first
                 after.callback(self._save)
                 after.callback(self._tell, alarms)
                 if self._log is not None:
                     append_point(self._log, point)
             return point
+
+    def _alarm(self, rule: str, point: CanaryPoint) -> Alarm:
+        """Say that the bounds left the reference, or that Relative Δ moved away from it.
+
+        ``share``, ``lower``, ``upper`` and ``baseline`` are shares in [0, 1], as in every alarm:
+        the human part of both scores, ½ + Δ/400. The message has Relative Δ itself.
+        """
+        sequence, estimate = self._state.sequence, point.relative_delta or 0.0
+        left = rule == "canary"
+        n = sequence.left_at if left else sequence.changed_at
+        message = (
+            f"Relative Δ of {point.measure} between {point.human} and {point.llm} is "
+            f"{estimate:.1f} % ({100 * point.confidence_level:g} % confidence sequence "
+            f"{point.lower:.1f} to {point.upper:.1f}): "
+            + ("it left" if left else "it moved away from")
+            + f" the reference {point.reference:.1f} after {n} canary queries"
+        )
+        return Alarm(
+            rule=rule,
+            labels=point.labels,
+            by="source",
+            group=point.human,
+            measure=point.measure,
+            n=n,
+            share=_share(estimate),
+            lower=_share(point.lower),
+            upper=_share(point.upper),
+            baseline=_share(point.reference),
+            evidence=sequence.evidence if left else sequence.change_evidence,
+            at=point.at,
+            message=message,
+        )
 
     def _tell(self, alarms: Sequence[Alarm]) -> None:
         for alarm in alarms:
@@ -329,5 +335,6 @@ class CanaryProbe:
         if self._log is not None:
             save_state(self._log, self._state)
 
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
+
+def _share(delta: float) -> float:
+    return 0.5 + delta / 400

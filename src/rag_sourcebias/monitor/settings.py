@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile
-from rag_sourcebias.monitor.data import OTHER, Measure, short_text
+from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, to_plain
+from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
 from rag_sourcebias.stats.aggregation import Aggregator
 from rag_sourcebias.stats.exposure import attention_weights
 from rag_sourcebias.stats.ratio import MIN_YOUDEN, DetectorQuality
@@ -51,8 +52,7 @@ class GroupCodes(dict[str | None, int]):
             self.names = [g for g in dict.fromkeys([*groups, ""]) if g != OTHER]
             self.width = len(self.names) + 1
         else:
-            if most < 1:
-                raise DataError(f"max_groups must be at least 1, got {most}")
+            check_range("max_groups", most, 1)
             self.names = []
             self.width = most + 1
         self._remember()
@@ -77,12 +77,9 @@ class GroupCodes(dict[str | None, int]):
         text = "" if name is None else short_text(str(name))
         code = self.get(text)
         if code is None:
-            code = len(self.names)
+            code = self[text] = min(len(self.names), self.width - 1)
             if code < self.width - 1:
                 self.names.append(text)
-            else:
-                code = self.width - 1
-            self[text] = code
         self[name] = code
         return code
 
@@ -128,10 +125,6 @@ class CorpusShare:
         parts = ", ".join(f"{group or 'untagged'} {s:.4g}" for group, s in self.shares.items())
         return f"known shares: {parts}"
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {"kind": "corpus", "shares": dict(self.shares)}
-
 
 @dataclass(frozen=True, slots=True)
 class PoolShare:
@@ -155,17 +148,12 @@ class PoolShare:
     shown: int = 10
 
     def __post_init__(self) -> None:
-        if self.shown < 1:
-            raise DataError(f"shown must be at least 1, got {self.shown}")
+        check_range("shown", self.shown, 1)
 
     @property
     def words(self) -> str:
         """One line for people."""
         return f"share among all candidates of the same query (first {self.shown} shown)"
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {"kind": "pool", "shown": self.shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,32 +185,21 @@ class ReferenceWindow:
         """One line for people."""
         return f"share in the first {self.n} observations"
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {"kind": "reference", "n": self.n}
-
 
 Baseline = CorpusShare | PoolShare | ReferenceWindow
+_BASELINES: Mapping[str, type[Baseline]] = {
+    "corpus": CorpusShare,
+    "pool": PoolShare,
+    "reference": ReferenceWindow,
+}
 
 
-def baseline_of(data: Mapping[str, Any] | None) -> Baseline | None:
-    """Return the baseline that ``to_plain`` described.
-
-    Raises
-    ------
-    DataError
-        If it is none.
-    """
-    if data is None:
-        return None
-    kinds = {"corpus": CorpusShare, "pool": PoolShare, "reference": ReferenceWindow}
-    arguments = dict(data)
-    kind = arguments.pop("kind", None)
+def _stored_baseline(data: Mapping[str, Any]) -> Baseline:
     try:
-        found: Baseline = kinds[kind](**arguments)
+        return _BASELINES[data["kind"]](**{k: v for k, v in data.items() if k != "kind"})
     except (KeyError, TypeError):
-        raise DataError(f"stored baseline {dict(data)!r:.80} is none of {list(kinds)}") from None
-    return found
+        kinds = list(_BASELINES)
+        raise DataError(f"stored baseline {dict(data)!r:.80} is none of {kinds}") from None
 
 
 # Which retrievals a monitor takes as one observation.
@@ -257,30 +234,21 @@ class Aggregation:
 
     def aggregator(self, groups: int) -> Aggregator:
         """Return a new aggregator of so many values."""
-        return Aggregator(
-            groups=groups,
-            max_seconds=self.max_seconds,
-            max_events=self.max_events,
-            max_open=self.max_open,
-            remember=self.remember,
-        )
+        limits = {name: value for name, value in to_plain(self).items() if name != "key"}
+        return Aggregator(groups=groups, **limits)
 
 
 # Shares of the corpus, from what a store of tags holds.
 
 
-class _Tagged(Protocol):
-    def table(self) -> TagTable: ...
-
-
 def corpus_share(
-    store: _Tagged | TagTable, *, by: Literal["source", "style"] = "source"
+    store: TagStore | TagTable, *, by: Literal["source", "style"] = "source"
 ) -> CorpusShare:
     """Return the shares of the documents of a tag store (or table), untagged ones included.
 
     Parameters
     ----------
-    store : TagTable, or a tag store with the method table
+    store : TagStore or TagTable
         Every document of it counts once.
     by : {"source", "style"}
 
@@ -382,8 +350,9 @@ class TagErrors:
             Part of ``baseline`` that is tagged so.
         baseline, other : str
         """
-        rows = ((specificity, 1 - specificity), (1 - sensitivity, sensitivity))
-        return cls((baseline, other), rows)
+        return cls(
+            (baseline, other), ((specificity, 1 - specificity), (1 - sensitivity, sensitivity))
+        )
 
     @classmethod
     def of_detector(cls, quality: DetectorQuality, *, baseline: str, other: str) -> TagErrors:
@@ -419,8 +388,7 @@ class TagErrors:
         matrix = np.array(self.confusion)
         if np.linalg.matrix_rank(matrix) < len(matrix):
             return 0.0
-        inverse = np.linalg.inv(matrix)
-        pairs = combinations(inverse, 2)
+        pairs = combinations(np.linalg.inv(matrix), 2)
         return float(1 / max(np.abs(one - two).sum() / 2 for one, two in pairs))
 
     def correct(self, shares: Mapping[str, float]) -> dict[str, float]:
@@ -440,26 +408,6 @@ class TagErrors:
         if total > 0:
             found = found * (float(observed.sum()) / total)
         return dict(shares) | dict(zip(self.groups, found.tolist(), strict=True))
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return {"groups": list(self.groups), "confusion": [list(row) for row in self.confusion]}
-
-
-def tag_errors_of(data: Mapping[str, Any] | None) -> TagErrors | None:
-    """Return what ``to_plain`` described.
-
-    Raises
-    ------
-    DataError
-        If it is nothing of that kind.
-    """
-    if data is None:
-        return None
-    try:
-        return TagErrors(**data)
-    except TypeError:
-        raise DataError(f"stored tag errors {dict(data)!r:.80} cannot be read") from None
 
 
 # What a monitor of skew was asked to watch.
@@ -493,20 +441,25 @@ class SkewSettings:
         if len(set(self.measures)) != len(self.measures):
             raise DataError(f"measures {list(self.measures)} name one twice")
         check_level(self.confidence_level)
-        if self.max_documents < 1:
-            raise DataError(f"max_documents must be at least 1, got {self.max_documents}")
-        self._check_groups()
-        self._check_optional()
-        self.new_groups()
-        _ = self.attention
-
-    def _check_groups(self) -> None:
+        check_range("max_documents", self.max_documents, 1)
         if self.groups is not None and (isinstance(self.groups, str) or not self.groups):
             raise DataError(f"groups must be a sequence of names, got {self.groups!r}")
         if isinstance(self.baseline, CorpusShare):
             strange = sorted(set(self.groups or ()) - set(self.baseline.shares))
             if strange:
                 raise DataError(f"groups {strange} have no share in the baseline")
+        self._check_optional()
+        self.new_groups()
+        _ = self.attention
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        names = self.labels
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"labels must be a sequence of names, got {names!r}")
+        if len(set(names)) != len(names):
+            raise DataError(f"labels {list(names)} name one twice")
+        check_range("max_label_sets", self.max_label_sets, 1)
 
     def _check_optional(self) -> None:
         if self.change_run_length is not None and self.baseline is None:
@@ -519,14 +472,12 @@ class SkewSettings:
             )
         if self.aggregate is not None:
             self.aggregate.aggregator(1)  # says what is wrong with it
-        if self.tag_errors is not None:
-            self._check_tag_errors(self.tag_errors)
-
-    def _check_tag_errors(self, errors: TagErrors) -> None:
+        if self.tag_errors is None:
+            return
         if "exposure" not in self.measures:
             raise DataError("tag_errors corrects shares of exposure: measures must have 'exposure'")
         known = self.told_apart
-        lost = [] if known is None else sorted(set(errors.groups) - set(known))
+        lost = [] if known is None else sorted(set(self.tag_errors.groups) - set(known))
         if lost:
             raise DataError(f"groups {lost} of tag_errors are not told apart: name them in groups")
 
@@ -560,15 +511,11 @@ class SkewSettings:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if self.baseline is not None:
-            data["baseline"] = self.baseline.to_plain()
-        if self.tag_errors is not None:
-            data["tag_errors"] = self.tag_errors.to_plain()
-        if self.aggregate is not None:
-            fields = self.aggregate.__dataclass_fields__
-            data["aggregate"] = {name: getattr(self.aggregate, name) for name in fields}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in data.items()}
+        data: dict[str, Any] = to_plain(self)
+        for kind, cls in _BASELINES.items():
+            if isinstance(self.baseline, cls):
+                data["baseline"] = {"kind": kind, **data["baseline"]}
+        return data
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> SkewSettings:
@@ -579,11 +526,16 @@ class SkewSettings:
         DataError
             If they are none.
         """
-        values: dict[str, Any] = {}
-        for name, value in data.items():
-            values[name] = tuple(value) if isinstance(value, list) else value
-        values["baseline"] = baseline_of(data.get("baseline"))
-        values["tag_errors"] = tag_errors_of(data.get("tag_errors"))
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
+        }
+        if data.get("baseline") is not None:
+            values["baseline"] = _stored_baseline(data["baseline"])
+        errors: Any = data.get("tag_errors")
+        try:
+            values["tag_errors"] = None if errors is None else TagErrors(**errors)
+        except TypeError:
+            raise DataError(f"stored tag errors {dict(errors)!r:.80} cannot be read") from None
         try:
             if data.get("aggregate") is not None:
                 values["aggregate"] = Aggregation(**data["aggregate"])

@@ -13,14 +13,15 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from contextlib import closing
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import visible
 from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.instrument.recorder import EventQueue
-from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot, check_range
 
 # Where a monitor's alarms and states go: what a sink is, and the one that writes log lines.
 
@@ -71,7 +72,14 @@ class LoggingSink:
     def alarm(self, alarm: Alarm) -> None:
         """Log one alarm."""
         with self._logging:
-            self._logger.warning("%s", visible(_alarm_text(alarm)))
+            text = (
+                f"retrieval skew alarm ({alarm.rule}): {alarm.by} {alarm.group or 'untagged'}: "
+                f"{_MEASURES.get(alarm.measure, alarm.measure)} {alarm.share:.3f} "
+                f"[{alarm.lower:.3f}, {alarm.upper:.3f}], baseline {alarm.baseline:.3f}, "
+                f"log evidence {alarm.evidence:.1f} after {alarm.n} observation(s)"
+                f"{_where(alarm.labels)}"
+            )
+            self._logger.warning("%s", visible(text))
 
     def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:
         """Log each state."""
@@ -129,15 +137,6 @@ class SinkGroup:
                 sink.close()
 
 
-def _alarm_text(alarm: Alarm) -> str:
-    return (
-        f"retrieval skew alarm ({alarm.rule}): {alarm.by} {alarm.group or 'untagged'}: "
-        f"{_MEASURES.get(alarm.measure, alarm.measure)} {alarm.share:.3f} "
-        f"[{alarm.lower:.3f}, {alarm.upper:.3f}], baseline {alarm.baseline:.3f}, "
-        f"log evidence {alarm.evidence:.1f} after {alarm.n} observation(s){_where(alarm.labels)}"
-    )
-
-
 def _snapshot_text(snapshot: MonitorSnapshot) -> str:
     shares = "; ".join(_share_text(group, snapshot.corrected) for group in snapshot.groups)
     lost = sum(snapshot.dropped.values())
@@ -160,82 +159,81 @@ def _share_text(group: GroupShare, corrected: Mapping[str, float]) -> str:
 
 
 def _where(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return " (" + ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) + ")"
+    pairs = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return f" ({pairs})" if labels else ""
 
 
 # One HTTP endpoint that takes alarms: its URL, its requests, its answers.
 
 
 _MAY_PASS = frozenset({408, 425, 429})
-_UNREACHABLE = "webhook endpoint could not be reached"
-_TIMED_OUT = "webhook endpoint did not answer in time"
+_LONGEST_PAUSE = 60.0  # seconds
 
 
-class Answer(NamedTuple):
-    """What came of one request: success, or why not and whether another may succeed."""
+class _Poster:
+    """The observer of a sink's queue, which holds it: it may not be the sink itself.
 
-    accepted: bool
-    may_pass: bool = False
-    reason: str = ""
-
-
-class Endpoint:
-    """A checked URL, the seconds to wait for it, and the key to sign with.
-
-    Raises
-    ------
-    DataError
-        If the URL cannot be posted to, the timeout is not above 0, or the secret is empty. No
-        message repeats the path of the URL or the secret.
+    No message repeats the path of the URL or the secret.
     """
 
-    def __init__(self, url: str, *, timeout: float, secret: str | bytes | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        dropped: DroppedEvents,
+        *,
+        timeout: float,
+        secret: str | bytes | None,
+        attempts: int,
+        pause: float,
+    ) -> None:
+        check_range("attempts", attempts, 1)
+        if not 0 < pause < float("inf"):
+            raise DataError(f"pause must be a number of seconds above 0, got {pause}")
         if not 0 < timeout < math.inf:
             raise DataError(f"timeout must be a number of seconds above 0, got {timeout}")
         if secret is not None and not secret:
             raise DataError("secret of the webhook is empty; give None to send no signature")
-        self.timeout = timeout
+        self._dropped, self._timeout = dropped, timeout
+        self._attempts, self._pause = attempts, pause
         self._key = secret.encode() if isinstance(secret, str) else secret
         self._secure, self._host, self._port, self._target = _parts(url)
         host = f"[{self._host}]" if ":" in self._host else self._host
         port = "" if self._port is None else f":{self._port}"
         self.shown = f"{'https' if self._secure else 'http'}://{host}{port}/…"
         self._context = ssl.create_default_context() if self._secure else None
+        self._after_fork()
+        renews_after_fork(self)
 
-    def __repr__(self) -> str:
-        return f"Endpoint({self.shown!r})"
+    def _after_fork(self) -> None:
+        self.hurry = threading.Event()  # its lock may have been held at the fork
 
-    def request(self, alarm: Alarm) -> Request:
-        """Return the request that tells of ``alarm``."""
-        fields = {key: _finite(value) for key, value in alarm.to_dict().items()}
+    def observe(self, event: Alarm) -> None:
+        """Deliver one alarm, or count it as dropped; each attempt says the same delivery id."""
+        fields = {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in event.to_dict().items()
+        }
         whole = {"kind": "alarm", "version": 1, "alarm": fields}
-        return Request(self, json.dumps(whole, allow_nan=False).encode())
+        body, delivery = json.dumps(whole, allow_nan=False).encode(), str(uuid.uuid4())
+        pause, reason = self._pause, ""
+        for attempt in range(self._attempts):
+            if attempt:
+                self.hurry.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            if self.hurry.is_set():
+                reason = "webhook was closed before its endpoint took the alarm"
+                break
+            reason, may_pass = self._send(body, delivery)
+            if not reason:
+                return
+            if not may_pass:
+                break
+        self._dropped.add(reason)
 
-    def post(self, body: bytes, *, delivery: str) -> int:
-        """Send ``body`` once and return the status of the answer.
-
-        Raises
-        ------
-        OSError, http.client.HTTPException
-            If there is no connection, or no answer that is HTTP.
-        """
-        connection = self._connection()
-        try:
-            connection.request("POST", self._target, body, self._headers(body, delivery))
-            return connection.getresponse().status  # its content is of no use
-        finally:
-            connection.close()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self.timeout)
-        return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self.timeout, context=self._context
-        )
-
-    def _headers(self, body: bytes, delivery: str) -> dict[str, str]:
+    def _send(self, body: bytes, delivery: str) -> tuple[str, bool]:
+        """Try once; return "", or why it failed and whether another request may succeed."""
+        secure: dict[str, Any] = {} if self._context is None else {"context": self._context}
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "rag-sourcebias",
@@ -246,28 +244,20 @@ class Endpoint:
             signed = hmac.new(self._key, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
             headers["Rag-Sourcebias-Timestamp"] = stamp
             headers["Rag-Sourcebias-Signature"] = f"sha256={signed}"
-        return headers
-
-
-class Request:
-    """One alarm on its way; each attempt says the same delivery id."""
-
-    def __init__(self, endpoint: Endpoint, body: bytes) -> None:
-        self._endpoint, self._body = endpoint, body
-        self._delivery = str(uuid.uuid4())
-
-    def send(self) -> Answer:
-        """Try once."""
         try:
-            status = self._endpoint.post(self._body, delivery=self._delivery)
+            with closing(
+                kind(self._host, self._port, timeout=self._timeout, **secure)
+            ) as connection:
+                connection.request("POST", self._target, body, headers)
+                status = connection.getresponse().status  # its content is of no use
         except TimeoutError:
-            return Answer(False, may_pass=True, reason=_TIMED_OUT)
+            return "webhook endpoint did not answer in time", True
         except (OSError, http.client.HTTPException):
-            return Answer(False, may_pass=True, reason=_UNREACHABLE)
+            return "webhook endpoint could not be reached", True
         if 200 <= status < 300:
-            return Answer(True)
+            return "", False
         may_pass = status in _MAY_PASS or status >= 500
-        return Answer(False, may_pass, f"webhook endpoint answered with status {status}")
+        return f"webhook endpoint answered with status {status}", may_pass
 
 
 def _parts(url: str) -> tuple[bool, str, int | None, str]:
@@ -288,23 +278,11 @@ def _parts(url: str) -> tuple[bool, str, int | None, str]:
         raise DataError("URL of the webhook has no host; give one such as https://host/path")
     if parts.username is not None or parts.password is not None:
         raise DataError("URL of the webhook holds a user or password, which would not be sent")
-    target = parts.path or "/"
-    return (
-        parts.scheme == "https",
-        parts.hostname,
-        port,
-        target + f"?{parts.query}" * bool(parts.query),
-    )
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return parts.scheme == "https", parts.hostname, port, target
 
 
 # Tell an HTTP endpoint of alarms, without making the application wait for it.
-
-
-_LONGEST_PAUSE = 60.0  # seconds
 
 
 class WebhookSink:
@@ -358,19 +336,14 @@ class WebhookSink:
         attempts: int = 5,
         pause: float = 0.5,
     ) -> None:
-        if not attempts >= 1:
-            raise DataError(f"attempts must be at least 1, got {attempts}")
-        if not 0 < pause < float("inf"):
-            raise DataError(f"pause must be a number of seconds above 0, got {pause}")
-        self._endpoint = Endpoint(url, timeout=timeout, secret=secret)
-        self._attempts, self._pause = attempts, pause
-        self._hurry = threading.Event()
         self.dropped = DroppedEvents()
-        self._queue: EventQueue[Alarm] = EventQueue(_Poster(self), self.dropped, capacity=capacity)
-        renews_after_fork(self)
+        self._poster = _Poster(
+            url, self.dropped, timeout=timeout, secret=secret, attempts=attempts, pause=pause
+        )
+        self._queue: EventQueue[Alarm] = EventQueue(self._poster, self.dropped, capacity=capacity)
 
     def __repr__(self) -> str:
-        return f"WebhookSink({self._endpoint.shown!r})"
+        return f"WebhookSink({self._poster.shown!r})"
 
     def alarm(self, alarm: Alarm) -> None:
         """Queue one alarm; never waits, never raises."""
@@ -386,36 +359,4 @@ class WebhookSink:
     def close(self, timeout: float | None = 5.0) -> None:
         """Refuse further alarms, and give those that wait ``timeout`` seconds (None: no limit)."""
         if not self._queue.close(timeout):
-            self._hurry.set()
-
-    def _after_fork(self) -> None:
-        self._hurry = threading.Event()  # its lock may have been held at the fork
-
-    def _post(self, alarm: Alarm) -> None:
-        request = self._endpoint.request(alarm)
-        pause, reason = self._pause, ""
-        for attempt in range(self._attempts):
-            if attempt:
-                self._hurry.wait(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-            if self._hurry.is_set():
-                reason = "webhook was closed before its endpoint took the alarm"
-                break
-            answer = request.send()
-            if answer.accepted:
-                return
-            reason = answer.reason
-            if not answer.may_pass:
-                break
-        self.dropped.add(reason)
-
-
-class _Poster:
-    """The observer of the queue: it is held by the queue, and may not be the sink itself."""
-
-    def __init__(self, sink: WebhookSink) -> None:
-        self._sink = sink
-
-    def observe(self, event: Alarm) -> None:
-        """Deliver one alarm, or count it as dropped."""
-        self._sink._post(event)
+            self._poster.hurry.set()

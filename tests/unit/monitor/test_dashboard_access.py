@@ -16,7 +16,6 @@ from rag_sourcebias.monitor.dashboard.server import (
     Access,
     DashboardServer,
     create_app,
-    serve,
     static_files,
 )
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
@@ -203,10 +202,10 @@ def test_static_files_are_a_table(asker: Asker) -> None:
 def test_many_at_once_get_an_answer(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     release, entered = threading.Event(), threading.Semaphore(0)
 
-    def slow(self: DashboardSource, limit: int) -> dict[str, Any]:
+    def slow(self: DashboardSource, parameters: object) -> dict[str, Any]:
         entered.release()
         assert release.wait(60)
-        return {"alarms": [], "n": limit}
+        return {"alarms": []}
 
     monkeypatch.setattr(DashboardSource, "alarms", slow)
 
@@ -228,7 +227,7 @@ def test_many_at_once_get_an_answer(asker: Asker, monkeypatch: pytest.MonkeyPatc
 def test_an_error_tells_nothing(
     asker: Asker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(self: DashboardSource) -> dict[str, Any]:
+    def broken(self: DashboardSource, parameters: object) -> dict[str, Any]:
         raise RuntimeError("a secret path")
 
     monkeypatch.setattr(DashboardSource, "overview", broken)
@@ -243,7 +242,7 @@ def test_an_error_tells_nothing(
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "example.org"])
 def test_a_token_is_required_elsewhere(tmp_path: Path, host: str) -> None:
     with pytest.raises(DataError, match="other machines: give a token, or listen at 127"):
-        serve(DashboardSource(tmp_path / "log.db"), host=host, port=0)
+        DashboardServer(DashboardSource(tmp_path / "log.db"), host=host)
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_what_is_being_answered_is_not_closed_for_others(
 ) -> None:
     release, entered = threading.Event(), threading.Semaphore(0)
 
-    def slow(self: DashboardSource, limit: int) -> dict[str, Any]:
+    def slow(self: DashboardSource, parameters: object) -> dict[str, Any]:
         entered.release()
         assert release.wait(60)
         return {"alarms": []}

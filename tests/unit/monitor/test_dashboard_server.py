@@ -166,9 +166,11 @@ def test_stopped_before_it_ran(tmp_path: Path) -> None:
 
 SERVING = """
 import os, signal, sys
-from rag_sourcebias.monitor.dashboard.server import serve
+from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-serve(DashboardSource(sys.argv[1]), on_ready=lambda server: print(server.port, flush=True))
+server = DashboardServer(DashboardSource(sys.argv[1]))
+print(server.port, flush=True)
+server.run()
 print("ended")
 """
 

@@ -21,7 +21,6 @@ from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
-from rag_sourcebias.monitor.log.schema import upgrade
 from rag_sourcebias.monitor.monitor import SkewMonitor
 
 START = """
@@ -296,7 +295,7 @@ def test_a_log_that_turns_read_only_keeps_the_application_going(
     with EventLog(path, batch=10, capacity=50, flush_seconds=0.05) as log:
         log.observe(plain())
         assert log.flush(60)
-        database = log._thread._worker.writer._database
+        database = log._writer._database
         assert database is not None
         database.execute("PRAGMA query_only = 1")  # SQLITE_READONLY, as of such a file
         for _ in range(100):
@@ -458,33 +457,4 @@ def test_a_weight_that_is_no_number_is_damage(tmp_path: Path, weight: object) ->
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE segments SET weight = ?", (weight,))
     with pytest.raises(DataError, match="cannot be read: retrievals from 1 on"):
-        read_events(path)
-
-
-def test_an_older_log_is_migrated_after_a_copy(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    with EventLog(path) as log:
-        log.observe(plain())
-
-    def step(database: sqlite3.Connection) -> None:
-        database.execute("ALTER TABLE segments ADD COLUMN note TEXT")
-
-    def broken(database: sqlite3.Connection) -> None:
-        database.execute("DROP TABLE rollups")
-        raise sqlite3.OperationalError("no space")
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        with pytest.raises(sqlite3.OperationalError, match="no space"):
-            upgrade(database, path, target=3, steps={1: step, 2: broken})
-        with pytest.raises(UnsupportedVersionError, match="version 2, which this release cannot"):
-            upgrade(database, path, target=3, steps={1: step})
-        assert log_summary(path).n_written == 1  # as it was
-        copy = upgrade(database, path, target=2, steps={1: step})
-        assert upgrade(database, path, target=2, steps={1: step}) is None
-        assert database.execute("SELECT n, note FROM segments").fetchall() == [(1, None)]
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
-    assert copy == tmp_path / "log.db.v1.backup"
-    assert len(read_events(copy)) == 1
-    is_sound(copy)
-    with pytest.raises(UnsupportedVersionError, match="has version 2"):
         read_events(path)

@@ -155,10 +155,10 @@ def test_event_labels_go_with_their_retrievals(tmp_path: Path) -> None:
         log.observe(told(0, session="secret"))
         assert log.flush(30)
         now[0] += 1_000
-        log._thread._worker.writer._retention._looked = -np.inf
+        log._writer._looked = -np.inf
         log.observe(told(1))
         assert log.flush(30)
-        log._thread._worker.writer.tidy(now=now[0])
+        log._writer.tidy(now=now[0])
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*) FROM event_labels").fetchone() == (0,)
     assert log_summary(path).n_kept == 1

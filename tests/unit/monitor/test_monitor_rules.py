@@ -32,8 +32,3 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="rule files cannot be written to"):
         write_rules(tmp_path / "file" / "folder")
-
-
-def test_a_name_that_is_none() -> None:
-    with pytest.raises(DataError, match=r"no rule file '\.\./x'; there are alerts\.yml, grafana"):
-        read_rules("../x")

@@ -12,28 +12,28 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.io.files import is_loopback
 from rag_sourcebias.monitor.dashboard.source import (
-    NAMED,
     DashboardSource,
     ParameterError,
     Parameters,
-    RetrievalQuery,
-    SeriesQuery,
 )
+from rag_sourcebias.monitor.data import check_range
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from rag_sourcebias.monitor.dashboard.connection import Connection
 
 
 # Who may ask: names of the host, and the token.
@@ -148,20 +148,11 @@ class Limits(NamedTuple):
         DataError
             If a limit is out of range.
         """
-        if self.connections < 2:
-            raise DataError(f"connections must be at least 2, got {self.connections}")
-        if self.per_address < 1:
-            raise DataError(f"connections per address must be at least 1, got {self.per_address}")
+        check_range("connections", self.connections, 2)
+        check_range("connections per address", self.per_address, 1)
         if not 0 < self.seconds < math.inf:
             raise DataError(f"seconds must be above 0 and finite, got {self.seconds}")
         return self._replace(connections=min(self.connections, max(_open_files() // 4, 2)))
-
-
-class Droppable(Protocol):
-    """A connection as the table sees it."""
-
-    def drop(self) -> None:
-        """Close now, though something may be unsent."""
 
 
 class Table:
@@ -174,11 +165,11 @@ class Table:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._address: dict[Droppable, str] = {}
-        self._waiting: dict[Droppable, None] = {}
+        self._address: dict[Connection, str] = {}
+        self._waiting: dict[Connection, None] = {}
         self._of_address: Counter[str] = Counter()
 
-    def admits(self, connection: Droppable, peer: Any) -> bool:  # noqa: ANN401
+    def admits(self, connection: Connection, peer: Any) -> bool:  # noqa: ANN401
         """Enter a connection, for which another may have to go; False if there is no room."""
         address = _network(peer)
         if self._of_address[address] >= self.limits.per_address and not self._drops_of(address):
@@ -191,16 +182,16 @@ class Table:
         self._of_address[address] += 1
         return True
 
-    def waits(self, connection: Droppable) -> None:
+    def waits(self, connection: Connection) -> None:
         """Note that it is the client's turn, if it was not."""
         if connection in self._address:
             self._waiting[connection] = None
 
-    def answered(self, connection: Droppable) -> None:
+    def answered(self, connection: Connection) -> None:
         """Note that it is ours."""
         self._waiting.pop(connection, None)
 
-    def remove(self, connection: Droppable) -> None:
+    def remove(self, connection: Connection) -> None:
         """Forget a connection, if it is known."""
         self._waiting.pop(connection, None)
         address = self._address.pop(connection, None)
@@ -230,7 +221,6 @@ def _network(peer: Any) -> str:  # noqa: ANN401 - what a socket says of its othe
 
 
 def _open_files() -> int:
-    """Return how many files this process may have open."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows, where sockets do not count
@@ -299,7 +289,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Refusal = tuple[int, str, Mapping[str, str]]
 
-JSON_TYPE = "application/json"
+_JSON = {"content-type": "application/json"}
 _LONGEST_URL = 4_096
 _MOST_HEADERS, _LONGEST_HEADERS = 64, 16_384
 _SECURITY = {
@@ -342,7 +332,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(send, head=scope["method"] == "HEAD")
+        answer = _Sender(send, head=scope["method"] == "HEAD")
         refusal = self._refusal(scope)
         if refusal is not None:
             await answer.refuse(*refusal)
@@ -384,11 +374,14 @@ class Guard:
         free = free or (scope["path"] == "/" and b"token=" in scope["query_string"])
         if free or self._access.lets_in(headers.get("authorization"), headers.get("cookie")):
             return None
-        sentence = "a token is needed: open /?token=…, or send Authorization: Bearer …"
-        return 401, sentence, {"www-authenticate": 'Bearer realm="rag-sourcebias"'}
+        return (
+            401,
+            "a token is needed: open /?token=…, or send Authorization: Bearer …",
+            {"www-authenticate": 'Bearer realm="rag-sourcebias"'},
+        )
 
 
-class _Answer:
+class _Sender:
     """Send with our headers, and without a body where only the head was asked for."""
 
     def __init__(self, send: Send, *, head: bool) -> None:
@@ -401,9 +394,9 @@ class _Answer:
             headers = list(message.get("headers", ()))
             known = {name.lower() for name, _ in headers}
             added = {"cache-control": "no-store", **_SECURITY}
-            for name, value in added.items():
-                if name.encode() not in known:
-                    headers.append((name.encode(), value.encode()))
+            headers += [
+                (k.encode(), v.encode()) for k, v in added.items() if k.encode() not in known
+            ]
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body" and self._head:
             message = {**message, "body": b""}
@@ -411,7 +404,7 @@ class _Answer:
 
     async def refuse(self, status: int, sentence: str, headers: Mapping[str, str]) -> None:
         body = error_body(sentence)
-        sent = {"content-type": JSON_TYPE, "content-length": str(len(body)), **headers}
+        sent = {**_JSON, "content-length": str(len(body)), **headers}
         raw = [(name.encode(), value.encode()) for name, value in sent.items()]
         await self({"type": "http.response.start", "status": status, "headers": raw})
         await self({"type": "http.response.body", "body": body})
@@ -421,64 +414,15 @@ class _Answer:
 
 
 _AT_ONCE, _MOST_WAITING = 4, 64
-View = Callable[[DashboardSource, Parameters], dict[str, Any]]
 Endpoint = Callable[["Request"], Awaitable["Response"]]
-
-
-def _overview(source: DashboardSource, _: Parameters) -> dict[str, Any]:
-    return source.overview()
-
-
-def _series(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
-    since, until = parameters.times()
-    return source.series(
-        SeriesQuery(
-            by=cast("Any", parameters.choice("by", ("source", "style"))),
-            measure=cast("Any", parameters.choice("measure", ("exposure", "first"))),
-            step=parameters.choice("step", ("auto", *NAMED)),
-            since=since,
-            until=until,
-            labels=parameters.labels(),
-        )
-    )
-
-
-def _alarms(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
-    return source.alarms(parameters.whole("limit", low=1, high=1_000) or 100)
-
-
-def _retrievals(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
-    since, until = parameters.times()
-    return source.retrievals(
-        RetrievalQuery(
-            by=cast("Any", parameters.choice("by", ("source", "style"))),
-            group=parameters.text("group"),
-            first=parameters.flag("first"),
-            since=since,
-            until=until,
-            labels=parameters.labels(),
-            before=parameters.whole("before", low=0, high=10**15 - 1),
-            limit=parameters.whole("limit", low=1, high=200) or 50,
-        )
-    )
-
-
-def _canary(source: DashboardSource, parameters: Parameters) -> dict[str, Any]:
-    return source.canary(parameters.whole("limit", low=1, high=10_000) or 2_000)
-
-
-_TIME = ("since", "until")
-VIEWS: dict[str, tuple[View, tuple[str, ...]]] = {
-    "/api/overview": (_overview, ()),
-    "/api/series": (_series, ("by", *_TIME, "step", "label", "measure")),
-    "/api/alarms": (_alarms, ("limit",)),
-    "/api/retrievals": (
-        _retrievals,
-        ("by", *_TIME, "label", "group", "first", "before", "limit"),
-    ),
-    "/api/canary": (_canary, ("limit",)),
+VIEWS: Mapping[str, Sequence[str]] = {
+    "overview": (),
+    "series": ("by", "since", "until", "step", "label", "measure"),
+    "alarms": ("limit",),
+    "retrievals": ("by", "since", "until", "label", "group", "first", "before", "limit"),
+    "canary": ("limit",),
 }
-"""Views by path, with the parameters that each accepts."""
+"""Methods of a source that are views below ``/api/``, with the parameters that each accepts."""
 
 
 class ReadingPool:
@@ -503,29 +447,22 @@ class ReadingPool:
             self._n -= 1
 
 
-def json_endpoint(path: str, source: DashboardSource, pool: ReadingPool) -> Endpoint:
+def json_endpoint(view: str, source: DashboardSource, pool: ReadingPool) -> Endpoint:
     """Return the endpoint of one of :data:`VIEWS`."""
-    from starlette.responses import Response
-
-    view, known = VIEWS[path]
 
     async def endpoint(request: Request) -> Response:
-        query: bytes = request.scope["query_string"]
-
         def work() -> bytes:
-            data = view(source, Parameters(query, known))
+            data = getattr(source, view)(Parameters(request.scope["query_string"], VIEWS[view]))
             return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
 
-        status, body = 200, b""
         try:
             found = await pool.run(work)
-            status, body = (200, found) if found is not None else (503, _BUSY)
         except ParameterError as error:
-            status, body = 400, error_body(str(error))
+            return _answer(400, error_body(str(error)))
         except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
-            _logger.warning("the dashboard cannot read for %s: %s", path, error)
-            status, body = 503, _UNREADABLE
-        return Response(body, status_code=status, media_type=JSON_TYPE)
+            _logger.warning("the dashboard cannot read for /api/%s: %s", view, error)
+            return _answer(503, _UNREADABLE)
+        return _answer(503, _BUSY) if found is None else _answer(200, found)
 
     return endpoint
 
@@ -537,9 +474,6 @@ _UNREADABLE = error_body("what this view shows cannot be read now, or is not the
 # The dashboard as an ASGI application.
 
 
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 def create_app(
     source: DashboardSource,
     *,
@@ -549,7 +483,7 @@ def create_app(
     """Return the dashboard of a source.
 
     It answers GET and HEAD only and changes nothing. Give a token wherever others than the user of
-    this machine can connect: :func:`~rag_sourcebias.monitor.dashboard.server.serve` sees to that.
+    this machine can connect: :class:`DashboardServer` sees to that.
 
     Parameters
     ----------
@@ -582,7 +516,7 @@ def create_app(
         "/static/{name:path}": _static(table),
         "/healthz": _health,
         "/metrics": _metrics(source, pool),
-        **{path: json_endpoint(path, source, pool) for path in VIEWS},
+        **{f"/api/{view}": json_endpoint(view, source, pool) for view in VIEWS},
     }
     app = Starlette(
         routes=[Route(path, endpoint) for path, endpoint in endpoints.items()],
@@ -593,18 +527,18 @@ def create_app(
     return app
 
 
-def _json(status: int, body: bytes) -> Response:
+def _answer(status: int, body: bytes = b"", headers: Mapping[str, str] = _JSON) -> Response:
     from starlette.responses import Response
 
-    return Response(body, status_code=status, media_type=JSON_TYPE)
+    return Response(body, status_code=status, headers=headers)
 
 
 async def _unknown(_: Request, __: Exception) -> Response:
-    return _json(404, error_body("there is nothing here; the page is at /"))
+    return _answer(404, error_body("there is nothing here; the page is at /"))
 
 
 async def _health(_: Request) -> Response:
-    return _json(200, b'{"status":"ok"}')
+    return _answer(200, b'{"status":"ok"}')
 
 
 def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
@@ -614,18 +548,23 @@ def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
         try:
             token = Parameters(request.scope["query_string"], ("token",)).text("token")
         except ParameterError as error:
-            return _json(400, error_body(str(error)))
+            return _answer(400, error_body(str(error)))
         if token is not None:
             answer = RedirectResponse("/", status_code=303)
             if access.is_token(token):
                 name, value = access.cookie
-                secure = request.scope.get("scheme") == "https"
-                answer.set_cookie(name, value, httponly=True, samesite="strict", secure=secure)
+                answer.set_cookie(
+                    name,
+                    value,
+                    httponly=True,
+                    samesite="strict",
+                    secure=request.scope.get("scheme") == "https",
+                )
             elif not access.lets_in(None, None):
-                return _json(401, error_body("this is not the token"))
+                return _answer(401, error_body("this is not the token"))
             return answer
         if not access.lets_in(request.headers.get("authorization"), request.headers.get("cookie")):
-            return _json(401, error_body("a token is needed"))
+            return _answer(401, error_body("a token is needed"))
         return _file(request, table.get(PAGE))
 
     return endpoint
@@ -639,26 +578,22 @@ def _static(table: dict[str, StaticFile]) -> Endpoint:
 
 
 def _file(request: Request, file: StaticFile | None) -> Response:
-    from starlette.responses import Response
-
     if file is None:
-        return _json(404, error_body("there is no such file"))
+        return _answer(404, error_body("there is no such file"))
     headers = {"etag": file.etag, "cache-control": "no-cache"}
     if file.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, headers={**headers, "content-type": file.media_type})
+        return _answer(304, headers=headers)
+    return _answer(200, file.content, {**headers, "content-type": file.media_type})
 
 
 def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
-    from starlette.responses import Response
-
     async def endpoint(_: Request) -> Response:
         if source.metrics is None:
-            return _json(404, error_body("metrics need a followed log and prometheus-client"))
+            return _answer(404, error_body("metrics need a followed log and prometheus-client"))
         text = await pool.run(source.metrics)
         if text is None:
-            return _json(503, error_body("too many requests at once; ask again"))
-        return Response(text, headers={"content-type": _METRICS_TYPE})
+            return _answer(503, _BUSY)
+        return _answer(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
     return endpoint
 
@@ -667,8 +602,6 @@ def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
 
 
 _WILDCARDS = ("0.0.0.0", "::")
-_LONGEST_HEAD = 32_768
-_GRACE_SECONDS = 3
 _LIMITS = Limits()
 
 
@@ -743,7 +676,7 @@ class DashboardServer:
                 app,
                 http=protocol,
                 backlog=BACKLOG,
-                h11_max_incomplete_event_size=_LONGEST_HEAD,
+                h11_max_incomplete_event_size=32_768,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -752,7 +685,7 @@ class DashboardServer:
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=5,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
+                timeout_graceful_shutdown=3,
             )
         )
 
@@ -776,36 +709,6 @@ class DashboardServer:
     def close(self) -> None:
         """Stop listening without having run."""
         self._socket.close()
-
-
-def serve(
-    source: DashboardSource,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    token: str | None = None,
-    hosts: tuple[str, ...] = (),
-    limits: Limits = _LIMITS,
-    on_ready: Callable[[DashboardServer], object] | None = None,
-) -> None:
-    """Serve a dashboard until the process is told to end (SIGINT, SIGTERM).
-
-    Parameters
-    ----------
-    source, host, port, token, hosts, limits
-        As of :class:`DashboardServer`.
-    on_ready : callable or None
-        Told of the server when it listens.
-
-    Raises
-    ------
-    DataError, MissingExtraError
-        As of :class:`DashboardServer`.
-    """
-    server = DashboardServer(source, host=host, port=port, token=token, hosts=hosts, limits=limits)
-    if on_ready is not None:
-        on_ready(server)
-    server.run()
 
 
 def _listening(host: str, port: int) -> socket.socket:

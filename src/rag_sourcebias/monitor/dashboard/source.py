@@ -5,9 +5,9 @@ import math
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
@@ -18,7 +18,8 @@ import numpy.typing as npt
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray
-from rag_sourcebias.monitor.data import Measure, MonitorSnapshot
+from rag_sourcebias.monitor.canary import read_points
+from rag_sourcebias.monitor.data import OTHER, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
     NotCountedError,
@@ -105,7 +106,7 @@ class Parameters:
         values = self._values.get(name)
         return values[0] if values else None
 
-    def choice(self, name: str, choices: Sequence[str]) -> str:
+    def choice(self, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
         """Return one of the choices, the first by default."""
         value = self.text(name)
         if value is None:
@@ -115,10 +116,6 @@ class Parameters:
                 f"parameter {name}={value[:40]!a} must be one of {', '.join(choices)}"
             )
         return value
-
-    def flag(self, name: str) -> bool:
-        """Return whether a parameter is 1."""
-        return self.choice(name, ("0", "1")) == "1"
 
     def whole(self, name: str, *, low: int, high: int) -> int | None:
         """Return a whole number from low to high; None without one."""
@@ -202,7 +199,10 @@ def chosen_step(
     ParameterError
         If a named step makes more than 2,000 of them.
     """
-    start: float = _first(extent)
+    # The finest rollups know best when the log begins, where they go back as far.
+    finest = extent[min(extent)][0]
+    earlier = (first for width, (first, _) in extent.items() if first < finest // width * width)
+    start: float = min(earlier, default=finest)
     end: float = min(last for _, last in extent.values())  # that of the finest width
     start = start if since is None else max(start, since)
     end = end if until is None else min(end, until)
@@ -218,13 +218,6 @@ def chosen_step(
         if _steps(start, end, step) <= _AUTO and _is_kept(step, start, extent):
             return step
     return math.ceil((end - start) / (_AUTO - 1) / _DAY) * _DAY
-
-
-def _first(extent: Mapping[int, tuple[int, int]]) -> int:
-    """Return when the log begins: the finest rollups know it best, where they go back as far."""
-    finest = extent[min(extent)][0]
-    earlier = (first for width, (first, _) in extent.items() if first < finest // width * width)
-    return min(earlier, default=finest)
 
 
 def _steps(start: float, end: float, step: int) -> int:
@@ -244,23 +237,20 @@ def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> 
 
 
 _MOST_GROUPS = 20
-_OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesQuery:
-    """What is asked for; names as in the API."""
-
-    by: Literal["source", "style"] = "source"
-    measure: Measure = "exposure"
-    step: str = "auto"
-    since: float | None = None
-    until: float | None = None
-    labels: Mapping[str, str] | None = None
-
-
-def read_series(path: Path, query: SeriesQuery, *, confidence_level: float) -> dict[str, Any]:
-    """Return shares of groups over time.
+def read_series(
+    path: Path,
+    *,
+    by: Literal["source", "style"],
+    measure: Measure,
+    step: str,
+    since: float | None,
+    until: float | None,
+    labels: Mapping[str, str] | None,
+    confidence_level: float,
+) -> dict[str, Any]:
+    """Return shares of groups over time; parameters as in the API.
 
     The share of a step is that of all its rank weights (or first ranks). Its bounds are those of
     a Beta-mixture confidence sequence with one observation for each retrieval kept that returned
@@ -276,26 +266,26 @@ def read_series(path: Path, query: SeriesQuery, *, confidence_level: float) -> d
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    extent, step = rollup_extent(path), 60
+    extent, seconds = rollup_extent(path), 60
     if extent:
-        step = chosen_step(query.step, extent, since=query.since, until=query.until)
+        seconds = chosen_step(step, extent, since=since, until=until)
     try:
-        rollups = read_rollups(
-            path, since=query.since, until=query.until, labels=query.labels, by=query.by, step=step
-        )
+        rollups = read_rollups(path, since=since, until=until, labels=labels, by=by, step=seconds)
     except NotCountedError as error:
         raise ParameterError(str(error)) from None
     groups, documents, weights = _largest(
-        rollups, rollups.first if query.measure == "first" else rollups.exposure
+        rollups, rollups.first if measure == "first" else rollups.exposure
     )
     total = weights.sum(axis=1, keepdims=True)
     share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
-    n = _answered(rollups)[:, None]
-    lower, upper = _bounds(n, share, confidence_level)
+    empty = np.zeros_like(rollups.empty)
+    np.divide(rollups.empty, rollups.retrievals, out=empty, where=rollups.retrievals > 0)
+    answered = np.rint(rollups.kept * (1 - empty))  # kept retrievals that returned something
+    lower, upper = _bounds(answered[:, None], share, confidence_level)
     return {
-        "by": query.by,
-        "measure": query.measure,
-        "step_seconds": step,
+        "by": by,
+        "measure": measure,
+        "step_seconds": seconds,
         "starts": rollups.starts.tolist(),
         "groups": list(groups),
         "share": finite_list(share.T),
@@ -317,23 +307,12 @@ def _largest(
         return groups, documents, weights
     order = np.argsort(-documents.sum(axis=0), kind="stable").tolist()
     large = {groups[column] for column in order[: _MOST_GROUPS - 1]}
-    names = tuple(sorted(large | {_OTHER}))
-    column = [names.index(group if group in large else _OTHER) for group in groups]
+    names = tuple(sorted(large | {OTHER}))
+    column = [names.index(group if group in large else OTHER) for group in groups]
     merged = np.zeros((2, len(documents), len(names)))
     for table, values in zip(merged, (documents, weights), strict=True):
         np.add.at(table.T, column, values.T)
     return names, merged[0], merged[1]
-
-
-def _answered(rollups: Rollups) -> FloatArray:
-    """Return how many kept retrievals of a step returned something."""
-    empty = np.divide(
-        rollups.empty,
-        rollups.retrievals,
-        out=np.zeros_like(rollups.empty),
-        where=rollups.retrievals > 0,
-    )
-    return np.asarray(np.rint(rollups.kept * (1 - empty)), np.float64)
 
 
 def _bounds(n: FloatArray, share: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -354,9 +333,22 @@ _MOST_PARTS = 3_000  # of the log, each written at once
 _MOST_DOCUMENTS = 20_000  # of one page; a single retrieval may have more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievalQuery:
-    """What is asked for; names as in the API.
+def read_retrievals(
+    path: Path,
+    *,
+    by: Literal["source", "style"],
+    group: str | None,
+    first: bool,
+    since: float | None,
+    until: float | None,
+    labels: Mapping[str, str] | None,
+    before: int | None,
+    limit: int,
+) -> dict[str, Any]:
+    """Return one page; ``next`` is the ``before`` of the following one, None after the last.
+
+    The work of a page is bounded: where few retrievals match, a page may be short or empty and
+    ``next`` goes on.
 
     Parameters
     ----------
@@ -366,23 +358,6 @@ class RetrievalQuery:
         That document has to stand at rank 1.
     before : int or None
         Only smaller numbers, for the next page.
-    """
-
-    by: Literal["source", "style"] = "source"
-    group: str | None = None
-    first: bool = False
-    since: float | None = None
-    until: float | None = None
-    labels: Mapping[str, str] | None = None
-    before: int | None = None
-    limit: int = 50
-
-
-def read_retrievals(path: Path, query: RetrievalQuery) -> dict[str, Any]:
-    """Return one page; ``next`` is the ``before`` of the following one, None after the last.
-
-    The work of a page is bounded: where few retrievals match, a page may be short or empty and
-    ``next`` goes on.
 
     Raises
     ------
@@ -393,41 +368,35 @@ def read_retrievals(path: Path, query: RetrievalQuery) -> dict[str, Any]:
     """
     found: list[dict[str, Any]] = []
     scanned = documents = 0
-    following: int | None = None
-    with closing(iter_newest(path, before=query.before, until=query.until)) as parts:
-        for n_parts, (first, part) in enumerate(parts, 1):
+
+    def matching(part: EventColumns) -> npt.NDArray[np.bool_]:
+        keep = part.having(labels or {})
+        keep &= part.times >= (-math.inf if since is None else since)
+        keep &= part.times < (math.inf if until is None else until)
+        if group is not None and keep.any():
+            of_group = np.array([(tag[by == "style"] or "") == group for tag in part.tags])
+            hits = of_group[part.tag_codes]
+            if first:
+                hits &= part.ranks == 1
+            keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
+        return keep
+
+    with closing(iter_newest(path, before=before, until=until)) as parts:
+        for n_parts, (start, part) in enumerate(parts, 1):
             if part is None:
                 continue
-            for row in np.flatnonzero(_matching(part, query))[::-1].tolist():
+            for row in np.flatnonzero(matching(part))[::-1].tolist():
                 size = int(part.offsets[row + 1] - part.offsets[row])
-                if len(found) == query.limit or (found and documents + size > _MOST_DOCUMENTS):
+                if len(found) == limit or (found and documents + size > _MOST_DOCUMENTS):
                     return {"retrievals": found, "next": found[-1]["number"]}
                 documents += size
                 found.append(_plain(part, row))
-            if query.since is not None and len(part) and part.times[0] < query.since:
+            if since is not None and len(part) and part.times[0] < since:
                 break
             scanned += len(part)
             if scanned >= _MOST_SCANNED or n_parts >= _MOST_PARTS:
-                following = first if first > 1 else None
-                break
-    return {"retrievals": found, "next": following}
-
-
-def _matching(part: EventColumns, query: RetrievalQuery) -> npt.NDArray[np.bool_]:
-    keep = np.ones(len(part), bool)
-    if query.since is not None:
-        keep &= part.times >= query.since
-    if query.until is not None:
-        keep &= part.times < query.until
-    if query.labels is not None:
-        keep &= part.having(query.labels)
-    if query.group is not None and keep.any():
-        of_group = np.array([(tag[query.by == "style"] or "") == query.group for tag in part.tags])
-        hits = of_group[part.tag_codes]
-        if query.first:
-            hits &= part.ranks == 1
-        keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
-    return keep
+                return {"retrievals": found, "next": start if start > 1 else None}
+    return {"retrievals": found, "next": None}
 
 
 def _plain(part: EventColumns, row: int) -> dict[str, Any]:
@@ -572,7 +541,7 @@ class DashboardSource:
         """That of the monitor, 0.95 without one."""
         return _LEVEL if self.follower is None else self.follower.settings["confidence_level"]
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self, _: Parameters) -> dict[str, Any]:
         """Return the state of log, follower and monitor."""
         snapshots, follower = self.snapshots(), self.follower
         log, label_sets, document_ids = about_log(self.log)
@@ -597,52 +566,77 @@ class DashboardSource:
     def _about_follower(self, n_written: int) -> dict[str, Any]:
         follower = self.follower
         if follower is None:
-            error = "this log is not followed: shares over time only, no alarms"
-            return {"n_read": 0, "behind": n_written, "error": error, "dropped": {}}
-        dropped = dict(follower.dropped.by_reason)
-        for reason, n in follower.monitor.dropped.by_reason.items():
-            dropped[reason] = dropped.get(reason, 0) + n
+            return {
+                "n_read": 0,
+                "behind": n_written,
+                "error": "this log is not followed: shares over time only, no alarms",
+                "dropped": {},
+            }
+        dropped = Counter(follower.dropped.by_reason) + Counter(follower.monitor.dropped.by_reason)
         return {
             "n_read": follower.n_read,
             "behind": follower.behind_of(n_written),
             "error": follower.error,
-            "dropped": dropped,
+            "dropped": dict(dropped),
         }
 
-    def series(self, query: SeriesQuery) -> dict[str, Any]:
+    def series(self, parameters: Parameters) -> dict[str, Any]:
         """Return shares over time; errors as of :func:`read_series`."""
-        found = read_series(self.log, query, confidence_level=self.confidence_level)
-        return {**found, "baseline": self._baseline(query)}
-
-    def _baseline(self, query: SeriesQuery) -> Mapping[str, float] | None:
-        """Return baselines by group, where all label sets that are asked for have the same."""
-        wanted = (query.labels or {}).items()
-        found: dict[str, set[float]] = {}
+        since, until = parameters.times()
+        by: Literal["source", "style"] = parameters.choice("by", ("source", "style"))
+        measure: Measure = parameters.choice("measure", ("exposure", "first"))
+        step, labels = parameters.choice("step", ("auto", *NAMED)), parameters.labels()
+        found = read_series(
+            self.log,
+            by=by,
+            measure=measure,
+            step=step,
+            since=since,
+            until=until,
+            labels=labels,
+            confidence_level=self.confidence_level,
+        )
+        # baselines by group, where all label sets that are asked for have the same
+        baselines: dict[str, set[float]] = {}
+        wanted = (labels or {}).items()
         for snapshot in self.snapshots():
-            known = snapshot.labels
-            if snapshot.by != query.by or any(known.get(k, v) != v for k, v in wanted):
+            if snapshot.by != by or any(snapshot.labels.get(k, v) != v for k, v in wanted):
                 continue
             for group in snapshot.groups:
-                if group.measure == query.measure and group.baseline is not None:
-                    found.setdefault(group.group, set()).add(group.baseline)
-        alike = {group: next(iter(values)) for group, values in found.items() if len(values) == 1}
-        return alike or None
+                if group.measure == measure and group.baseline is not None:
+                    baselines.setdefault(group.group, set()).add(group.baseline)
+        alike = {name: min(values) for name, values in baselines.items() if len(values) == 1}
+        return {**found, "baseline": alike or None}
 
-    def alarms(self, limit: int) -> dict[str, Any]:
+    def alarms(self, parameters: Parameters) -> dict[str, Any]:
         """Return the latest alarms, newest first."""
+        limit = parameters.whole("limit", low=1, high=1_000) or 100
         alarms = () if self.follower is None else self.follower.monitor.alarms
-        latest = [finite(alarm.to_dict()) for alarm in alarms[::-1][:limit]]
-        return {"alarms": latest, "n": len(alarms)}
+        return {
+            "alarms": [finite(alarm.to_dict()) for alarm in alarms[::-1][:limit]],
+            "n": len(alarms),
+        }
 
-    def retrievals(self, query: RetrievalQuery) -> dict[str, Any]:
+    def retrievals(self, parameters: Parameters) -> dict[str, Any]:
         """Return single retrievals; errors as of :func:`read_retrievals`."""
-        return read_retrievals(self.log, query)
+        since, until = parameters.times()
+        return read_retrievals(
+            self.log,
+            by=parameters.choice("by", ("source", "style")),
+            group=parameters.text("group"),
+            first=parameters.choice("first", ("0", "1")) == "1",
+            since=since,
+            until=until,
+            labels=parameters.labels(),
+            before=parameters.whole("before", low=0, high=10**15 - 1),
+            limit=parameters.whole("limit", low=1, high=200) or 50,
+        )
 
-    def canary(self, limit: int) -> dict[str, Any]:
+    def canary(self, parameters: Parameters) -> dict[str, Any]:
         """Return the latest canary points, oldest first."""
+        limit = parameters.whole("limit", low=1, high=10_000) or 2_000
         if self.canary_file is None or not self.canary_file.is_file():
             return {"points": []}
-        from rag_sourcebias.monitor.canary import read_points
-
-        points = read_points(self.canary_file, limit)
-        return {"points": [finite(point.to_dict()) for point in points]}
+        return {
+            "points": [finite(point.to_dict()) for point in read_points(self.canary_file, limit)]
+        }

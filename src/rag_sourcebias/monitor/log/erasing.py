@@ -116,8 +116,11 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
                     if gone.any():
                         n += int(gone.sum())
                         database.execute("DELETE FROM segments WHERE first = ?", (row[0],))
-                        for left in _runs(part.take(~gone)):
-                            insert_segments(database, _rows_of(left, row))
+                        left = part.take(~gone)
+                        # a segment cannot have a hole in its numbers
+                        run = np.cumsum(np.diff(left.numbers, prepend=left.numbers[:1]) > 1)
+                        for number in np.unique(run):
+                            insert_segments(database, _rows_of(left.take(run == number), row))
                 if not rows:
                     _forget_names(database, wanted)
                 database.execute("COMMIT")
@@ -127,15 +130,12 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
             if not rows:
                 break
             after = int(rows[-1][0])
-        _rewrite(database)
+        # Rewrite the file, and empty the write-ahead file: nothing of the old pages is left.
+        database.execute("VACUUM")
+        (busy, _, _) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError("somebody reads the log")
     return n
-
-
-def _runs(part: EventColumns) -> Iterator[EventColumns]:
-    """Yield parts without a hole in their numbers, which a segment cannot have."""
-    run = np.cumsum(np.diff(part.numbers, prepend=part.numbers[:1]) > 1)
-    for number in np.unique(run):
-        yield part.take(run == number)
 
 
 def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
@@ -190,14 +190,6 @@ def _text(labels: Mapping[str, str]) -> str:
     return json.dumps(dict(sorted(labels.items())))
 
 
-def _rewrite(database: sqlite3.Connection) -> None:
-    """Rewrite the file, and empty the write-ahead file: nothing of the old pages is left."""
-    database.execute("VACUUM")
-    (busy, _, _) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("somebody reads the log")
-
-
 def _erase_from_file(path: Path, wanted: Mapping[str, str]) -> int:
     """Rewrite a Parquet file without these retrievals; return how many there were."""
     pa, pq = pyarrow_modules("an archive of an event log")
@@ -214,20 +206,15 @@ def _erase_from_file(path: Path, wanted: Mapping[str, str]) -> int:
         elif n:
             part = path.with_suffix(".part")
             create_file(part, path.stat().st_mode & 0o777)
-            pq.write_table(
-                _without_names(pa, table.filter(pa.array(keep))), part, compression="zstd"
-            )
+            left = table.filter(pa.array(keep))
+            # the dictionary of label sets then holds those only that are used
+            texts = pa.array(left.column("labels").to_pylist(), pa.string()).dictionary_encode()
+            left = left.set_column(left.column_names.index("labels"), "labels", texts)
+            pq.write_table(left, part, compression="zstd")
             part.replace(path)
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be rewritten without the retrievals: {error}") from error
     return n
-
-
-def _without_names(pa: Any, table: Any) -> Any:  # noqa: ANN401 - of pyarrow
-    """Return a table whose dictionary of label sets holds those only that are used."""
-    at = table.column_names.index("labels")
-    texts = pa.array(table.column("labels").to_pylist(), pa.string()).dictionary_encode()
-    return table.set_column(at, "labels", texts)
 
 
 def _erase_from_state(path: Path, wanted: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
@@ -13,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Protocol
 from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
@@ -25,13 +25,13 @@ from rag_sourcebias.instrument.events import (
 )
 from rag_sourcebias.instrument.recorder import suppress
 from rag_sourcebias.io.files import PRIVATE, create_folder
+from rag_sourcebias.monitor.data import Waiting, check_range
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
-from rag_sourcebias.monitor.log.writing import LogWriter, Waiting, check_archive
+from rag_sourcebias.monitor.log.writing import LogWriter
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 
 
-_LEAST_BYTES = 1_000_000
 _EVERY = 16  # events are measured, at less than the cost of calling a function for each
 _MANY = 64  # documents of an event that is measured in any case
 
@@ -71,8 +71,7 @@ class LogBuffer:
     ) -> None:
         if not 1 <= batch <= capacity:
             raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
-        if most_bytes < _LEAST_BYTES:
-            raise DataError(f"buffer_bytes must be at least {_LEAST_BYTES}, got {most_bytes}")
+        check_range("buffer_bytes", most_bytes, 1_000_000)
         if not 0 < gather_seconds <= 3_600:
             raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
         self._waiting: deque[Waiting | Mark] = deque()
@@ -100,13 +99,10 @@ class LogBuffer:
             self._n_bytes = n_bytes
         waiting.append((event, at))
         if self._asleep or (n >= self._batch and not self._hurry):
-            self._call()
+            self._hurry = self._hurry or not self._asleep
+            self._asleep = False
+            self._wake.put(None)
         return None
-
-    def _call(self) -> None:
-        self._hurry = self._hurry or not self._asleep
-        self._asleep = False
-        self._wake.put(None)
 
     def mark(self) -> Mark:
         """Return a mark behind everything put so far, and have it written at once."""
@@ -160,10 +156,8 @@ class LogBuffer:
             self._sleep(left)
 
     def _sleep(self, seconds: float | None) -> None:
-        try:
+        with contextlib.suppress(Empty):
             self._wake.get(timeout=seconds)
-        except Empty:
-            return
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -174,19 +168,8 @@ class LogBuffer:
 # child would believe that it holds them, and could damage the file.
 
 
-class _Forkable(Protocol):
-    def _before_fork(self) -> None: ...
-    def _after_fork_in_parent(self) -> None: ...
-    def _after_fork_in_child(self) -> None: ...
-
-
-_logs: WeakSet[_Forkable] = WeakSet()
-_standing: list[_Forkable] = []
-
-
-def stands_aside_at_fork(log: _Forkable) -> None:
-    """Have the three methods of ``log`` called around every fork."""
-    _logs.add(log)
+_logs: WeakSet[EventLog] = WeakSet()
+_standing: list[EventLog] = []
 
 
 def _before() -> None:
@@ -218,221 +201,7 @@ _RETRY_SECONDS = 0.5
 _NOT_WRITTEN = "cannot be written now, its events wait"
 _NOT_TIDY = "could not be freed of old retrievals"
 _MAY_PASS = (sqlite3.Error, OSError)
-
-
-class LogWorker:
-    """Bring what a buffer holds into a file.
-
-    Attributes
-    ----------
-    writing : threading.RLock
-        Held while the connection is in use; who forks takes it first.
-    """
-
-    def __init__(
-        self,
-        buffer: LogBuffer,
-        writer: LogWriter,
-        dropped: DroppedEvents,
-        clock: Callable[[], float],
-    ) -> None:
-        self.buffer, self.writer = buffer, writer
-        self.writing = threading.RLock()
-        self._dropped, self._clock = dropped, clock
-        self._said: set[str] = set()
-
-    def run(self) -> None:
-        """Write until the buffer is closed and empty."""
-        buffer = self.buffer
-        with suppress():
-            while not buffer.closed or len(buffer):
-                events, marks = buffer.take(_IDLE_SECONDS)
-                written = self._write(events)
-                buffer.done()
-                for mark in marks:
-                    mark.written = written
-                    mark.passed.set()
-                if not buffer.closed:
-                    self._tidy()
-        with self.writing:
-            self.writer.close()
-
-    def _write(self, events: list[Waiting]) -> bool:
-        """Write events, as often as it takes; False when they were given up."""
-        while True:
-            last = self.buffer.closed  # one attempt after that
-            try:
-                with self.writing:
-                    self.writer.write(events, now=self._now(), monotonic=time.monotonic())
-            except _MAY_PASS as error:
-                self._say(_NOT_WRITTEN, error)
-                if not last:
-                    self.buffer.pause(_RETRY_SECONDS)
-                    continue
-                return self._give_up(events, "log was closed before it could be written", error)
-            except SourceBiasError as error:
-                return self._give_up(events, "log file is not ours any more", error)
-            except Exception as error:  # noqa: BLE001 - the thread has to live on
-                return self._give_up(events, "log failed", error)
-            else:
-                self._said.discard(_NOT_WRITTEN)
-                return True
-
-    def _give_up(self, events: list[Waiting], reason: str, error: Exception) -> bool:
-        if events:
-            self._dropped.add(reason, n=len(events), error=error)
-        return False
-
-    def _tidy(self) -> None:
-        try:
-            with self.writing:
-                self.writer.tidy(now=self._now())
-        except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
-            self._say(_NOT_TIDY, error)
-        else:
-            self._said.discard(_NOT_TIDY)
-
-    def _now(self) -> float:
-        now = self._clock()
-        return now if 0 <= now < 1e11 else time.time()  # also of NaN
-
-    def _say(self, what: str, error: Exception) -> None:
-        """Log a line, once until what failed has succeeded."""
-        if what not in self._said:
-            self._said.add(what)
-            _logger.warning("event log %s %s: %s", self.writer.path, what, error)
-
-
-# The thread that writes a log, and what becomes of it when the process forks or ends.
-
-
 _FORK_SECONDS = 1.0  # a fork waits so long for a batch that is being written
-
-
-class LogThread:
-    """Own the buffer of a log and the daemon thread that empties it, started by the first event.
-
-    Attributes
-    ----------
-    buffer : LogBuffer
-        Another one after a fork.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be created, or the file cannot be opened and never will be.
-    UnsupportedVersionError
-        If a newer release wrote the file.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        settings: LogSettings,
-        dropped: DroppedEvents,
-        *,
-        clock: Callable[[], float],
-        new_buffer: Callable[[], LogBuffer],
-    ) -> None:
-        self._path, self._settings, self._dropped = path, settings, dropped
-        self._clock, self._new_buffer = clock, new_buffer
-        self._inherited: LogWriter | None = None
-        self._renew()
-        self._create()
-        stands_aside_at_fork(self)
-        closes_at_exit(self)
-
-    def _renew(self) -> None:
-        self._starting = threading.RLock()
-        self._thread: threading.Thread | None = None
-        writer = LogWriter(self._path, self._settings, self._dropped)
-        self.buffer = self._new_buffer()
-        self._worker = LogWorker(self.buffer, writer, self._dropped, self._clock)
-
-    def _create(self) -> None:
-        """Refuse what will never work; what may pass is left to the thread."""
-        try:
-            create_folder(self._path.parent, self._settings.file_mode)
-            self._worker.writer.open()
-        except OSError as error:
-            raise DataError(
-                f"folder of event log {self._path} cannot be created: {error}"
-            ) from error
-        except sqlite3.OperationalError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-                raise DataError(
-                    f"event log {self._path} cannot be written ({error}); "
-                    "give a path in a folder that can"
-                ) from error
-            _logger.warning("event log %s cannot be opened yet: %s", self._path, error)
-        except sqlite3.DatabaseError as error:
-            raise DataError(
-                f"event log {self._path} is damaged ({error}); move it away and log to a new file"
-            ) from error
-
-    def put(self, event: RetrievalEvent, at: float | None) -> str | None:
-        """Queue one event, or return the reason why not."""
-        if self._thread is None:
-            self._start()
-        return self._why_closed() if self.buffer.closed else self.buffer.put(event, at)
-
-    def _why_closed(self) -> str:
-        forked = self._inherited is not None
-        return "process forked while the log was being written" if forked else "log is closed"
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None and not self.buffer.closed:
-                # Of a method of ours: a log nobody holds any more is still told of forks and of
-                # the end, as long as its thread runs.
-                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
-                thread.start()
-                self._thread = thread
-                self.buffer.ready = True
-
-    def _run(self) -> None:
-        self._worker.run()
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until everything put so far is in the file."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return not len(self.buffer)
-        if threading.current_thread() is thread:
-            return False
-        mark = self.buffer.mark()
-        return mark.passed.wait(timeout) and mark.written
-
-    def close(self, timeout: float | None = 5.0) -> bool:
-        """Refuse further events and write what waits."""
-        with self._starting:
-            self.buffer.closed, self.buffer.ready = True, False
-            self.buffer.hurry()
-        before, thread = self._dropped.total, self._thread
-        if thread is not None:
-            thread.join(timeout)
-            return not thread.is_alive() and self._dropped.total == before
-        with self._worker.writing:
-            self._worker.writer.close()
-        return True
-
-    def _before_fork(self) -> None:
-        self._stood_aside = self._worker.writing.acquire(timeout=_FORK_SECONDS)
-        if self._stood_aside:
-            self._worker.writer.close()
-
-    def _after_fork_in_parent(self) -> None:
-        if self._stood_aside:
-            self._worker.writing.release()
-
-    def _after_fork_in_child(self) -> None:
-        closed, writer = self.buffer.closed, self._worker.writer
-        self._renew()
-        self.buffer.closed = closed
-        if not self._stood_aside:  # its connection may be neither used nor closed here
-            self._inherited = writer
-            self.buffer.closed = True
 
 
 # The durable log of retrievals: a bounded buffer and the thread that empties it into a file.
@@ -573,30 +342,59 @@ class EventLog:
             key=key,
             max_bytes=max_bytes,
             max_age=max_age,
-            archive=None if archive is None else check_archive(archive),
+            archive=None if archive is None else Path(archive),
             busy_seconds=busy_seconds,
             file_mode=file_mode,
         )
         self._sample = sample
         self._random = random.Random(rng)  # of C, and therefore safe between threads
-        self._thread = LogThread(
-            self.path,
-            settings,
-            self.dropped,
-            clock=clock,
-            new_buffer=partial(
-                LogBuffer,
-                capacity=capacity,
-                most_bytes=buffer_bytes,
-                batch=batch,
-                gather_seconds=flush_seconds,
-            ),
+        self._settings, self._clock = settings, clock
+        self._new_buffer = partial(
+            LogBuffer,
+            capacity=capacity,
+            most_bytes=buffer_bytes,
+            batch=batch,
+            gather_seconds=flush_seconds,
         )
+        self._inherited: LogWriter | None = None
+        self._renew()
+        self._create()
+        _logs.add(self)
+        closes_at_exit(self)
+
+    def _renew(self) -> None:
+        self._starting, self._writing = threading.RLock(), threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._writer = LogWriter(self.path, self._settings, self.dropped)
+        self._buffer = self._new_buffer()
+        self._said: set[str] = set()
+
+    def _create(self) -> None:
+        """Refuse what will never work; what may pass is left to the thread."""
+        try:
+            create_folder(self.path.parent, self._settings.file_mode)
+            self._writer.open()
+        except OSError as error:
+            raise DataError(
+                f"folder of event log {self.path} cannot be created: {error}"
+            ) from error
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+                raise DataError(
+                    f"event log {self.path} cannot be written ({error}); "
+                    "give a path in a folder that can"
+                ) from error
+            _logger.warning("event log %s cannot be opened yet: %s", self.path, error)
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"event log {self.path} is damaged ({error}); move it away and log to a new file"
+            ) from error
 
     def observe(self, event: RetrievalEvent) -> None:
         """Log one retrieval; waits for nothing and raises nothing."""
         try:
-            buffer = self._thread.buffer
+            buffer = self._buffer
             # All that record does, when it need not be asked: a call less on the hot path.
             if buffer.ready and self._sample == 1:
                 reason = buffer.put(event, None)
@@ -621,7 +419,13 @@ class EventLog:
         try:
             if self._sample < 1 and self._random.random() >= self._sample:
                 return
-            reason = self._thread.put(event, at)
+            if self._thread is None:
+                self._start()
+            reason: str | None = "log is closed"
+            if not self._buffer.closed:
+                reason = self._buffer.put(event, at)
+            elif self._inherited is not None:
+                reason = "process forked while the log was being written"
             if reason is not None:
                 self.dropped.add(reason)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
@@ -633,7 +437,13 @@ class EventLog:
         Returns False when ``timeout`` seconds passed before (None: no limit), or it was given up.
         Blocks: use ``asyncio.to_thread`` on an event loop.
         """
-        return self._thread.flush(timeout)
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return not len(self._buffer)
+        if threading.current_thread() is thread:
+            return False
+        mark = self._buffer.mark()
+        return mark.passed.wait(timeout) and mark.written
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """Refuse further events and write what waits.
@@ -641,10 +451,105 @@ class EventLog:
         Returns False when that took more than ``timeout`` seconds or failed; what is not written
         then is dropped and counted.
         """
-        return self._thread.close(timeout)
+        with self._starting:
+            self._buffer.closed, self._buffer.ready = True, False
+            self._buffer.hurry()
+        before, thread = self.dropped.total, self._thread
+        if thread is not None:
+            thread.join(timeout)
+            return not thread.is_alive() and self.dropped.total == before
+        with self._writing:
+            self._writer.close()
+        return True
 
     def __enter__(self) -> EventLog:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._buffer.closed:
+                # Of a method of ours: a log nobody holds any more is still told of forks and of
+                # the end, as long as its thread runs.
+                thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
+                thread.start()
+                self._thread = thread
+                self._buffer.ready = True
+
+    def _run(self) -> None:
+        """Write until the buffer is closed and empty."""
+        buffer = self._buffer
+        with suppress():
+            while not buffer.closed or len(buffer):
+                events, marks = buffer.take(_IDLE_SECONDS)
+                written = self._write(events)
+                buffer.done()
+                for mark in marks:
+                    mark.written = written
+                    mark.passed.set()
+                if buffer.closed:
+                    continue
+                try:
+                    with self._writing:
+                        self._writer.tidy(now=self._now())
+                except Exception as error:  # noqa: BLE001 - of pyarrow too; the thread has to live on
+                    self._say(_NOT_TIDY, error)
+                else:
+                    self._said.discard(_NOT_TIDY)
+        with self._writing:
+            self._writer.close()
+
+    def _write(self, events: list[Waiting]) -> bool:
+        """Write events, as often as it takes; False when they were given up."""
+        while True:
+            last = self._buffer.closed  # one attempt after that
+            try:
+                with self._writing:
+                    self._writer.write(events, now=self._now(), monotonic=time.monotonic())
+            except _MAY_PASS as error:
+                self._say(_NOT_WRITTEN, error)
+                if not last:
+                    self._buffer.pause(_RETRY_SECONDS)
+                    continue
+                return self._give_up(events, "log was closed before it could be written", error)
+            except SourceBiasError as error:
+                return self._give_up(events, "log file is not ours any more", error)
+            except Exception as error:  # noqa: BLE001 - the thread has to live on
+                return self._give_up(events, "log failed", error)
+            else:
+                self._said.discard(_NOT_WRITTEN)
+                return True
+
+    def _give_up(self, events: list[Waiting], reason: str, error: Exception) -> bool:
+        if events:
+            self.dropped.add(reason, n=len(events), error=error)
+        return False
+
+    def _now(self) -> float:
+        now = self._clock()
+        return now if 0 <= now < 1e11 else time.time()  # also of NaN
+
+    def _say(self, what: str, error: Exception) -> None:
+        """Log a line, once until what failed has succeeded."""
+        if what not in self._said:
+            self._said.add(what)
+            _logger.warning("event log %s %s: %s", self._writer.path, what, error)
+
+    def _before_fork(self) -> None:
+        self._stood_aside = self._writing.acquire(timeout=_FORK_SECONDS)
+        if self._stood_aside:
+            self._writer.close()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._stood_aside:
+            self._writing.release()
+
+    def _after_fork_in_child(self) -> None:
+        closed, writer = self._buffer.closed, self._writer
+        self._renew()
+        self._buffer.closed = closed
+        if not self._stood_aside:  # its connection may be neither used nor closed here
+            self._inherited = writer
+            self._buffer.closed = True

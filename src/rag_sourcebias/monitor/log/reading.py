@@ -284,8 +284,12 @@ def read_rollups(
         if labels is not None:
             wanted, known = labels.items(), labels_of(database)
             codes = [str(i) for i, one in enumerate(known) if wanted <= one.items()]
-            if not codes:
-                _refuse_event_labels(database, labels)
+            alone = [] if codes else sorted(set(labels) & set(noted_of(database, "alone")))
+            if alone:
+                raise NotCountedError(
+                    f"the value {labels[alone[0]]!r} of label {alone[0]!r} is kept with its "
+                    "retrievals and has no counts over time; read_events(labels=…) finds them"
+                )
             chosen = f"AND labels IN ({','.join(codes)})"
         where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
         cells, traffic = (
@@ -297,8 +301,7 @@ def read_rollups(
                 ("sum(retrievals), sum(empty), sum(kept) FROM traffic", "s ORDER BY s"),
             )
         )
-        names = [tag[by == "style"] or "" for tag in tags_of(database)]
-        return _table(cells, traffic, names)
+        return _table(cells, traffic, [tag[by == "style"] or "" for tag in tags_of(database)])
 
 
 def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
@@ -327,14 +330,6 @@ def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
             if None not in ends:
                 found[width] = (ends[0], ends[1] + width)
     return found
-
-
-def _refuse_event_labels(database: sqlite3.Connection, labels: Mapping[str, str]) -> None:
-    for name in sorted(set(labels) & set(noted_of(database, "alone"))):
-        raise NotCountedError(
-            f"the value {labels[name]!r} of label {name!r} is kept with its retrievals and has no "
-            "counts over time; read_events(labels=…) finds them"
-        )
 
 
 def _table(

@@ -8,8 +8,7 @@ import os
 import re
 import secrets
 import sqlite3
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +21,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.instrument.events import check_key
 from rag_sourcebias.io.files import PRIVATE, check_file, check_mode, create_file, reason_of
-from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text
+from rag_sourcebias.io.tables import pyarrow_modules
+from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, check_range, short_text
 
 # Small integers for (source, style) and for label sets, with caps on how many there are.
 
@@ -52,8 +52,7 @@ class TagCodes(dict[Tag, int]):
     """
 
     def __init__(self, names: Iterable[Tag] = (), *, most: int = 200) -> None:
-        if not 1 <= most <= 200:
-            raise DataError(f"max_tags must be 1 to 200, got {most}")
+        check_range("max_tags", most, 1, 200)
         super().__init__()
         self.names: list[Tag] = list(names) or [(OTHER, OTHER)]
         self._most = most
@@ -101,10 +100,9 @@ class LabelCodes(dict[Items, int]):
     def __init__(
         self, names: Iterable[str] = (), *, most_values: int = 1_000, most_sets: int = 10_000
     ) -> None:
-        if not 1 <= most_values <= 10_000:
-            raise DataError(f"max_label_values must be 1 to 10000, got {most_values}")
-        if not 1 <= most_sets <= 30_000:  # merged ones may be as many again, and a code is 16 bits
-            raise DataError(f"max_label_sets must be 1 to 30000, got {most_sets}")
+        check_range("max_label_values", most_values, 1, 10_000)
+        # merged sets may be as many again, and a code is 16 bits
+        check_range("max_label_sets", most_sets, 1, 30_000)
         super().__init__()
         self.names: list[str] = []
         self._code_of: dict[Key, int] = {}
@@ -128,13 +126,9 @@ class LabelCodes(dict[Items, int]):
         """
         given = dict(sorted((short_text(key), short_text(value)) for key, value in items))
         known = self._caps.values
-        if len(known) + len(given) > _MOST_NAMES:
-            new = [name for name in given if name not in known]
-            strange = new[max(_MOST_NAMES - len(known), 0) :]
-            given = {name: value for name, value in given.items() if name not in strange}
-        else:
-            strange = []
-        key, replaced = self._caps.fit(tuple(given.items()))
+        new = [name for name in given if name not in known]
+        strange = new[max(_MOST_NAMES - len(known), 0) :]
+        key, replaced = self._caps.fit(tuple(i for i in given.items() if i[0] not in strange))
         code = self._code_of.get(key)
         if code is None:
             code = self._code_of[key] = len(self.names)
@@ -243,11 +237,8 @@ class EventColumns:
 
     def labels_at(self, row: int) -> dict[str, str]:
         """Return all labels of one retrieval."""
-        found = dict(self.labels[self.label_codes[row]])
-        for name, values in self.event_labels.items():
-            if values[row]:
-                found[name] = str(values[row])
-        return found
+        own = {name: str(values[row]) for name, values in self.event_labels.items() if values[row]}
+        return {**self.labels[self.label_codes[row]], **own}
 
     def having(self, wanted: Mapping[str, str]) -> npt.NDArray[np.bool_]:
         """Return which retrievals have all of these labels, shape (n,)."""
@@ -314,8 +305,6 @@ class EventColumns:
 
 Documents = Literal["none", "hashed", "plain"]
 
-_SMALLEST = 1_000_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
@@ -343,12 +332,13 @@ class LogSettings:
     file_mode: int
 
     def __post_init__(self) -> None:
+        if self.archive is not None:
+            pyarrow_modules("an archive of an event log")
         if self.documents not in get_args(Documents):
             raise DataError(f"documents={self.documents!r} is none of {get_args(Documents)}")
-        if not 1 <= self.max_documents <= 65_535:
-            raise DataError(f"max_documents must be 1 to 65535, got {self.max_documents}")
-        if self.max_bytes is not None and self.max_bytes < _SMALLEST:
-            raise DataError(f"max_bytes must be at least {_SMALLEST}, got {self.max_bytes}")
+        check_range("max_documents", self.max_documents, 1, 65_535)
+        if self.max_bytes is not None:
+            check_range("max_bytes", self.max_bytes, 1_000_000)
         if self.max_age is not None and not 0 < self.max_age < math.inf:
             raise DataError(f"max_age must be a positive number of seconds, got {self.max_age}")
         check_mode(self.file_mode)
@@ -358,71 +348,6 @@ class LogSettings:
             raise DataError("hashed_labels needs key=, such as read_key(); see read_key")
         if self.archive is not None and self.max_age is None and self.max_bytes is None:
             raise DataError("archive receives what max_age or max_bytes removes; give one of them")
-
-
-# Bring a log of an older version up to date, after a copy of it was made.
-
-
-# By the version it starts from. A step runs inside a transaction and may not end it.
-Steps = Mapping[int, Callable[[sqlite3.Connection], None]]
-_STEPS: Steps = {}
-
-
-def upgrade(
-    database: sqlite3.Connection, path: Path, *, target: int, steps: Steps = _STEPS
-) -> Path | None:
-    """Run the steps from the file's version to ``target`` in one transaction.
-
-    Before that the whole log is copied to ``<name>.v<version>.backup`` beside it. A step that
-    fails leaves the log as it was.
-
-    Returns
-    -------
-    Path or None
-        The copy; None when there was nothing to do.
-
-    Raises
-    ------
-    UnsupportedVersionError
-        If there is no step from the version that the file has.
-    sqlite3.Error
-        If copying or a step fails.
-    """
-    database.execute("BEGIN IMMEDIATE")  # two processes may open an old log at once
-    try:
-        version = int(database.execute("PRAGMA user_version").fetchone()[0])
-        if version >= target:
-            database.execute("ROLLBACK")
-            return None
-        # The first alone: the number may be a damaged one.
-        missing = next((v for v in range(version, target) if v not in steps), None)
-        if missing is not None:
-            raise UnsupportedVersionError(
-                f"event log {path} has version {missing}, which this release cannot migrate; "
-                "log to another file"
-            )
-        copy = _copy(path, version)
-        for number in range(version, target):
-            steps[number](database)
-        database.execute(f"PRAGMA user_version = {target}")
-        database.execute("COMMIT")
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
-    return copy
-
-
-def _copy(path: Path, version: int) -> Path:
-    """Copy the log as it was last committed; the name appears when the copy is complete."""
-    copy = path.with_name(f"{path.name}.v{version}.backup")
-    part = copy.with_name(copy.name + ".part")
-    part.unlink(missing_ok=True)
-    create_file(part, stat.S_IMODE(path.stat().st_mode))
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as target:
-        source.backup(target)
-    part.replace(copy)
-    return copy
 
 
 # The file of an event log: tables, versions, and how it is opened.
@@ -470,7 +395,7 @@ _ADDED = (
 def open_for_writing(
     path: Path, *, busy_seconds: float, file_mode: int = PRIVATE
 ) -> sqlite3.Connection:
-    """Open a log, creating or migrating it where needed.
+    """Open a log, creating it where needed.
 
     A new file gets ``file_mode``, and SQLite gives the same to the write-ahead log and the shared
     memory beside it.
@@ -502,7 +427,13 @@ def open_for_writing(
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA journal_size_limit = 16777216")
         database.execute("BEGIN IMMEDIATE")
-        if _version_of(database, path) == 0:
+        version = _version_of(database, path)
+        if version < 0:
+            raise UnsupportedVersionError(
+                f"event log {path} has version {version}, which this release cannot migrate; "
+                "log to another file"
+            )
+        if version == 0:
             for statement in filter(str.strip, _TABLES.split(";")):
                 database.execute(statement)
             # Names the log in the files of an archive that several logs may share.
@@ -512,7 +443,6 @@ def open_for_writing(
         for statement in _ADDED:
             database.execute(statement)
         database.execute("COMMIT")
-        upgrade(database, path, target=VERSION)
     except BaseException:
         with suppress(sqlite3.Error):
             database.close()
@@ -551,9 +481,14 @@ def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
 def _version_of(database: sqlite3.Connection, path: Path) -> int:
     """Return the version of a log, 0 of an empty file."""
     try:
-        (application,) = _one(database, "PRAGMA application_id")
-        (version,) = _one(database, "PRAGMA user_version")
-        (tables,) = _one(database, "SELECT count(*) FROM sqlite_schema")
+        application, version, tables = (
+            int(database.execute(query).fetchone()[0])
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_schema",
+            )
+        )
     except sqlite3.OperationalError:
         raise  # busy, or cannot be opened: that may pass
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -562,22 +497,12 @@ def _version_of(database: sqlite3.Connection, path: Path) -> int:
         return 0
     if application != APPLICATION:
         raise DataError(f"{path} is another program's SQLite file; an event log needs its own")
-    check_version(int(version), path)
-    return int(version)
-
-
-def check_version(version: int, path: Path) -> None:
-    """Refuse a log that a newer release wrote."""
     if version > VERSION:
         raise UnsupportedVersionError(
             f"event log {path} has version {version}, this release reads up to {VERSION}; "
             "upgrade rag-sourcebias or log to another file"
         )
-
-
-def _one(database: sqlite3.Connection, query: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] = database.execute(query).fetchone()
-    return row
+    return version
 
 
 # What the small tables of a log say: its state, and what its codes stand for.
@@ -631,8 +556,9 @@ def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
 
 def labels_of(database: sqlite3.Connection) -> tuple[Mapping[str, str], ...]:
     """Return the sets of labels in the order of their codes."""
-    rows = database.execute("SELECT labels FROM labels ORDER BY code")
-    return tuple(label_set(text) for (text,) in rows)
+    return tuple(
+        label_set(text) for (text,) in database.execute("SELECT labels FROM labels ORDER BY code")
+    )
 
 
 def label_set(text: object) -> Mapping[str, str]:
@@ -752,10 +678,8 @@ def _packed_labels(labels: Mapping[str, Mapping[int, str]], start: int, stop: in
 
 
 def _unpacked_labels(packed: str | None, n: int) -> dict[str, npt.NDArray[np.str_]]:
-    if packed is None:
-        return {}
     found = {}
-    for name, (values, codes) in json.loads(packed).items():
+    for name, (values, codes) in json.loads("{}" if packed is None else packed).items():
         if len(codes) != n or not all(-1 <= code < len(values) for code in codes):
             raise ValueError(f"{len(codes)} codes of label {name!r} for {n} retrievals")
         # the last one is what -1 stands for
@@ -784,7 +708,23 @@ def decoded(
     try:
         if not 0 <= row[1] <= MOST_IN_SEGMENT:
             raise ValueError(f"{row[1]} retrievals")
-        part = _decoded(row, labels, tags)
+        first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
+        queries, packed, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
+        offsets = np.zeros(n + 1, np.int64)
+        np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
+        part = EventColumns(
+            numbers=np.arange(first, first + n),
+            times=(since + np.frombuffer(times, "<u4").astype(np.int64)) / 1e6,
+            weights=np.full(n, float(weight)),
+            label_codes=np.frombuffer(label_codes, "<u2"),
+            labels=labels,
+            offsets=offsets,
+            tag_codes=np.frombuffer(codes, np.uint8),
+            tags=tags,
+            query_ids=_unpacked(queries, n),
+            doc_ids=None if packed is None else _unpacked(packed, len(codes)),
+            event_labels=_unpacked_labels(event_labels, n),
+        )
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as e:
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on: {e!r:.200}") from e
     n, documents = len(part), len(part.tag_codes)
@@ -800,25 +740,3 @@ def decoded(
     ):
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on have columns that differ")
     return part
-
-
-def _decoded(
-    row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
-) -> EventColumns:
-    first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
-    queries, documents, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
-    offsets = np.zeros(n + 1, np.int64)
-    np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
-    return EventColumns(
-        numbers=np.arange(first, first + n),
-        times=(since + np.frombuffer(times, "<u4").astype(np.int64)) / 1e6,
-        weights=np.full(n, float(weight)),
-        label_codes=np.frombuffer(label_codes, "<u2"),
-        labels=labels,
-        offsets=offsets,
-        tag_codes=np.frombuffer(codes, np.uint8),
-        tags=tags,
-        query_ids=_unpacked(queries, n),
-        doc_ids=None if documents is None else _unpacked(documents, len(codes)),
-        event_labels=_unpacked_labels(event_labels, n),
-    )

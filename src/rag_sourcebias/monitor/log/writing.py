@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, hash_query
+from rag_sourcebias.instrument.events import DroppedEvents, hash_query
 from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import short_text
+from rag_sourcebias.monitor.data import Waiting, short_text
 from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
     WIDTHS,
     Batch,
     Documents,
     EventColumns,
+    Items,
     LabelCodes,
     LogSettings,
     Row,
@@ -47,8 +47,6 @@ from rag_sourcebias.monitor.log.schema import (
 
 # Turn events into columns, one broken event at a time.
 
-
-Waiting = tuple[RetrievalEvent, float | None]  # and the time to record it under
 
 _GROUP = attrgetter("source", "style")
 _LONGEST_ID = 200
@@ -136,7 +134,6 @@ def _rising(times: list[float], last: int) -> npt.NDArray[np.int64]:
 
 
 _NONE: tuple[str, ...] = ()
-_Items = tuple[tuple[str, str], ...]
 _Split = tuple[int, Mapping[str, str] | None, tuple[str, ...]]
 
 
@@ -146,11 +143,11 @@ class _Beside:
     def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
         self._codes, self._apart = codes, settings.event_labels
         self._hashed, self._key = settings.hashed_labels, settings.key or b""
-        self.event_labels: dict[str, dict[int, str]] = {}
-        self._split: dict[_Items, _Split] = {}  # of this batch: sessions ask more than once
+        self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        self._split: dict[Items, _Split] = {}  # of this batch: sessions ask more than once
         self._noted: Counter[tuple[str, str]] = Counter()
 
-    def split(self, given: _Items) -> _Split:
+    def split(self, given: Items) -> _Split:
         """Return the code of the set, labels to keep with the retrieval, and those replaced."""
         known = self._split.get(given)
         if known is not None:
@@ -177,20 +174,15 @@ class _Beside:
         self, row: int, alone: Mapping[str, str] | None, replaced: Sequence[str], n_bad: int
     ) -> None:
         """Take what :meth:`split` returned of a retrieval that is recorded, and its bad tags."""
-        if alone:
-            for name, value in alone.items():
-                if value:
-                    known = self.event_labels.get(name)
-                    if known is None:
-                        known = self.event_labels[name] = {}
-                    known[row] = value
+        for name, value in (alone or {}).items():
+            if value:
+                self.event_labels[name][row] = value
         for name in replaced:
             self._noted["other", name] += 1
         if n_bad:
             self._noted["bad tags", ""] += n_bad
 
     def noted(self) -> Counter[tuple[str, str]]:
-        """Return all counts."""
         for name, values in self.event_labels.items():
             self._noted["alone", short_text(name)] += len(values)
         return self._noted
@@ -214,8 +206,7 @@ class _KnownTags(dict[int, int]):
         except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
             codes = [_code_of_one(tag, self._code_of) for tag in tags]
             unknown = self._code_of((None, None))
-            good = bytes(unknown if code is None else code for code in codes)
-            return good, codes.count(None)
+            return bytes(unknown if c is None else c for c in codes), codes.count(None)
         self.update(zip(map(id, tags), row, strict=True))
         self._held.append(tags)
         return row, 0
@@ -319,18 +310,6 @@ _NAME = re.compile(r"events-\w+-\d+-(\d+)\.parquet")
 _DAY_SECONDS = 86_400
 
 
-def check_archive(folder: str | Path) -> Path:
-    """Return the folder, after making sure that Parquet can be written at all.
-
-    Raises
-    ------
-    MissingExtraError
-        If pyarrow is not installed.
-    """
-    pyarrow_modules("an archive of an event log")
-    return Path(folder)
-
-
 def archive_segments(
     database: sqlite3.Connection, folder: Path, rows: list[Row], *, file_mode: int = PRIVATE
 ) -> None:
@@ -342,8 +321,7 @@ def archive_segments(
     written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
     done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
     labels, tags = labels_of(database), tags_of(database)
-    parts = [decoded(row, labels, tags) for row in rows]
-    columns = EventColumns.joined(parts)
+    columns = EventColumns.joined([decoded(row, labels, tags) for row in rows])
     columns = columns.take(columns.numbers > done)
     days = columns.times // _DAY_SECONDS
     for day in np.unique(days):
@@ -353,7 +331,7 @@ def archive_segments(
 def write_parquet(
     columns: EventColumns, folder: Path, *, log: str, file_mode: int = PRIVATE
 ) -> Path:
-    """Write the retrievals of one UTC day to ``date=YYYY-MM-DD/events-….parquet``.
+    """Write the retrievals of one UTC day, at least one, to ``date=YYYY-MM-DD/events-….parquet``.
 
     The name tells log, first and last number, and is given when the file is complete.
     Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, the lists
@@ -365,13 +343,9 @@ def write_parquet(
 
     Raises
     ------
-    DataError
-        If there is no retrieval.
     OSError
         If the file cannot be written.
     """
-    if not len(columns):
-        raise DataError("there is no retrieval to write")
     pa, pq = pyarrow_modules("an archive of an event log")
     sources, styles = (
         pa.array(names, pa.string()).take(pa.array(columns.tag_codes))
@@ -393,8 +367,9 @@ def write_parquet(
         own = [{k: str(v[i]) for k, v in columns.event_labels.items() if v[i]} for i in rows]
         table["event_labels"] = pa.array([json.dumps(one) if one else None for one in own])
     if columns.doc_ids is not None:
-        ids = pa.array(columns.doc_ids, pa.string())
-        table["doc_ids"] = pa.ListArray.from_arrays(pa.array(columns.offsets, pa.int32()), ids)
+        table["doc_ids"] = pa.ListArray.from_arrays(
+            pa.array(columns.offsets, pa.int32()), pa.array(columns.doc_ids, pa.string())
+        )
     day = datetime.fromtimestamp(float(columns.times[0]), UTC).date().isoformat()
     name = f"events-{log}-{columns.numbers[0]}-{columns.numbers[-1]}.parquet"
     target = folder / f"date={day}" / name
@@ -431,92 +406,6 @@ def used_bytes(database: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
-class Retention:
-    """Keep a log within the age and size that its settings say.
-
-    Segments go as a whole, oldest first, into the archive where there is one, and with them the
-    rollups of minutes. Those of hours and days stay: they hold no ids and little else.
-    """
-
-    def __init__(self, settings: LogSettings) -> None:
-        self._settings = settings
-        self._looked = -math.inf
-
-    def apply(self, database: sqlite3.Connection, *, now: float) -> None:
-        """Remove what has to go.
-
-        Raises
-        ------
-        sqlite3.Error
-            If the file cannot be written now.
-        OSError
-            If the archive cannot.
-        """
-        settings = self._settings
-        if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
-            self._shrink(database, int(settings.max_bytes * _TO_KEEP))
-        if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
-            return
-        self._looked = time.monotonic()
-        self._expire(database, int((now - settings.max_age) * 1e6))
-
-    def _shrink(self, database: sqlite3.Connection, most: int) -> None:
-        settings = self._settings
-        while used_bytes(database) > most:
-            over = 1 - most / used_bytes(database)
-            (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
-            most_at_once = _AT_ONCE if settings.archive is None else _MANY
-            if not self._remove(database, until=None, n=min(most_at_once, max(1, int(n * over)))):
-                return
-            _give_back(database)
-
-    def _expire(self, database: sqlite3.Connection, until: int) -> None:
-        n_at_once = _AT_ONCE
-        if self._settings.archive is not None:
-            # Not one small file every half minute: when there is enough for one, or a day is old.
-            n, oldest, events = database.execute(
-                "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
-            ).fetchone()
-            if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
-                return
-            n_at_once = _MANY
-        while self._remove(database, until=until, n=n_at_once):
-            _give_back(database)
-
-    def _remove(self, database: sqlite3.Connection, *, until: int | None, n: int) -> int:
-        """Remove up to ``n`` segments that ended before ``until``; return how many did go."""
-        archive = self._settings.archive
-        limit = 2**62 if until is None else until
-        database.execute("BEGIN IMMEDIATE")
-        rows = database.execute(
-            "SELECT first, until, sum(n) OVER (ORDER BY first) FROM (SELECT first, until, n "
-            "FROM segments WHERE until < ? ORDER BY first LIMIT ?) ORDER BY first",
-            (limit, n),
-        ).fetchall()
-        if archive is not None:  # what a file of reasonable size, and the memory, can hold
-            rows = [row for row in rows if row[2] <= _IN_A_FILE] or rows[:1]
-        if rows:
-            first, ended, _ = rows[-1]
-            chosen = "FROM segments WHERE first <= ?"
-            if archive is not None:
-                columns = segment_columns(database)
-                found = database.execute(
-                    f"SELECT {columns} {chosen} ORDER BY first", (first,)
-                ).fetchall()
-                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
-            database.execute(f"DELETE {chosen}", (first,))
-            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
-            kept_from = (ended if oldest is None else oldest) // 1_000_000
-            for width in (w for w in WIDTHS if w < _HOUR):
-                for table in ("rollups", "traffic"):
-                    database.execute(
-                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
-                        (width, kept_from - width),
-                    )
-        database.execute("COMMIT")
-        return len(rows)
-
-
 def _give_back(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
 
@@ -526,13 +415,10 @@ def _give_back(database: sqlite3.Connection) -> None:
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
 _CLOCK_SECONDS = 5.0  # behind the log, before that is worth a line
-_SET = "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 _DROPPED = (
     "INSERT INTO dropped SELECT key, value FROM json_each(?) WHERE true "
     "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 )
-
-
 _NOTED = (
     "INSERT INTO noted SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), "
     "json_extract(value, '$[2]') FROM json_each(?) WHERE true "
@@ -550,7 +436,7 @@ class LogWriter:
         self.path = path
         self._settings, self._dropped = settings, dropped
         self._database: sqlite3.Connection | None = None
-        self._retention = Retention(settings)
+        self._looked = -math.inf  # at the age
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
         self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
         self._clock_behind = False
@@ -595,8 +481,8 @@ class LogWriter:
             self._read_codes(database)
             if events:
                 counts = self._write_events(database, events, now, monotonic)
-            lost = {r: n - self._reported.get(r, 0) for r, n in counts.items()}
-            lost = {r: n for r, n in lost.items() if n}
+            known = self._reported
+            lost = {r: n - known.get(r, 0) for r, n in counts.items() if n != known.get(r, 0)}
             if lost:
                 database.execute(_DROPPED, (json.dumps(lost),))
             database.execute("COMMIT")
@@ -608,6 +494,9 @@ class LogWriter:
     def tidy(self, *, now: float) -> None:
         """Remove what is older, or more, than the settings allow.
 
+        Segments go as a whole, oldest first, into the archive where there is one, and with them
+        the rollups of minutes. Those of hours and days stay: they hold no ids and little else.
+
         Raises
         ------
         Exception
@@ -617,10 +506,67 @@ class LogWriter:
             return
         database = self.open()
         try:
-            self._retention.apply(database, now=now)
+            self._shorten(database, now)
         except BaseException:
             self._undo(database)
             raise
+
+    def _shorten(self, database: sqlite3.Connection, now: float) -> None:
+        settings, archive = self._settings, self._settings.archive
+        n_at_once = _AT_ONCE if archive is None else _MANY
+        if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
+            most = int(settings.max_bytes * _TO_KEEP)
+            while used_bytes(database) > most:
+                over = 1 - most / used_bytes(database)
+                (n,) = database.execute("SELECT count(*) FROM segments").fetchone()
+                if not self._remove(database, until=None, n=min(n_at_once, max(1, int(n * over)))):
+                    break
+                _give_back(database)
+        if settings.max_age is None or time.monotonic() < self._looked + _EVERY:
+            return
+        self._looked = time.monotonic()
+        until = int((now - settings.max_age) * 1e6)
+        if archive is not None:
+            # Not one small file every half minute: when there is enough for one, or a day is old.
+            n, oldest, events = database.execute(
+                "SELECT count(*), min(since), sum(n) FROM segments WHERE until < ?", (until,)
+            ).fetchone()
+            if not n or (events < _WORTH_A_FILE and oldest > until - _DAY):
+                return
+        while self._remove(database, until=until, n=n_at_once):
+            _give_back(database)
+
+    def _remove(self, database: sqlite3.Connection, *, until: int | None, n: int) -> int:
+        """Remove up to ``n`` segments that ended before ``until``; return how many did go."""
+        archive = self._settings.archive
+        limit = 2**62 if until is None else until
+        database.execute("BEGIN IMMEDIATE")
+        rows = database.execute(
+            "SELECT first, until, sum(n) OVER (ORDER BY first) FROM (SELECT first, until, n "
+            "FROM segments WHERE until < ? ORDER BY first LIMIT ?) ORDER BY first",
+            (limit, n),
+        ).fetchall()
+        if archive is not None:  # what a file of reasonable size, and the memory, can hold
+            rows = [row for row in rows if row[2] <= _IN_A_FILE] or rows[:1]
+        if rows:
+            first, ended, _ = rows[-1]
+            chosen = "FROM segments WHERE first <= ?"
+            if archive is not None:
+                found = database.execute(
+                    f"SELECT {segment_columns(database)} {chosen} ORDER BY first", (first,)
+                ).fetchall()
+                archive_segments(database, archive, found, file_mode=self._settings.file_mode)
+            database.execute(f"DELETE {chosen}", (first,))
+            (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
+            kept_from = (ended if oldest is None else oldest) // 1_000_000
+            for width in (w for w in WIDTHS if w < _HOUR):
+                for table in ("rollups", "traffic"):
+                    database.execute(
+                        f"DELETE FROM {table} WHERE width = ? AND start <= ?",
+                        (width, kept_from - width),
+                    )
+        database.execute("COMMIT")
+        return len(rows)
 
     def _undo(self, database: sqlite3.Connection) -> None:
         self._version = None  # codes that were handed out are not in the file
@@ -633,7 +579,14 @@ class LogWriter:
     ) -> dict[str, int]:
         state = state_of(database)
         settings, tags, labels = self._settings, self._tags, self._labels
-        self._compare_clock(now, state.latest / 1e6)
+        behind, before = now < state.latest / 1e6 - _CLOCK_SECONDS, self._clock_behind
+        self._clock_behind = behind
+        if behind and not before:
+            _logger.warning(
+                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
+                "until it has caught up",
+                *(state.latest / 1e6 - now, self.path),
+            )
         n_tags, n_labels = (len(tags.names), len(labels.names)) if state.last else (0, 0)
         batch = encoded(
             events,
@@ -656,21 +609,13 @@ class LogWriter:
         first = state.following
         insert_segments(database, segments_of(batch, first=first, weight=settings.weight))
         if batch.noted:
-            counted = [[*key, n] for key, n in batch.noted.items()]
-            database.execute(_NOTED, (json.dumps(counted),))
+            database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
         add_to_rollups(database, batch, weight=settings.weight)
-        database.executemany(_SET, [("next", first + len(batch)), ("last", int(batch.times[-1]))])
+        database.executemany(
+            "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [("next", first + len(batch)), ("last", int(batch.times[-1]))],
+        )
         return counts
-
-    def _compare_clock(self, now: float, last: float) -> None:
-        behind, before = now < last - _CLOCK_SECONDS, self._clock_behind
-        self._clock_behind = behind
-        if behind and not before:
-            _logger.warning(
-                "the clock is %.0f s behind event log %s, whose times stay at the latest one "
-                "until it has caught up",
-                *(last - now, self.path),
-            )
 
     def _read_codes(self, database: sqlite3.Connection) -> None:
         """Read tags and labels where another connection may have added some."""
