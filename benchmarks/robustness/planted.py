@@ -327,15 +327,15 @@ FAULTS = (
     Fault(
         "auc-mid-ranks",
         "off by one",
-        "mid_ranks = (np.cumsum(count) - (count - 1) / 2)[code]",
-        "mid_ranks = (np.cumsum(count) - (count + 1) / 2)[code]",
+        "return (np.cumsum(count) - (count - 1) / 2)[code]",
+        "return (np.cumsum(count) - (count + 1) / 2)[code]",
         ("test_auc_agrees_with_scikit_learn",),
     ),
     Fault(
         "auc-influence",
         "dropped factor",
-        "share = (share - auc * opposite)[usable] / pairs",
-        "share = (share - opposite)[usable] / pairs",
+        "share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs",
+        "share = (share - np.where(right, n0[codes], n1[codes]))[usable] / pairs",
         ("test_influences_are_what_leaving_out_a_question_changes",),
     ),
     Fault(
