@@ -362,8 +362,7 @@ def replay(
 
         rag-sourcebias monitor replay bm25.run --tags tags.tsv --baseline tags:tags.tsv
     """
-    alarms: list[Alarm] = []
-    monitor = build_monitor(watch, on_alarm=alarms.append)
+    monitor = build_monitor(watch)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
     if not recorded.exists():
         raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
@@ -381,7 +380,7 @@ def replay(
             since=first,
             until=last,
         )
-    snapshots = monitor.snapshot()
+    snapshots, alarms = monitor.snapshot(), monitor.alarms
     lost = monitor.dropped.by_reason
     if json:
         found = {
