@@ -133,9 +133,7 @@ class Watch:
     ] = None
 
 
-def build_monitor(
-    watch: Watch, *, on_alarm: Callable[[Alarm], object] | None = None
-) -> SkewMonitor:
+def build_monitor(watch: Watch) -> SkewMonitor:
     """Return a new monitor."""
     by = choice("by", watch.by, ("source", "style"))
     aggregate = None
@@ -151,7 +149,6 @@ def build_monitor(
         labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
         aggregate=aggregate,
         change_run_length=watch.changes,
-        on_alarm=on_alarm,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
     )
 
