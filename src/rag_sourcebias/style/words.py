@@ -117,11 +117,11 @@ class Verdict(NamedTuple):
 def verdicts(report: StyleReport) -> tuple[Verdict, ...]:
     """Return one verdict per system, in the order of the report."""
     rows = [(system, original_row(report, system)) for system in report.systems]
-    # A report of version 0.1 has ranks but no finding.
-    return tuple(Verdict(s, row, s.finding or _decided(report, s, row)) for s, row in rows)
+    return tuple(Verdict(s, row, s.finding or decided(report, s, row)) for s, row in rows)
 
 
-def _decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
+def decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
+    """Return what the ranks of a system say; a report of version 0.1 holds no finding."""
     ranks, config = system.ranks[:, system.rows.index(row)], report.config
     return style_finding(
         ranks,
@@ -155,8 +155,11 @@ def _listed(report: StyleReport, found: Sequence[str]) -> str:
     others = [s for s in report.data.doc_styles if s not in (*found, report.config.original)]
     if not others:
         return "every other style"
-    few = len(others) <= _EXCEPTED
-    return f"all styles but {style_list(others)}" if few else f"{len(styles)} styles"
+    return (
+        f"all styles but {style_list(others)}"
+        if len(others) <= _EXCEPTED
+        else f"{len(styles)} styles"
+    )
 
 
 def predicate(report: StyleReport, found: StyleFinding) -> str:
