@@ -89,11 +89,9 @@ def _options(
     ),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Show what is logged."),
 ) -> None:
-    level = logging.INFO if verbose else logging.WARNING
-    handler = RichHandler(console=err, show_path=False, show_time=False)
     logger = logging.getLogger("rag_sourcebias")
-    logger.setLevel(level)
-    logger.handlers = [handler]
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+    logger.handlers = [RichHandler(console=err, show_path=False, show_time=False)]
 
 
 def main() -> None:

@@ -110,8 +110,9 @@ def _section(
     name: str, title: str, lead: str, first: b.Grid, *more: b.Block, nav: str = ""
 ) -> b.Section | None:
     """Return a section that starts with a table; none for a table without rows."""
-    made = b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
-    return made if first.table.rows else None
+    if not first.table.rows:
+        return None
+    return b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
 
 
 def _grid(
@@ -126,15 +127,18 @@ def _grid(
     content, others = (columns, *rows), others_of(report)
     if len(others) == 1:
         n_heads, content = n_heads - 1, tuple(row[:1] + row[2:] for row in content)
-    table = b.Table(columns=content[0], rows=content[1:], n_heads=n_heads)
-    return b.Grid(table=table, caption=caption)
+    return b.Grid(
+        table=b.Table(columns=content[0], rows=content[1:], n_heads=n_heads), caption=caption
+    )
 
 
 def _sides(report: SkewReport) -> tuple[str, str]:
     """Return the baseline's name and the other's, where there is one other."""
     names, others = names_of(report), others_of(report)
-    rival = names[others[0]] if len(others) == 1 else "other"
-    return names[report.config.baseline_source], rival
+    return (
+        names[report.config.baseline_source],
+        names[others[0]] if len(others) == 1 else "other",
+    )
 
 
 # Verdicts
@@ -149,7 +153,6 @@ def _verdicts(report: SkewReport) -> b.Section:
         f"from −{reach} ({rival} ranked higher, left) to +{reach} ({base} ranked higher, right); a "
         "filled dot and * mark what is significant after correction."
     )
-    lines = ((("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], "")) for v in found)
     return b.Section(
         id="verdicts",
         title="Verdicts",
@@ -164,7 +167,12 @@ def _verdicts(report: SkewReport) -> b.Section:
             b.Items(rows=tuple(("", verdict.sentence) for verdict in found), to=b.MARKDOWN),
             _scores(report),
             b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
-            b.Lines(rows=tuple(lines)),
+            b.Lines(
+                rows=tuple(
+                    (("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], ""))
+                    for v in found
+                )
+            ),
         ),
     )
 
@@ -179,11 +187,10 @@ def _scale(report: SkewReport) -> float:
 
 def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
     variant = VARIANTS.get(verdict.system.variant, verdict.system.variant)
-    several = len(others_of(report)) > 1
-    against = b.Name(f"against {names_of(report)[verdict.other]}" * several)
+    against = f"against {names_of(report)[verdict.other]}" * (len(others_of(report)) > 1)
     return b.Card(
         name=verdict.system.name,
-        tags=tuple(filter(None, (variant, against))),
+        tags=tuple(filter(None, (variant, b.Name(against)))),
         standing=f"prefers {verdict.direction}" if verdict.direction else "none",
         short=verdict.short,
         text=f"{capital(verdict.text)}.",
@@ -204,11 +211,10 @@ def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
     middle, found = shown(cell)
     if found is None or middle is None:
         return None
-    side = "baseline" if middle > 0 else "other" if middle < 0 else "even"
     return b.Bar.over(
         (found.lower, middle, found.upper),
         (-scale, scale),
-        side=side,
+        side="baseline" if middle > 0 else "other" if middle < 0 else "even",
         solid=significant(report, cell),
     )
 
@@ -222,10 +228,9 @@ def _scores(report: SkewReport) -> b.Grid:
         for place, other in enumerate(dict.fromkeys(c.other for c in system.cells)):
             of = {c.measure: _three(report, c) for c in system.cells if c.other == other}
             columns = [of.get(measure, [("", "")] * 3) for measure in measures]
-            names = (source_name(base), source_name(other), "Relative Δ")
             rows += [
                 (label(report, system), name, [column[i] for column in columns])
-                for i, name in enumerate(names)
+                for i, name in enumerate((source_name(base), source_name(other), "Relative Δ"))
                 if i or not place  # the baseline once
             ]
     return b.Grid(
@@ -303,17 +308,17 @@ def _deltas(report: SkewReport) -> tuple[tuple[str, pic.Picture], ...]:
                 colour="muted" if not found else "baseline" if found.estimate >= 0 else "other",
                 solid=significant(report, cell),
             )
-            row = pic.Row(
-                label=f"@{cutoff}",
-                group=label(report, system),
-                marks=() if value is None else (mark,),
-                note="undefined" if value is None else "" if found else "no interval",
+            rows.setdefault((cell.other, measure), []).append(
+                pic.Row(
+                    label=f"@{cutoff}",
+                    group=label(report, system),
+                    marks=() if value is None else (mark,),
+                    note="undefined" if value is None else "" if found else "no interval",
+                )
             )
-            rows.setdefault((cell.other, measure), []).append(row)
-    several = len(others_of(report)) > 1
     return tuple(
         (
-            f"Relative Δ of {measure}" + f" against {names[other]}" * several,
+            f"Relative Δ of {measure}" + f" against {names[other]}" * (len(others_of(report)) > 1),
             pic.Intervals(
                 title=f"Relative Δ of {measure} by system and cutoff, {base} against "
                 f"{names[other]}",
@@ -347,18 +352,17 @@ def _paired(report: SkewReport, verdict: Verdict) -> pic.Points:
         (f"{shorten(rival, 14)} higher", "other", -1),
         ("equal", "even", 0),
     )
-    curves = []
-    for text, colour, sign in sides:
-        here = np.sign(points[0] - points[1]) == sign
-        curves.append(
-            pic.Curve(
-                x=_plain(points[0, here]),
-                y=_plain(points[1, here]),
-                sizes=_plain(counts[here]),
-                colour=colour,
-                name=f"{text}: {np.sum(np.sign(x - y) == sign)}",
-            )
+    curves = [
+        pic.Curve(
+            x=_plain(points[0, here]),
+            y=_plain(points[1, here]),
+            sizes=_plain(counts[here]),
+            colour=colour,
+            name=f"{text}: {np.sum(np.sign(x - y) == sign)}",
         )
+        for text, colour, sign in sides
+        for here in (np.sign(points[0] - points[1]) == sign,)
+    ]
     diagonal = pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")
     ticks, span = tuple((at, str(at)) for at in (0, 50, 100)), (-5, 105)
     return pic.Points(
@@ -388,14 +392,21 @@ def _numbers(report: SkewReport) -> b.Section:
         for cell in system.cells
         if cell.other == other
     ]
-    columns = (
-        "system", "measure", *_sides(report), "Relative Δ", f"{confidence} interval", "centred Δ",
-        "p", "adjusted p", "queries", "needed",
-    )  # fmt: skip
     blocks: list[b.Block] = [
         b.Grid(
             table=b.Table(
-                columns=columns,
+                columns=(
+                    "system",
+                    "measure",
+                    *_sides(report),
+                    "Relative Δ",
+                    f"{confidence} interval",
+                    "centred Δ",
+                    "p",
+                    "adjusted p",
+                    "queries",
+                    "needed",
+                ),  # fmt: skip
                 rows=tuple((who, cell.measure, *_row(report, cell)) for who, cell in cells),
                 n_heads=2,
             ),
@@ -507,8 +518,9 @@ def _beside(report: SkewReport, variant: str, caption: str) -> b.Grid:
         if s.variant == variant
         for c in s.cells
     )
-    columns = ("system", "against", "measure", "as deployed", VARIANTS[variant])
-    return _grid(report, caption, columns, rows)
+    return _grid(
+        report, caption, ("system", "against", "measure", "as deployed", VARIANTS[variant]), rows
+    )
 
 
 def _sole(report: SkewReport) -> b.Section | None:
@@ -558,7 +570,6 @@ def _exposure(report: SkewReport) -> b.Section | None:
         (label(report, s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
     )
     fairness = b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))
-    columns = ("system", "attention", "source", "share", "of the corpus", "difference (points)")
     return _section(
         "exposure",
         "Exposure",
@@ -566,7 +577,18 @@ def _exposure(report: SkewReport) -> b.Section | None:
         "share of the corpus. AWRF is attention-weighted rank fairness: 1 means in proportion to "
         "the corpus. A source may earn more attention by being more relevant.",
         b.Grid(
-            table=b.Table(columns=columns, rows=rows, n_heads=3),
+            table=b.Table(
+                columns=(
+                    "system",
+                    "attention",
+                    "source",
+                    "share",
+                    "of the corpus",
+                    "difference (points)",
+                ),  # fmt: skip
+                rows=rows,
+                n_heads=3,
+            ),
             caption="Share of attention against share of the corpus",
         ),
         *([fairness] if fair else []),
@@ -763,10 +785,9 @@ def _caveats(report: SkewReport) -> b.Section:
     for system in report.systems:
         for cell in system.cells:
             kind = split_measure(cell.measure)[0]
-            centred = cell.centred.interval if cell.centred else None
             made += [
                 (f"Relative Δ ({kind})", cell.interval),
-                (f"centred Relative Δ ({kind})", centred),
+                (f"centred Relative Δ ({kind})", cell.centred and cell.centred.interval),
             ]
         for twin in system.twins:
             made += [
@@ -784,10 +805,12 @@ def _caveats(report: SkewReport) -> b.Section:
         )
         noted += [(label(report, system), note) for note in notes]
         noted += [(label(report, system), f"{n:,} {text}") for n, text in counts if n]
-    assumed = b.assumed(
-        (f"{what}, {found.method} method", found.assumptions) for what, found in made if found
+    return b.caveats(
+        b.assumed(
+            (f"{what}, {found.method} method", found.assumptions) for what, found in made if found
+        ),
+        dict.fromkeys(noted),
     )
-    return b.caveats(assumed, dict.fromkeys(noted))
 
 
 def _data(report: SkewReport) -> b.Section:
@@ -808,12 +831,17 @@ def _data(report: SkewReport) -> b.Section:
         ("attention models", ", ".join(c.browsing)),
         ("seed", str(c.seed)),
     )
-    runs = tuple((label(report, s), settings(s.settings)) for s in report.systems)
     return b.data(
         (
             ("Data", b.summary_table(report.data)),
             ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-            ("Systems", b.Table(columns=("system", "settings"), rows=runs)),
+            (
+                "Systems",
+                b.Table(
+                    columns=("system", "settings"),
+                    rows=tuple((label(report, s), settings(s.settings)) for s in report.systems),
+                ),
+            ),
             ("Environment", b.environment_table(report.environment, report.created)),
         )
     )

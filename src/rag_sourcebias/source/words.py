@@ -49,8 +49,9 @@ def others_of(report: SkewReport) -> tuple[str, ...]:
 def names_of(report: SkewReport) -> dict[str, str]:
     """Return the short name of every source that the report mentions."""
     exposed = (e.source for s in report.systems for e in s.exposure)
-    base = report.config.baseline_source
-    return short_names([base, *others_of(report), *report.data.documents, *exposed])
+    return short_names(
+        [report.config.baseline_source, *others_of(report), *report.data.documents, *exposed]
+    )
 
 
 def label(report: SkewReport, system: SystemSkew, other: str = "") -> str:
@@ -70,8 +71,11 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
     Unlike :attr:`SkewCell.significant` this knows the level even where an interval was refused.
     Never in reports of version 0.1, whose test measured unequal numbers of documents as well.
     """
-    alpha = 1 - report.config.confidence_level
-    return cell.centred is not None and cell.p_adjusted is not None and cell.p_adjusted < alpha
+    return (
+        cell.centred is not None
+        and cell.p_adjusted is not None
+        and cell.p_adjusted < 1 - report.config.confidence_level
+    )
 
 
 def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
@@ -148,11 +152,11 @@ def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
             f"{p_clause(control.p_value)}), so this may not be source bias alone"
         )
     leading = split_measure(report.config.primary_measure)[0]
-    cells = (c for c in system.cells if c.other == other)
-    chosen = (c for c in cells if split_measure(c.measure)[0] == leading)
-    several = len(others_of(report)) > 1
+    chosen = (
+        c for c in system.cells if c.other == other and split_measure(c.measure)[0] == leading
+    )
     return Verdict(
-        subject=label(report, system) + (f" (against {names[other]})" if several else ""),
+        subject=label(report, system) + f" (against {names[other]})" * (len(others_of(report)) > 1),
         system=system,
         other=other,
         code=code,
@@ -223,7 +227,7 @@ def headline(report: SkewReport) -> str:
     if not groups:
         return "No two sources were compared."
     corrected = report.n_tests > 1 and report.config.correction != "none"
-    scope = f" (corrected over {report.n_tests:,} tests)" if corrected else ""
+    scope = f" (corrected over {report.n_tests:,} tests)" * corrected
     return (
         f"At {report.config.primary_measure} over {count(report.data.n_queries)} queries{scope}: "
         f"{'; '.join(_clause(report, group) for group in groups.values())}."

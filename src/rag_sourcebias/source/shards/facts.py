@@ -55,7 +55,16 @@ def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = N
         styles=styles,
         style_codes=style_codes,
         origins=origins if any(origins) else None,
-        confidences=np.concatenate([_confidences(t) for t in tables]) if known else None,
+        confidences=np.concatenate(
+            [
+                np.full(len(t), np.nan, dtype=np.float32)
+                if t.confidences is None
+                else t.confidences
+                for t in tables
+            ]
+        )
+        if known
+        else None,
     )
 
 
@@ -66,18 +75,12 @@ def _joined(
     used = [[own[code] for code in np.unique(codes[codes >= 0])] for own, codes in columns]
     together = tuple(sorted({name for some in used for name in some}) if names is None else names)
     code_of = {name: code for code, name in enumerate(together)}
-    result = [np.empty(0, dtype=np.int32)]
-    for own, codes in columns:
+    recoded = [
         # The last one is taken by code −1.
-        recode = np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)
-        result.append(recode[codes])
-    return together, np.concatenate(result)
-
-
-def _confidences(table: TagTable) -> npt.NDArray[np.float32]:
-    if table.confidences is not None:
-        return table.confidences
-    return np.full(len(table), np.nan, dtype=np.float32)
+        np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)[codes]
+        for own, codes in columns
+    ]
+    return together, np.concatenate([np.empty(0, dtype=np.int32), *recoded])
 
 
 # What a sharded corpus over another one has of it.
@@ -128,15 +131,15 @@ class WorkFolder:
     ----------
     path : Path
         Created on first use.
-    root : Path, optional
+    root : Path
         The whole work folder, which is not created where it is missing.
-    mark : str, optional
+    mark : str
         What a file in it says: another folder may lie under its path on another machine.
     """
 
     path: Path
-    root: Path | None = None
-    mark: str = ""
+    root: Path
+    mark: str
 
     @classmethod
     def opened(cls, path: Path) -> WorkFolder:
@@ -194,21 +197,16 @@ class WorkFolder:
         """
         return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
 
-    def _check_root(self) -> None:
-        if self.root is None:
-            return
+    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
         seen = None
         with suppress(OSError):
             seen = (self.root / _MARK).read_text(encoding="utf-8", errors="replace")
         if seen != self.mark:
-            what = "missing" if seen is None else "another folder"
             raise DataError(
-                f"work folder {self.root} is {what} on {platform.node()}: all machines must "
-                "see it under this path; put it on storage that they share"
+                f"work folder {self.root} is {'missing' if seen is None else 'another folder'} on "
+                f"{platform.node()}: all machines must see it under this path; put it on storage "
+                "that they share"
             )
-
-    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
-        self._check_root()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             # Two workers may do one shard, when the first was taken for lost: the last one wins.
@@ -322,14 +320,14 @@ class CorpusFacts:
         MissingTagsError, DataError
             As :func:`rag_sourcebias.stats.skew.require_sources`.
         """
-        nothing = TagTable.from_tags([])
-        require_sources(replace(nothing, sources=self.sources, whole=self.counts()), config)
+        tags = replace(TagTable.from_tags([]), sources=self.sources, whole=self.counts())
+        require_sources(tags, config)
 
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts untagged ones when there are any."""
         found = np.bincount(self.source_codes + 1, minlength=len(self.sources) + 1).tolist()
-        result = dict(zip(self.sources, found[1:], strict=True))
-        return result | ({"": found[0]} if found[0] else {})
+        untagged = {"": found[0]} if found[0] else {}
+        return dict(zip(self.sources, found[1:], strict=True)) | untagged
 
     def mean_words(self) -> dict[str, float]:
         """Mean document length in words per source."""
@@ -345,17 +343,6 @@ class CorpusFacts:
         pair, source = self.pair[order], self.source_codes[order]
         same = pair[1:] == pair[:-1]
         return len(np.unique(pair[1:][same & (source[1:] != source[:-1])]))
-
-    def judged_rows(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Rows of all versions of judged documents, by the ids that judgments use."""
-        return np.flatnonzero(np.isin(self.judged, digests(doc_ids)[:, 0]))
-
-    def shortest_of_pair(self) -> npt.NDArray[np.int32]:
-        """Words of the shortest version of each document; its own without a pair."""
-        names, code = np.unique(self.pair, return_inverse=True)
-        shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
-        np.minimum.at(shortest, code, self.words)
-        return np.where(self.pair > 0, shortest[code], self.words).astype(np.int32)
 
 
 def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
@@ -376,25 +363,13 @@ def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
         np.array([*(code_of[n] for n in some), -1], dtype=np.int32)[one["source"]]
         for some, one in zip(names, found, strict=True)
     ]
+    names_of_columns = ("words", "doc", "judged", "pair", "text")
     facts = CorpusFacts(
         shards=tuple(corpus.shards),
         sources=sources,
         source_codes=np.concatenate(codes),
-        words=_column(found, "words"),
-        doc=_column(found, "doc"),
-        judged=_column(found, "judged"),
-        pair=_column(found, "pair"),
-        text=_column(found, "text"),
+        **{name: np.concatenate([one[name] for one in found]) for name in names_of_columns},
     )
-    _refuse_twice(corpus, facts)
-    return facts
-
-
-def _column(found: Sequence[Arrays], name: str) -> npt.NDArray[Any]:
-    return np.concatenate([one[name] for one in found])
-
-
-def _refuse_twice(corpus: ShardedCorpus, facts: CorpusFacts) -> None:
     order = np.argsort(facts.doc, kind="stable")
     same = np.flatnonzero(facts.doc[order][1:] == facts.doc[order][:-1])
     for at in same.tolist():
@@ -404,6 +379,7 @@ def _refuse_twice(corpus: ShardedCorpus, facts: CorpusFacts) -> None:
                 f"document id {first!r} occurs twice in {corpus.name!r}; each document needs its "
                 "own id"
             )
+    return facts
 
 
 def _doc_id(corpus: ShardedCorpus, facts: CorpusFacts, row: int) -> str:
@@ -452,9 +428,9 @@ class AlignedCorpus(OverCorpus):
             stop = min(shard.rows.stop, under.rows.stop)
             if start < stop:
                 found = _read(_Held(self.corpus), under)
-                whole = stop - start == under.n_documents
-                rows = np.arange(start - under.first_row, stop - under.first_row)
-                parts.append(found if whole else found.take(rows))
+                if stop - start < under.n_documents:
+                    found = found.take(np.arange(start, stop) - under.first_row)
+                parts.append(found)
         if len(parts) == 1:
             return parts[0]
         texts = tuple(text for part in parts for text in part.texts)
@@ -518,9 +494,12 @@ class CutCorpus(OverCorpus):
 
 
 def cut(corpus: ShardedCorpus, facts: CorpusFacts, folder: WorkFolder) -> CutCorpus:
-    """Cut the pairs of a corpus to equal length."""
-    shortest = facts.shortest_of_pair()
+    """Cut every version of a document to the words of its shortest one."""
+    names, code = np.unique(facts.pair, return_inverse=True)
+    shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
+    np.minimum.at(shortest, code, facts.words)
+    kept = np.where(facts.pair > 0, shortest[code], facts.words).astype(np.int32)
     for shard in facts.shards:
         if not folder.file(shard.index, "npy").exists():
-            folder.write_array(shard.index, shortest[shard.rows.start : shard.rows.stop])
+            folder.write_array(shard.index, kept[shard.rows.start : shard.rows.stop])
     return CutCorpus(corpus, folder)

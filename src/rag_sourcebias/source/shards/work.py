@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from rag_sourcebias.retrieval.search import (
 from rag_sourcebias.source.shards.facts import (
     CorpusFacts,
     WorkFolder,
+    digests,
     gather,
     identity,
     joined_tags,
@@ -39,13 +40,6 @@ from rag_sourcebias.source.shards.facts import (
 )
 
 # Where the vectors of a shard are, and how they are read.
-
-
-class StoredVectors(Protocol):
-    """Vectors that a worker can read."""
-
-    def read(self, shard: Shard) -> Float32Array:
-        """Return the vectors of the documents of a shard, shape ``(n_documents, dimension)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +84,9 @@ class GivenVectors:
         )
 
 
+StoredVectors: TypeAlias = EncodedVectors | GivenVectors  # what a worker reads
+
+
 # What retrieves from a sharded corpus: an encoder, or vectors that exist already.
 
 
@@ -127,7 +124,8 @@ class ShardedRetriever:
 
     def settings(self, encoder: Encoder | None) -> Mapping[str, str]:
         """Settings a report must state."""
-        own = encoder.settings if encoder is not None else {"vectors": self._file_name()}
+        file = "" if self.vectors is None else self.vectors.documents.path.name
+        own = {"vectors": file} if encoder is None else encoder.settings
         return {**own, "similarity": self.similarity, "search": self.index}
 
     def fingerprint(self, encoder: Encoder | None) -> str:
@@ -136,9 +134,6 @@ class ShardedRetriever:
             files = self.vectors.documents.fingerprint, self.vectors.queries.fingerprint
             return identity(*files, self.similarity)
         return identity("" if encoder is None else encoder.fingerprint, self.similarity)
-
-    def _file_name(self) -> str:
-        return "" if self.vectors is None else self.vectors.documents.path.name
 
 
 # Second step: the vector of every distinct text, in files of the work folder.
@@ -224,8 +219,10 @@ class _Encode:
             )
             for group in groups
         ]
-        nothing = np.empty((0, 0), dtype=np.float32)
-        self.folder.write_array(item.shard.index, np.concatenate(found) if found else nothing)
+        self.folder.write_array(
+            item.shard.index,
+            np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32),
+        )
 
 
 def _prepare(
@@ -252,9 +249,11 @@ def encode(
     Texts are handed to the encoder as :func:`rag_sourcebias.retrieval.cache.encode_corpus` does,
     so that the vectors are the same to the last digit.
     """
-    shards: Sequence[Shard] = corpus.shards
-    items = [_EncodeItem(s, own[s.first_row : s.first_row + s.n_documents]) for s in shards]
-    left = [item for item in items if not folder.file(item.shard.index, "npy").exists()]
+    left = [
+        _EncodeItem(shard, own[shard.rows.start : shard.rows.stop])
+        for shard in corpus.shards
+        if not folder.file(shard.index, "npy").exists()
+    ]
     prepare = partial(_prepare, corpus, folder, make_encoder, similarity)
     engine.map(prepare, left, on_done=on_done)
 
@@ -426,8 +425,9 @@ def _items(
             View(name=view.name, source=view.source, priority=view.priority[part].copy())
             for view in views
         )
-        stored = tuple(vectors(shard) for shard in shards)
-        yield _SearchItem(shards, facts.source_codes[part].copy(), own, stored)
+        yield _SearchItem(
+            shards, facts.source_codes[part].copy(), own, tuple(vectors(shard) for shard in shards)
+        )
 
 
 def _grouped(shards: Sequence[Shard]) -> list[tuple[Shard, ...]]:
@@ -442,10 +442,10 @@ def _grouped(shards: Sequence[Shard]) -> list[tuple[Shard, ...]]:
 
 
 def _merged(folder: WorkFolder, groups: Sequence[tuple[Shard, ...]], searched: Searched) -> Best:
-    result = Best.none(len(searched.queries))
+    n_queries = len(searched.queries)
+    result = Best.none(n_queries)
     for shards in groups:
-        stored = folder.read_arrays(shards[0].index)
-        one = Best(n_queries=len(searched.queries), **stored)
+        one = Best(n_queries=n_queries, **folder.read_arrays(shards[0].index))
         result = merge_best([result, one], depth=searched.depth)
     return result
 
@@ -491,9 +491,11 @@ class _Collect:
 
     def __call__(self, item: _CollectItem) -> Corpus:
         found = self.corpus.read(item.shard).take(item.rows - item.shard.first_row)
-        texts = zip(found.texts, item.with_text.tolist(), strict=True)
         return Corpus(
-            texts=tuple(text if wanted else "" for text, wanted in texts),
+            texts=tuple(
+                text if wanted else ""
+                for text, wanted in zip(found.texts, item.with_text.tolist(), strict=True)
+            ),
             # Names that only other documents of the shard have are not sent along.
             tags=joined_tags([found.tags]),
         )
@@ -525,9 +527,12 @@ def collect(
             items.append(_CollectItem(shard, wanted[start:stop].copy(), texted[start:stop].copy()))
     parts = engine.map(partial(_Collect, corpus), items, on_done=on_done)
     tags = joined_tags([part.tags for part in parts], sources=facts.sources)
-    texts = tuple(text for part in parts for text in part.texts)
     return Excerpt(
-        corpus=Corpus(texts=texts, tags=replace(tags, whole=facts.counts())), rows=wanted
+        corpus=Corpus(
+            texts=tuple(text for part in parts for text in part.texts),
+            tags=replace(tags, whole=facts.counts()),
+        ),
+        rows=wanted,
     )
 
 
@@ -568,12 +573,7 @@ class Job:
         found = scan(corpus, folder.sub("scan"), self.engine, on_done=self.advance)
         return Known(corpus, gather(corpus, found), folder)
 
-    def encoder(self, retriever: ShardedRetriever) -> Encoder | None:
-        """Build the encoder of a retriever, for queries and settings."""
-        return None if retriever.make_encoder is None else retriever.make_encoder()
-
-    def queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> Float32Array:
-        """Vectors of the queries, as they are searched."""
+    def _queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> Float32Array:
         if encoder is not None:
             return query_vectors(encoder, self.dataset.queries, similarity=retriever.similarity)
         if retriever.vectors is None:
@@ -591,15 +591,15 @@ class Job:
         retriever: ShardedRetriever,
         encoder: Encoder | None,
         *,
-        queries: Float32Array,
         depth: int,
         alone: bool,
         index: str,
     ) -> Found:
         """Search a corpus, and read what was found and what is judged."""
-        stored = self._vectors(known, retriever, encoder)
-        name = retriever.name
-        self.begin(f"{name}: searching {len(known.facts):,} documents, {_named(index)}")
+        queries = self._queries(retriever, encoder)
+        stored, name = self._vectors(known, retriever, encoder), retriever.name
+        how = "exactly" if index == "exact" else f"with one {index} index per shard"
+        self.begin(f"{name}: searching {len(known.facts):,} documents, {how}")
         asked = identity(
             retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
         )
@@ -613,13 +613,13 @@ class Job:
             on_done=self.advance,
         )
         self.begin(f"{name}: reading what was found")
-        judged = known.facts.judged_rows(self.dataset.judged.doc_ids)
-        found = np.concatenate([one.row for one in best.values()])
+        ids = digests(self.dataset.judged.doc_ids)[:, 0]
+        judged = np.flatnonzero(np.isin(known.facts.judged, ids))  # all versions of documents
         excerpt = collect(
             known.corpus,
             known.facts,
             self.engine,
-            rows=found,
+            rows=np.concatenate([one.row for one in best.values()]),
             # Twins are compared by their texts; a reranker reads what was retrieved.
             with_text=np.concatenate((judged, best[MIXED].row)) if self.texts else judged,
             on_done=self.advance,
@@ -660,10 +660,6 @@ def _encoded_of(
 ) -> EncodedVectors:
     part = slice(shard.rows.start, shard.rows.stop)
     return EncodedVectors(folders, n_shards, own.file[part].copy(), own.index[part].copy())
-
-
-def _named(index: str) -> str:
-    return "exactly" if index == "exact" else f"with one {index} index per shard"
 
 
 # The engine that needs nothing: one shard after another, in this process.
