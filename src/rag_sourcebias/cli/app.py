@@ -59,21 +59,22 @@ app = typer.Typer(
         rag-sourcebias monitor serve retrievals.db
     """,
 )
-app.add_typer(annotate, name="annotate")
-app.add_typer(audit, name="audit")
 audit.command()(style)
 audit.command()(answers)
-app.command("check-pairs")(check_pairs)
-app.add_typer(debias, name="debias")
-app.command("explain")(explain)
-app.command("interval")(interval)
-app.add_typer(judge, name="judge")
-app.add_typer(labels, name="labels")
-app.add_typer(monitor, name="monitor")
-app.add_typer(report, name="report")
-app.command("rewrite")(rewrite)
-app.add_typer(tag, name="tag")
-app.command("datasets")(datasets)
+_GROUPS = {
+    "annotate": annotate,
+    "audit": audit,
+    "debias": debias,
+    "judge": judge,
+    "labels": labels,
+    "monitor": monitor,
+    "report": report,
+    "tag": tag,
+}
+for name, group in _GROUPS.items():
+    app.add_typer(group, name=name)
+for command in (check_pairs, explain, interval, rewrite, datasets):
+    app.command()(command)
 
 
 def _version(value: bool) -> None:

@@ -27,7 +27,6 @@ from rag_sourcebias.judged.judges import (
     CorrectnessJudge,
     GradedPrompt,
     LLMJudge,
-    RelevanceJudge,
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 from rag_sourcebias.llm.openai import OpenAICompleter
@@ -38,7 +37,7 @@ from rag_sourcebias.retrieval.cache import (
     Similarity,
     VectorCache,
 )
-from rag_sourcebias.retrieval.rerank import RerankedSpec, retriever_factory
+from rag_sourcebias.retrieval.rerank import retriever_factory
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
 # Encoders from a model's name and options on the command line.
@@ -47,16 +46,9 @@ from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderRecipe:
-    """Builds an encoder where it is called: the recipe can be sent to another process."""
-
-    model: str
-    options: tuple[tuple[str, str], ...]
-
-    def __call__(self) -> Encoder:
-        """Return the encoder, in the batches of every other audit."""
-        return BatchedEncoder(sentence_encoder(self.model, dict(self.options)))
+def batched_encoder(model: str, options: Mapping[str, str]) -> Encoder:
+    """Return the encoder that a name and options stand for, in the batches of every audit."""
+    return BatchedEncoder(sentence_encoder(model, options))
 
 
 def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None = None) -> Encoder:
@@ -211,10 +203,6 @@ class SpecBuilder:
         encoder = self._encoder(spec)
         return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
 
-    def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
-        """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""
-        return RerankedSpec(first, self.reranker(model), depth=depth)
-
     def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
         if unknown := spec.options.keys() - set(_BM25_OPTIONS):
             raise _unknown(spec, unknown, _BM25_OPTIONS)
@@ -232,9 +220,10 @@ class SpecBuilder:
         options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
         key = (spec.model, name, tuple(sorted(options.items())))
         if key not in self._encoders:
-            encoder = sentence_encoder(spec.model, options, name=name)
             self._encoders[key] = CachedEncoder(
-                encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self._texts
+                sentence_encoder(spec.model, options, name=name),
+                VectorCache(self.cache / "vectors.sqlite"),
+                progress=self._texts,
             )
         return self._encoders[key]
 
@@ -451,8 +440,9 @@ def estimate(
     known = cache.get(list(found))
     new = [request for key, request in found.items() if key not in known]
     sent = [prompts_per_request if request.labels else 1 for request in new]
-    chars = sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True))
-    prompt_tokens = round(chars / _CHARS_PER_TOKEN)
+    prompt_tokens = round(
+        sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True)) / _CHARS_PER_TOKEN
+    )
     written = sum(n if r.labels else r.max_tokens for r, n in zip(new, sent, strict=True))
     return Estimate(
         requests=len(found),
@@ -669,14 +659,13 @@ class Asking:
         prompt = self.prompt
         if prompt is not None and prompt not in _PROMPTS:
             prompt = str(Path(prompt).absolute())
-        cache = (self.cache or cache_dir()).absolute()
-        return partial(replace(self, prompt=prompt, cache=cache).judge, kind)
+        whole = replace(self, prompt=prompt, cache=(self.cache or cache_dir()).absolute())
+        return partial(whole.judge, kind)
 
     def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
         if self.prompt is None:
             return None
-        fitting = {RelevanceJudge: ("dl", "robust04"), CorrectnessJudge: ("correctness",)}
-        names: Sequence[str] = fitting.get(kind, ())
+        names = ("correctness",) if kind is CorrectnessJudge else ("dl", "robust04")
         if self.prompt in names:
             return _PROMPTS[self.prompt]
         file = Path(self.prompt)

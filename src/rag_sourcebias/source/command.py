@@ -22,8 +22,8 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.cli.models import (
     ENCODER_OPTIONS,
-    EncoderRecipe,
     SpecBuilder,
+    batched_encoder,
     parse_spec,
     similarity_of,
 )
@@ -37,7 +37,7 @@ from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.report.blocks import delta, interval
-from rag_sourcebias.retrieval.rerank import engine_factory
+from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
@@ -322,7 +322,7 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     index = options.pop("index", "exact").replace("+", ",")
     if spec.kind == "dense" and spec.model:
         _refuse_others(text, options, (*ENCODER_OPTIONS, "similarity", "index"))
-        recipe = EncoderRecipe(spec.model, tuple(sorted(options.items())))
+        recipe = partial(batched_encoder, spec.model, options)
         recipe()  # a model that is not there is refused before the corpus is read
         return ShardedRetriever(
             name=f"dense:{spec.model}",
@@ -511,7 +511,7 @@ def _audit(
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
         specs += [
-            builder.reranked(specs[0], model, depth=asked.rerank_depth)
+            RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
             for model in asked.rerank or []
         ]
         return audit_source(

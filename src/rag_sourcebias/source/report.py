@@ -406,7 +406,7 @@ def _numbers(report: SkewReport) -> b.Section:
                     "adjusted p",
                     "queries",
                     "needed",
-                ),  # fmt: skip
+                ),
                 rows=tuple((who, cell.measure, *_row(report, cell)) for who, cell in cells),
                 n_heads=2,
             ),
@@ -585,7 +585,7 @@ def _exposure(report: SkewReport) -> b.Section | None:
                     "share",
                     "of the corpus",
                     "difference (points)",
-                ),  # fmt: skip
+                ),
                 rows=rows,
                 n_heads=3,
             ),

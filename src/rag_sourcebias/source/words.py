@@ -211,8 +211,8 @@ def _unequal_alone(report: SkewReport, system: SystemSkew, other: str) -> SoleCo
     alpha, primary = 1 - report.config.confidence_level, report.config.primary_measure
     same = (s.sole_corpus for s in report.systems if s.name == system.name)
     checks = system.sole_corpus or next(filter(None, same), ())
-    failed = (c for c in checks if c.p_value is not None and c.p_value < alpha)
-    return next((c for c in failed if (c.other, c.measure) == (other, primary)), None)
+    own = (c for c in checks if (c.other, c.measure) == (other, primary))
+    return next((c for c in own if c.p_value is not None and c.p_value < alpha), None)
 
 
 def headline(report: SkewReport) -> str:
@@ -246,8 +246,10 @@ def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
         case SkewCode.REFUSED:
             return f"for {who} there is no verdict"
         case SkewCode.ALIKE:
-            margin = number(report.config.margin)
-            return f"{who} treat{'s' * one} both sources alike within ±{margin} points"
+            return (
+                f"{who} treat{'s' * one} both sources alike within "
+                f"±{number(report.config.margin)} points"
+            )
         case _:
             return f"{who} {first.short if one else first.short.replace('favours', 'favour', 1)}"
 

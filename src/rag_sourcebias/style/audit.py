@@ -186,8 +186,10 @@ def _lengths(texts: StyledTexts, config: StyleConfig) -> list[str]:
     ]
     if not differing:
         return []
-    extremes = dict.fromkeys((differing[0], differing[-1]))
-    named = " and ".join(f"{style!r} {ratio[style]:.2f} times" for style in extremes)
+    named = " and ".join(
+        f"{style!r} {ratio[style]:.2f} times"
+        for style in dict.fromkeys((differing[0], differing[-1]))
+    )
     return [
         f"{len(differing)} of {len(ratio)} document styles differ by more than "
         f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({named} its words): length "
@@ -303,10 +305,11 @@ def style_matrix_intervals(
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
         seen = drawn / (1 - share[:, None])
-        draws = [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)]
         adjusted = bootstrap_intervals(
             np.concatenate([row.adjusted for row in found]),
-            np.concatenate(draws, axis=1),
+            np.concatenate(
+                [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)], axis=1
+            ),
             n=n,
             confidence_level=confidence_level,
         )
@@ -447,13 +450,15 @@ def style_system(
         query_ids=complete.query_ids,
         ties=config.ties,
     )
-    columns = columns_of(complete.documents).values()
     # Friedman's test needs averaged ties, whatever the averages shown are made of.
     averaged = matrix.ranks if config.ties == "average" else rank_versions(similarity)
     intervals = if_enough(  # None of a single query
         style_matrix_intervals,
         matrix,
-        lengths=np.stack([np.maximum(word_counts(column), 1) for column in columns], axis=1),
+        lengths=np.stack(
+            [np.maximum(word_counts(c), 1) for c in columns_of(complete.documents).values()],
+            axis=1,
+        ),
         ddof=config.ddof,
         confidence_level=config.confidence_level,
         resamples=config.resamples,
@@ -574,12 +579,13 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
 
 def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list[str]:
     tied = np.diff(np.sort(averaged, axis=2), axis=2) == 0
-    total = int(np.prod(averaged.shape[:2]))
     notes = []
     if some := int(np.count_nonzero(tied.any(axis=2))):
         whole = int(np.count_nonzero(tied.all(axis=2)))
         rest = f", {whole} of them tie every version" if whole else ""
-        notes.append(f"{some} of {total} rankings (queries × query styles) hold ties{rest}")
+        notes.append(
+            f"{some} of {tied[..., 0].size} rankings (queries × query styles) hold ties{rest}"
+        )
     if intervals is None:
         notes.append("there are no intervals: they need at least 2 queries")
     elif not intervals.adjusted_ranks:
@@ -657,8 +663,13 @@ def measure_style_bias(
         style_system(name, array[keep], complete, config, settings=(settings or {}).get(name))
         for name, array in arrays.items()
     ]
-    dropped = tuple(compress(texts.query_ids, ~keep))
-    return assemble_styles(systems, complete, config, dropped=dropped, warnings=warnings)
+    return assemble_styles(
+        systems,
+        complete,
+        config,
+        dropped=tuple(compress(texts.query_ids, ~keep)),
+        warnings=warnings,
+    )
 
 
 def assemble_styles(

@@ -709,8 +709,8 @@ def load_styled_sample() -> StyledTexts:
     folder = resources.files("rag_sourcebias.io").joinpath("samples", "crowdrag-rewrites")
     with resources.as_file(folder.joinpath("pairs.jsonl.gz")) as file:
         texts = read_styled_texts(file)
-    versions = (*texts.queries.values(), *texts.documents.values())
-    styled = np.array([None not in row for row in zip(*versions, strict=True)])
+    versions = zip(*texts.queries.values(), *texts.documents.values(), strict=True)
+    styled = np.array([None not in of_query for of_query in versions])
     return replace(
         texts.take(styled),
         distractors=tuple(filter(None, compress(texts.documents["human"], ~styled))),

@@ -427,8 +427,7 @@ class StyleMatrix(Stored):
         unique_names(self.query_ids, "query id")
         unique_names(self.query_styles, "query style")
         d = len(unique_names(self.doc_styles, "document style", at_least=2))
-        shape = (len(self.query_ids), len(self.query_styles), d)
-        if self.ranks.shape != shape:
+        if self.ranks.shape != (shape := (len(self.query_ids), len(self.query_styles), d)):
             raise DataError(
                 f"ranks have shape {self.ranks.shape}, expected {shape}: queries, query styles, "
                 "document styles"
@@ -436,9 +435,9 @@ class StyleMatrix(Stored):
         if not np.all((self.ranks >= 1) & (self.ranks <= d)):
             raise DataError(f"ranks of {d} document styles must lie in [1, {d}]")
         if self.ties == "average":
-            wrong = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2) > _ROUNDING * d
-            if wrong.any():
-                query, form = np.argwhere(wrong)[0]
+            off = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2)
+            if len(wrong := np.argwhere(off > _ROUNDING * d)):
+                query, form = wrong[0]
                 raise DataError(
                     f"query {self.query_ids[query]!r} (query style {self.query_styles[form]!r}): "
                     f"ranks sum to {self.ranks[query, form].sum():g}, but ranks of {d} document "

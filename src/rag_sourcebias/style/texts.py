@@ -349,8 +349,9 @@ class _EncoderSearch:
         return np.take_along_axis(found, same[:, None, :], axis=2)
 
     def versions_run(self, form: str, depth: int) -> Run:
-        retriever = DenseRetriever(name=self.name, encoder=self.encoder, vectors=self.vectors)
-        return retriever.retrieve(self.corpora.queries[form], depth)
+        return DenseRetriever(name=self.name, encoder=self.encoder, vectors=self.vectors).retrieve(
+            self.corpora.queries[form], depth
+        )
 
     def originals(self) -> Retriever:
         """Index the vectors at hand: nothing is encoded again."""
@@ -390,8 +391,7 @@ class _BM25Search:
         return found
 
     def versions_run(self, form: str, depth: int) -> Run:
-        retriever = self.spec.build(self.corpora.versions)
-        return retriever.retrieve(self.corpora.queries[form], depth)
+        return self.spec.build(self.corpora.versions).retrieve(self.corpora.queries[form], depth)
 
     def originals(self) -> Retriever:
         return self.spec.build(self.corpora.originals)
@@ -413,8 +413,9 @@ class _StackSearch:
         self.name, self.spec, self.corpora = spec.name, spec, corpora
         self.settings, self.on_stage = dict(spec.settings), on_stage
         self.notes: list[str] = []
-        most = int(np.clip(_ENTRIES // len(corpora.rows), *_DEPTH))
-        self.depth = min(len(corpora.versions), most)
+        self.depth = min(
+            len(corpora.versions), int(np.clip(_ENTRIES // len(corpora.rows), *_DEPTH))
+        )
         on_stage(f"{self.name}: indexing {len(corpora.versions):,} documents")
         self.retriever = spec.build(corpora.versions)
         self.runs: dict[str, Run] = {}
@@ -430,8 +431,10 @@ class _StackSearch:
                 -ranks.ranks[:, [ranks.styles.index(style) for style in self.corpora.styles]]
             )
         unseen = sum(self._unseen(run) for run in self.runs.values())
-        share = unseen / (self.corpora.rows.size * len(self.runs))
-        rest = f"{share:.1%} of the versions were not returned and rank below the others, tied"
+        rest = (
+            f"{unseen / (self.corpora.rows.size * len(self.runs)):.1%} of the versions were not "
+            "returned and rank below the others, tied"
+        )
         self.notes.append(
             f"ranked among the versions that the retriever returned, at most {self.depth} "
             f"documents per query; {rest if unseen else 'every version was returned'}"
@@ -520,8 +523,8 @@ def audit_style(
         If no query has every version.
     """
     stage = on_stage or (lambda _: None)
-    words = [] if bm25 is None else [bm25.name]
-    names = [*(one.name for one in encoders), *words, *(one.name for one in retrievers)]
+    names = [encoder.name for encoder in encoders]
+    names += [spec.name for spec in (*([bm25] if bm25 else []), *retrievers)]
     if not names or len(set(names)) != len(names):
         raise DataError(
             f"give one or more encoders, retrievers or BM25 with different names, got {names}"

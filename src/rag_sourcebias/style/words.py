@@ -239,10 +239,10 @@ def chance_sentence(report: StyleReport, row: StyleRow) -> str:
     null = number(found.null_expectation, digits=2)
     if found.score <= found.null_expectation:
         return f"{start}: no more than the {null} that chance alone gives over {queries}."
-    part = number(100 * found.null_expectation / found.score, digits=0)
     rest = f", and the rest may be chance too (Friedman {p_clause(p_value)})"
     return (
-        f"{start}; chance alone would give {null} over {queries} ({part}% of that)"
+        f"{start}; chance alone would give {null} over {queries} "
+        f"({number(100 * found.null_expectation / found.score, digits=0)}% of that)"
         f"{'' if significant(report, p_value) else rest}."
     )
 
@@ -316,8 +316,9 @@ def matching_sentence(system: StyleSystem) -> str:
         text += ", which may be chance"
     if len(each) > 1:
         most = max(each, key=lambda g: g.mean)
-        gained = f"{number(most.mean, signed=True)}{span(most.gain)}"
-        text += f"; most in {style_name(most.style)}: {gained}"
+        text += (
+            f"; most in {style_name(most.style)}: {number(most.mean, signed=True)}{span(most.gain)}"
+        )
     return f"{text}."
 
 

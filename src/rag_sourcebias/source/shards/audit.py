@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,13 +47,11 @@ class Measured:
         Of the documents of the excerpt.
     """
 
+    audit: _Audit
     found: Found
     qrels: Qrels
-    dataset: ShardedDataset
     retriever: ShardedRetriever
     encoder: Encoder | None
-    config: AuditConfig
-    depth: int
 
     @property
     def corpus(self) -> Corpus:
@@ -64,15 +62,16 @@ class Measured:
         """Run of a view, cut at the depth of the audit."""
         run = self.found.excerpt.run(
             self.found.best[view],
-            query_ids=[query.query_id for query in self.dataset.queries],
+            query_ids=[query.query_id for query in self.audit.job.dataset.queries],
             name=self.retriever.name,
         )
-        return run.top(depth or self.depth)
+        return run.top(depth or self.audit.depth)
 
     def system(
         self,
         run: Run,
         *,
+        settings: Mapping[str, str] | None = None,
         variant: Variant = "mixed",
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
         notes: Sequence[str] = (),
@@ -82,9 +81,9 @@ class Measured:
             run,
             self.qrels,
             self.corpus.tags,
-            self.config,
+            self.audit.config,
             corpus=self.corpus,
-            settings=self.retriever.settings(self.encoder),
+            settings=settings or self.retriever.settings(self.encoder),
             variant=variant,
             sole_corpus=sole_corpus,
             notes=notes,
@@ -92,17 +91,32 @@ class Measured:
 
     def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
         """Measure what an index found beside what exact search finds."""
-        tags, full = self.corpus.tags, self.run()
-        checks = alone_checks(self.run, self.qrels, tags, self.config) if alone else ()
+        config, full = self.audit.config, self.run()
+        checks = alone_checks(self.run, self.qrels, self.corpus.tags, config) if alone else ()
         if approximate is None:
             yield self.system(full, sole_corpus=checks)
             return
-        run, top = approximate.run(), max(self.config.cutoffs)
+        run, top = approximate.run(), max(config.cutoffs)
         share = agreement(run, full, top)
-        note = f"the approximate index returned {share:.1%} of the exact top {top}"
-        yield approximate.system(run, sole_corpus=checks, notes=[note])
+        yield approximate.system(
+            run,
+            sole_corpus=checks,
+            notes=[f"the approximate index returned {share:.1%} of the exact top {top}"],
+        )
         if share < 1:
             yield self.system(full, variant="exact")
+
+    def reranked(self, reranker: Reranker, *, depth: int) -> SystemSkew:
+        """Rescore what the first stage found; its texts were read already."""
+        job = self.audit.job
+        job.begin(f"{self.retriever.name} > {reranker.name}: rescoring")
+        found = rerank(
+            self.run(depth=depth), reranker, self.corpus, job.dataset.queries, depth=depth
+        )
+        return self.system(
+            found.top(self.audit.depth),
+            settings=rerank_settings(self.retriever.settings(self.encoder), reranker, depth=depth),
+        )
 
 
 # The verb: measure source bias on a corpus that is worked on shard by shard.
@@ -202,7 +216,7 @@ def audit_source_sharded(
         systems += measured.deployed(approximate, alone=sole_corpus)
         if not number:
             first = approximate or measured
-            tail += [audit.reranked(first, one, depth=rerank_depth) for one in rerankers]
+            tail += [first.reranked(one, depth=rerank_depth) for one in rerankers]
         if length_matched and paired and retriever.vectors is None:
             shortest = job.scanned(
                 cut(corpus, known.facts, known.folder.sub("words-kept")),
@@ -249,6 +263,7 @@ class _Audit:
         )
         dataset, doc_ids = self.job.dataset, found.excerpt.corpus.doc_ids
         return Measured(
+            audit=self,
             found=found,
             qrels=assemble_judged(  # in the order of a data set in memory
                 dataset.judged,
@@ -257,26 +272,6 @@ class _Audit:
                 rows=rows_as_judged(doc_ids, dataset.corpus.judged_as),
                 where=dataset.where,
             ),
-            dataset=dataset,
             retriever=retriever,
             encoder=encoder,
-            config=self.config,
-            depth=self.depth,
-        )
-
-    def reranked(self, first: Measured, reranker: Reranker, *, depth: int) -> SystemSkew:
-        """Rescore what the first stage found; its texts were read already."""
-        self.job.begin(f"{first.retriever.name} > {reranker.name}: rescoring")
-        run = rerank(
-            first.run(depth=depth), reranker, first.corpus, self.job.dataset.queries, depth=depth
-        )
-        return measure_system(
-            run.top(self.depth),
-            first.qrels,
-            first.corpus.tags,
-            self.config,
-            corpus=first.corpus,
-            settings=rerank_settings(
-                first.retriever.settings(first.encoder), reranker, depth=depth
-            ),
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -31,6 +31,7 @@ from rag_sourcebias.stats.texts import cut_to_words, word_counts
 
 
 IntArray = npt.NDArray[np.int32]
+T = TypeVar("T")
 
 
 def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = None) -> TagTable:
@@ -72,15 +73,16 @@ def _joined(
     columns: Sequence[tuple[Sequence[str], IntArray]], *, names: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], IntArray]:
     """Recode columns to one sorted list of names, by default those in use; −1 stays −1."""
-    used = [[own[code] for code in np.unique(codes[codes >= 0])] for own, codes in columns]
-    together = tuple(sorted({name for some in used for name in some}) if names is None else names)
-    code_of = {name: code for code, name in enumerate(together)}
+    if names is None:
+        used = ((own, np.unique(codes[codes >= 0])) for own, codes in columns)
+        names = sorted({own[code] for own, some in used for code in some})
+    code_of = {name: code for code, name in enumerate(names)}
     recoded = [
         # The last one is taken by code −1.
         np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)[codes]
         for own, codes in columns
     ]
-    return together, np.concatenate([np.empty(0, dtype=np.int32), *recoded])
+    return tuple(names), np.concatenate([np.empty(0, dtype=np.int32), *recoded])
 
 
 # What a sharded corpus over another one has of it.
@@ -230,27 +232,27 @@ def _unwritable(path: Path, error: OSError) -> DataError:
 # First step: what has to be known of every document, without its text.
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    corpus: ShardedCorpus
-    folder: WorkFolder
+def task(function: Callable[..., T], *shared: object) -> Callable[[], Callable[[Any], T]]:
+    """Return what an engine prepares in a worker: a function of an item, its last argument."""
+    return partial(partial, function, *shared)
 
-    def __call__(self, shard: Shard) -> None:
-        corpus = self.corpus.read(shard)
-        tags = corpus.tags
-        self.folder.write_arrays(
-            shard.index,
-            {
-                "doc": digests(corpus.doc_ids)[:, 0],
-                "judged": digests([self.corpus.judged_as(d) for d in corpus.doc_ids])[:, 0],
-                "text": digests(corpus.texts),
-                # The last one is taken by code −1, no pair.
-                "pair": np.append(digests(tags.pair_ids)[:, 0], np.uint64(0))[tags.pair_codes],
-                "words": word_counts(corpus.texts).astype(np.int32),
-                "source": tags.source_codes,
-                "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
-            },
-        )
+
+def _scan(corpus: ShardedCorpus, folder: WorkFolder, shard: Shard) -> None:
+    held = corpus.read(shard)
+    tags = held.tags
+    folder.write_arrays(
+        shard.index,
+        {
+            "doc": digests(held.doc_ids)[:, 0],
+            "judged": digests([corpus.judged_as(d) for d in held.doc_ids])[:, 0],
+            "text": digests(held.texts),
+            # The last one is taken by code −1, no pair.
+            "pair": np.append(digests(tags.pair_ids)[:, 0], np.uint64(0))[tags.pair_codes],
+            "words": word_counts(held.texts).astype(np.int32),
+            "source": tags.source_codes,
+            "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
+        },
+    )
 
 
 def scan(
@@ -268,7 +270,7 @@ def scan(
         For each shard digests of ids, texts and pairs, words and sources.
     """
     left = [shard for shard in corpus.shards if not folder.file(shard.index, "npz").exists()]
-    engine.map(partial(_Scan, corpus, folder), left, on_done=on_done)
+    engine.map(task(_scan, corpus, folder), left, on_done=on_done)
     return [folder.read_arrays(shard.index) for shard in corpus.shards]
 
 
@@ -356,19 +358,16 @@ def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
     if not found:
         raise DataError(f"corpus {corpus.name!r} has no documents")
     names = [[name.decode() for name in one["sources"].tolist()] for one in found]
-    sources = tuple(sorted({name for some in names for name in some}))
-    code_of = {name: code for code, name in enumerate(sources)}
-    codes = [
-        # The last one is taken by code −1, untagged.
-        np.array([*(code_of[n] for n in some), -1], dtype=np.int32)[one["source"]]
-        for some, one in zip(names, found, strict=True)
-    ]
-    names_of_columns = ("words", "doc", "judged", "pair", "text")
+    sources, codes = _joined(
+        [(some, one["source"]) for some, one in zip(names, found, strict=True)],
+        names=sorted({name for some in names for name in some}),
+    )
+    columns = ("words", "doc", "judged", "pair", "text")
     facts = CorpusFacts(
         shards=tuple(corpus.shards),
         sources=sources,
-        source_codes=np.concatenate(codes),
-        **{name: np.concatenate([one[name] for one in found]) for name in names_of_columns},
+        source_codes=codes,
+        **{name: np.concatenate([one[name] for one in found]) for name in columns},
     )
     order = np.argsort(facts.doc, kind="stable")
     same = np.flatnonzero(facts.doc[order][1:] == facts.doc[order][:-1])
@@ -433,8 +432,10 @@ class AlignedCorpus(OverCorpus):
                 parts.append(found)
         if len(parts) == 1:
             return parts[0]
-        texts = tuple(text for part in parts for text in part.texts)
-        return Corpus(texts=texts, tags=joined_tags([part.tags for part in parts]))
+        return Corpus(
+            texts=tuple(text for part in parts for text in part.texts),
+            tags=joined_tags([part.tags for part in parts]),
+        )
 
     @property
     def _size(self) -> int:

@@ -37,6 +37,7 @@ from rag_sourcebias.source.shards.facts import (
     identity,
     joined_tags,
     scan,
+    task,
 )
 
 # Where the vectors of a shard are, and how they are read.
@@ -198,31 +199,29 @@ class _EncodeItem(NamedTuple):
     own: npt.NDArray[np.bool_]
 
 
-@dataclass(slots=True)
-class _Encode:
-    corpus: ShardedCorpus
-    folder: WorkFolder
-    encoder: Encoder
-    similarity: Similarity
-
-    def __call__(self, item: _EncodeItem) -> None:
-        corpus = self.corpus.read(item.shard)
-        rows = np.flatnonzero(item.own)
-        part = (rows + item.shard.first_row) // ENCODED_TOGETHER
-        groups = np.split(rows, np.flatnonzero(np.diff(part)) + 1) if len(rows) else []
-        found = [
-            checked_vectors(
-                self.encoder.encode_documents([corpus.texts[row] for row in group]),
-                what=f"encoder {self.encoder.name!r}, documents",
-                names=[corpus.doc_ids[row] for row in group],
-                similarity=self.similarity,
-            )
-            for group in groups
-        ]
-        self.folder.write_array(
-            item.shard.index,
-            np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32),
+def _encode(
+    corpus: ShardedCorpus,
+    folder: WorkFolder,
+    encoder: Encoder,
+    similarity: Similarity,
+    item: _EncodeItem,
+) -> None:
+    held, rows = corpus.read(item.shard), np.flatnonzero(item.own)
+    part = (rows + item.shard.first_row) // ENCODED_TOGETHER
+    groups = np.split(rows, np.flatnonzero(np.diff(part)) + 1) if len(rows) else []
+    found = [
+        checked_vectors(
+            encoder.encode_documents([held.texts[row] for row in group]),
+            what=f"encoder {encoder.name!r}, documents",
+            names=[held.doc_ids[row] for row in group],
+            similarity=similarity,
         )
+        for group in groups
+    ]
+    folder.write_array(
+        item.shard.index,
+        np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32),
+    )
 
 
 def _prepare(
@@ -230,8 +229,8 @@ def _prepare(
     folder: WorkFolder,
     make_encoder: Callable[[], Encoder],
     similarity: Similarity,
-) -> _Encode:
-    return _Encode(corpus, folder, make_encoder(), similarity)
+) -> Callable[[_EncodeItem], None]:
+    return partial(_encode, corpus, folder, make_encoder(), similarity)
 
 
 def encode(
@@ -319,19 +318,13 @@ def views_of(facts: CorpusFacts, *, alone: bool) -> list[View]:
     return views
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    searched: Searched
-    folder: WorkFolder
-
-    def __call__(self, item: _SearchItem) -> None:
-        number = item.shards[0].index
-        for position, view in enumerate(item.views):
-            folder = self.folder.sub(f"view-{position}")
-            if folder.file(number, "npz").exists():
-                continue
-            found = self._best(item, view)
-            folder.write_arrays(
+def _search(searched: Searched, folder: WorkFolder, item: _SearchItem) -> None:
+    number = item.shards[0].index
+    for position, view in enumerate(item.views):
+        own = folder.sub(f"view-{position}")
+        if not own.file(number, "npz").exists():
+            found = _best(searched, item, view)
+            own.write_arrays(
                 number,
                 {
                     "query": found.query,
@@ -341,27 +334,27 @@ class _Search:
                 },
             )
 
-    def _best(self, item: _SearchItem, view: View) -> Best:
-        searched = self.searched
-        if view.source is not None or searched.index_type == "exact":
-            parts = (
-                part
-                for rows, priority, vectors in _documents(item, view)
-                for part in parts_of(vectors, priority, rows=rows)
-            )
-            return best_documents(searched.queries, parts, depth=searched.depth)
-        found = [
-            approximate_best(
-                searched.queries,
-                vectors,
-                rows=rows,
-                priority=priority,
-                depth=searched.depth,
-                description=searched.index_type,
-            )
+
+def _best(searched: Searched, item: _SearchItem, view: View) -> Best:
+    if view.source is not None or searched.index_type == "exact":
+        parts = (
+            part
             for rows, priority, vectors in _documents(item, view)
-        ]
-        return merge_best(found, depth=searched.depth)
+            for part in parts_of(vectors, priority, rows=rows)
+        )
+        return best_documents(searched.queries, parts, depth=searched.depth)
+    found = [
+        approximate_best(
+            searched.queries,
+            vectors,
+            rows=rows,
+            priority=priority,
+            depth=searched.depth,
+            description=searched.index_type,
+        )
+        for rows, priority, vectors in _documents(item, view)
+    ]
+    return merge_best(found, depth=searched.depth)
 
 
 def _documents(
@@ -401,7 +394,7 @@ def search(
     groups = _grouped(facts.shards)
     folder = folder.sub(f"by-{_TOGETHER}")
     items = list(_items(groups, facts, views, vectors, folder))
-    engine.map(partial(_Search, searched, folder), items, on_done=on_done)
+    engine.map(task(_search, searched, folder), items, on_done=on_done)
     return {
         view.name: _merged(folder.sub(f"view-{number}"), groups, searched)
         for number, view in enumerate(views)
@@ -485,20 +478,16 @@ class _CollectItem(NamedTuple):
     with_text: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class _Collect:
-    corpus: ShardedCorpus
-
-    def __call__(self, item: _CollectItem) -> Corpus:
-        found = self.corpus.read(item.shard).take(item.rows - item.shard.first_row)
-        return Corpus(
-            texts=tuple(
-                text if wanted else ""
-                for text, wanted in zip(found.texts, item.with_text.tolist(), strict=True)
-            ),
-            # Names that only other documents of the shard have are not sent along.
-            tags=joined_tags([found.tags]),
-        )
+def _collect(corpus: ShardedCorpus, item: _CollectItem) -> Corpus:
+    found = corpus.read(item.shard).take(item.rows - item.shard.first_row)
+    return Corpus(
+        texts=tuple(
+            text if wanted else ""
+            for text, wanted in zip(found.texts, item.with_text.tolist(), strict=True)
+        ),
+        # Names that only other documents of the shard have are not sent along.
+        tags=joined_tags([found.tags]),
+    )
 
 
 def collect(
@@ -525,7 +514,7 @@ def collect(
         start, stop = np.searchsorted(wanted, (shard.rows.start, shard.rows.stop))
         if stop > start:
             items.append(_CollectItem(shard, wanted[start:stop].copy(), texted[start:stop].copy()))
-    parts = engine.map(partial(_Collect, corpus), items, on_done=on_done)
+    parts = engine.map(task(_collect, corpus), items, on_done=on_done)
     tags = joined_tags([part.tags for part in parts], sources=facts.sources)
     return Excerpt(
         corpus=Corpus(
@@ -600,14 +589,16 @@ class Job:
         stored, name = self._vectors(known, retriever, encoder), retriever.name
         how = "exactly" if index == "exact" else f"with one {index} index per shard"
         self.begin(f"{name}: searching {len(known.facts):,} documents, {how}")
-        asked = identity(
-            retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
-        )
         best = search(
             known.facts,
             views_of(known.facts, alone=alone),
             stored,
-            known.folder.sub("found", asked),
+            known.folder.sub(
+                "found",
+                identity(
+                    retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
+                ),
+            ),
             self.engine,
             searched=Searched(queries, depth, index),
             on_done=self.advance,
