@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from operator import is_
@@ -152,16 +152,8 @@ def changed_verdicts(report: object) -> tuple[VerdictChange, ...]:
     Reports of rewritten pairs, of what distinguishes texts, and of judges draw their conclusions
     from the same numbers by the same rules as before.
     """
-    match report:
-        case SkewReport():
-            return tuple(_of_sources(report))
-        case StyleReport():
-            return tuple(_of_styles(report))
-        case AnswerBiasReport():
-            return tuple(_of_scores(report))
-        case DebiasReport():
-            return tuple(_of_mitigations(report))
-    return ()
+    changes = _CHANGES.get(type(report))
+    return () if changes is None else tuple(changes(report))
 
 
 def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
@@ -175,12 +167,11 @@ def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
             for cell in (c for c, name in zip(cells, names, strict=True) if name == leading):
                 value, p = cell.relative_delta, cell.p_adjusted
                 if cell.centred is None and value is not None and p is not None and p < alpha:
-                    winner = cell.baseline if value > 0 else other
                     variant = "" if system.variant == "mixed" else f", {system.variant}"
                     yield VerdictChange(
                         code=ChangeCode.UNEQUAL_COUNTS,
                         subject=f"{system.name}{variant}",
-                        was=f"{winner} text ranked higher",
+                        was=f"{cell.baseline if value > 0 else other} text ranked higher",
                         now="no verdict",
                         numbers={f"Relative Δ of {cell.measure}": value, "adjusted p": p},
                     )
@@ -275,6 +266,14 @@ def _standing(config: DebiasConfig, found: Interval | None) -> str:
     if found.half_width > _WIDE * config.tolerance:
         return "the interval is wide"
     return "the interval covers the target"
+
+
+_CHANGES: dict[type, Callable[[Any], Iterator[VerdictChange]]] = {
+    SkewReport: _of_sources,
+    StyleReport: _of_styles,
+    AnswerBiasReport: _of_scores,
+    DebiasReport: _of_mitigations,
+}
 
 
 # Every kind of report as a document, and the document in every output.

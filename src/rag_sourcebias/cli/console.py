@@ -241,7 +241,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 # What becomes of a finished report: its figures, a table, and the pages that were asked for.
 
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def deliver(
@@ -291,7 +291,7 @@ def deliver(
             f"\ninterrupted: {file} is complete; 'rag-sourcebias report show {file} --to {folder}' "
             "draws its pages"
         )
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     for kind, path in written.items():
         say_written(kind, path)
     if left is not None:

@@ -107,7 +107,6 @@ def whole_number(options: Mapping[str, str], key: str) -> int | None:
 
 
 _BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
-_Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,9 @@ class SpecBuilder:
 
     cache: Path
     progress: Callable[[int, int], None]
-    _encoders: dict[_Key, Encoder] = field(default_factory=dict)
+    _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
+        default_factory=dict
+    )
     _part: tuple[int, int] | None = None
 
     def retriever(self, text: str) -> RetrieverSpec:
@@ -311,7 +312,6 @@ def completer_of(
 
 
 _DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
-_COLUMNS = "Columns (found by their usual names)"
 
 Queries = Annotated[
     Path | None,
@@ -362,7 +362,7 @@ Timeout = Annotated[
     float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
-MODES = ("scoring", "votes", "verbalised")
+
 GradeNames = Annotated[
     str,
     typer.Option(
@@ -630,7 +630,7 @@ class Asking:
         """Build the judge; nothing is asked and no model is loaded yet."""
         prices = self.prices()
         prompt = self._prompt(kind)
-        mode = choice("mode", self.mode, MODES)
+        mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
         completer: Completer = completer_of(
             self.model,
             base_url=self.base_url,

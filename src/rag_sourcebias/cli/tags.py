@@ -52,9 +52,10 @@ _MOST_IDS = 10
 
 def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagger]) -> None:
     """Print what was written, how sources and styles are distributed, and what to look at."""
-    would = "would be " if result.dry_run else ""
-    columns = ("documents", f"{would}written", "unchanged", "untagged", "missing")
-    table = _table(escape(store.name), (), columns)
+    written = "would be written" if result.dry_run else "written"
+    table = _table(
+        escape(store.name), (), ("documents", written, "unchanged", "untagged", "missing")
+    )
     table.add_row(
         *(
             f"{n:,}"
@@ -90,8 +91,8 @@ def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
     """Number and share of each name, most frequent first, and of the documents without one."""
     table = _table(None, [what], ["documents", "share"])
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    unknown = total - sum(counts.values())
-    for name, n in [*((escape(name), n) for name, n in rows), (UNKNOWN, unknown)]:
+    named = ((escape(name), n) for name, n in rows)
+    for name, n in (*named, (UNKNOWN, total - sum(counts.values()))):
         if n or name == UNKNOWN:
             table.add_row(name, f"{n:,}", f"{n / total:.1%}" if total else "")
     return table
@@ -107,8 +108,11 @@ def show_examples(store: DocumentStore, taggers: Sequence[Tagger]) -> None:
         shown[tags.source] = shown.get(tags.source, 0) + 1
         if shown[tags.source] <= _PER_SOURCE:
             cells = (tags.source or UNKNOWN, tags.style, tags.pair_id, tags.origin)
-            sure = "" if tags.confidence is None else f"{tags.confidence:.3f}"
-            table.add_row(escape(doc_id), *(escape(cell or "") for cell in cells), sure)
+            table.add_row(
+                escape(doc_id),
+                *(escape(cell or "") for cell in cells),
+                "" if tags.confidence is None else f"{tags.confidence:.3f}",
+            )
     out.print(table)
 
 
@@ -227,8 +231,10 @@ def _cross_table(found: TagSummary, sources: list[str], styles: list[str]) -> Ta
     names = [*map(escape, styles), UNKNOWN]
     table = _table("Documents by source and style", ["source"], names)
     for source in [*sources, None]:
-        label = UNKNOWN if source is None else escape(source)
-        table.add_row(label, *(f"{found.cells[source, style]:,}" for style in [*styles, None]))
+        table.add_row(
+            UNKNOWN if source is None else escape(source),
+            *(f"{found.cells[source, style]:,}" for style in [*styles, None]),
+        )
     return table
 
 

@@ -202,20 +202,19 @@ def source_text_statistics(
     originals: dict[int, list[str]] = defaultdict(list)
     for row in np.flatnonzero((tags.source_codes == base) & (tags.pair_codes >= 0)):
         originals[int(tags.pair_codes[row])].append(corpus.texts[row])
-    texts: dict[str, list[str]] = {}
-    references: dict[str, list[list[str]]] = {}
-    for code in sorted(range(len(tags.sources)), key=lambda code: code != base):
-        rows = np.flatnonzero(tags.source_codes == code)
-        if not len(rows):  # a sub-corpus keeps the names of sources it no longer holds
-            continue
-        source = tags.sources[code]
-        texts[source] = [corpus.texts[row] for row in rows]
-        references[source] = [originals.get(int(tags.pair_codes[row]), []) for row in rows]
-    if baseline not in texts:
+    held = {
+        tags.sources[code]: np.flatnonzero(tags.source_codes == code)
+        for code in sorted(range(len(tags.sources)), key=lambda code: code != base)
+    }
+    if not len(held[baseline]):  # a sub-corpus keeps the names of sources it no longer holds
         raise DataError(f"no document has source {baseline!r} any more in this part of the corpus")
     return text_statistics(
-        texts,
-        references,
+        {source: [corpus.texts[row] for row in rows] for source, rows in held.items() if len(rows)},
+        {
+            source: [originals.get(int(tags.pair_codes[row]), []) for row in rows]
+            for source, rows in held.items()
+            if len(rows)
+        },
         original=baseline,
         statistics=statistics,
         confidence_level=confidence_level,
@@ -295,8 +294,12 @@ def audit_source(
         if length_matched and paired and controls:
             systems.append(work.length_matched(spec))
     data = summarise_dataset(dataset)
-    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
-    report = assemble(systems, data, config, warnings=warnings)
+    report = assemble(
+        systems,
+        data,
+        config,
+        warnings=data_warnings(data, dataset.qrels, dataset.corpus.tags, config),
+    )
     if not text_statistics:
         return report
     work.on_stage("describing texts")

@@ -47,9 +47,6 @@ _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 # Options of ``audit source`` that belong together.
 
 
-_INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """What retrieves, and which controls are made."""
@@ -193,7 +190,9 @@ class Statistics:
             merge_llms=self.merge_llms,
             ties=choice("ties", self.ties, ("expected", "trec")),
             confidence_level=self.confidence_level,
-            interval_method=choice("interval", self.interval, _INTERVALS),
+            interval_method=choice(
+                "interval", self.interval, ("auto", "delta", "bootstrap", "fieller", "exact")
+            ),
             correction=choice("correction", self.correction, ("holm", "bh", "none")),
             seed=self.seed,
         )
@@ -202,7 +201,6 @@ class Statistics:
 # Options for work that is done shard by shard.
 
 
-_ENGINES = ("memory", "local", "ray")
 _SCALE = "Large corpora"
 
 
@@ -259,7 +257,7 @@ class Scale:
         DataError
             If there is none of that name, or an option of another engine was given.
         """
-        name: str = choice("engine", self.engine, _ENGINES)
+        name: str = choice("engine", self.engine, ("memory", "local", "ray"))
         if name != "ray" and (self.workers is not None or self.address is not None):
             raise DataError("--workers and --address are of --engine ray")
         return name
@@ -272,9 +270,6 @@ class Scale:
 
 
 # ``audit source`` on a corpus that is worked on shard by shard.
-
-
-_DEFAULT = "dense:all-MiniLM-L6-v2"
 
 
 def audit_shards(
@@ -295,7 +290,7 @@ def audit_shards(
                 f"{option} needs the whole corpus in memory: use --engine memory, or leave it out"
             )
     data = open_sharded(folder, split=split, shard_documents=scale.shard_documents)
-    specs = [_retriever(text, data) for text in asked.retriever or [_DEFAULT]]
+    specs = [_retriever(text, data) for text in asked.retriever or ["dense:all-MiniLM-L6-v2"]]
     with stages() as progress, closing(scale.started()) as engine:
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         return audit_source_sharded(
@@ -493,8 +488,9 @@ def _audit_one(
             raise DataError("--text-statistics needs texts, and finished runs hold none")
         found = _audit_runs(run, qrels, tags, config, clusters)
     elif scale.name == "memory":
-        data = _load(folder, sample=sample, dataset=dataset, split=split)
-        found = _audit(data, asked, config, clusters)
+        found = _audit(
+            _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
+        )
     else:
         if clusters is not None or config.merge_llms:
             raise DataError("--clusters and --merge-llms need --engine memory")

@@ -148,11 +148,6 @@ def _verdicts(report: SkewReport) -> b.Section:
     scale, found = _scale(report), verdicts(report)
     base, rival = _sides(report)
     reach = number(scale, digits=0)
-    note = (
-        f"Centred Relative Δ with its {level(report.config.confidence_level)} interval. Bars run "
-        f"from −{reach} ({rival} ranked higher, left) to +{reach} ({base} ranked higher, right); a "
-        "filled dot and * mark what is significant after correction."
-    )
     return b.Section(
         id="verdicts",
         title="Verdicts",
@@ -163,7 +158,14 @@ def _verdicts(report: SkewReport) -> b.Section:
                 middle=True,
                 to=b.PAGE,
             ),
-            b.Paragraph(text=note, look="note", to=b.PAGE),
+            b.Paragraph(
+                text=f"Centred Relative Δ with its {level(report.config.confidence_level)} "
+                f"interval. Bars run from −{reach} ({rival} ranked higher, left) to +{reach} "
+                f"({base} ranked higher, right); a filled dot and * mark what is significant after "
+                "correction.",
+                look="note",
+                to=b.PAGE,
+            ),
             b.Items(rows=tuple(("", verdict.sentence) for verdict in found), to=b.MARKDOWN),
             _scores(report),
             b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
@@ -363,12 +365,14 @@ def _paired(report: SkewReport, verdict: Verdict) -> pic.Points:
         for text, colour, sign in sides
         for here in (np.sign(points[0] - points[1]) == sign,)
     ]
-    diagonal = pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")
     ticks, span = tuple((at, str(at)) for at in (0, 50, 100)), (-5, 105)
     return pic.Points(
         title=f"{measure} per query, {label(report, verdict.system)}: {base} against {rival}",
         description=f"{', '.join(curve.name for curve in curves)}, of {len(x)} queries.",
-        curves=(diagonal, *curves),
+        curves=(
+            pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid"),
+            *curves,
+        ),
         x=pic.Axis(label=f"{measure} of {shorten(base, 22)} text", ticks=ticks, span=span),
         y=pic.Axis(label=f"{measure} of {shorten(rival, 22)} text", ticks=ticks, span=span),
         square=True,
@@ -456,25 +460,27 @@ def _sign(report: SkewReport) -> b.Section | None:
     primary, names, rows = report.config.primary_measure, names_of(report), []
     for system in (s for s in report.systems if s.variant == "mixed"):
         for cell in (c for c in system.cells if c.measure == primary):
-            told = [("as deployed", _valued(*shown(cell)))]
-            told += [
-                (one.setting, _valued(one.value, one.interval))
-                for one in system.strip
-                if one.other == cell.other
-            ]
-            told += [
-                (VARIANTS[again.variant], _valued(*shown(again.cell(primary, cell.other))))
-                for again in report.systems
-                if again.variant != "mixed" and again.name == system.name
-            ]
-            told += [
-                (
-                    f"exposure of {source_name(e.source)} ({e.browsing})",
-                    estimate(e.difference, scale=100, signed=True),
-                )
-                for e in system.exposure
-                if e.source == cell.baseline and e.difference is not None
-            ]
+            told = (
+                ("as deployed", _valued(*shown(cell))),
+                *(
+                    (one.setting, _valued(one.value, one.interval))
+                    for one in system.strip
+                    if one.other == cell.other
+                ),
+                *(
+                    (VARIANTS[again.variant], _valued(*shown(again.cell(primary, cell.other))))
+                    for again in report.systems
+                    if again.variant != "mixed" and again.name == system.name
+                ),
+                *(
+                    (
+                        f"exposure of {source_name(e.source)} ({e.browsing})",
+                        estimate(e.difference, scale=100, signed=True),
+                    )
+                    for e in system.exposure
+                    if e.source == cell.baseline and e.difference is not None
+                ),
+            )
             rows += [(system.name, names[cell.other], *row) for row in told]
         if (across := system.across) is not None:
             sample = f"{across.n_sources} other sources as a sample of rewriters"
@@ -524,19 +530,6 @@ def _beside(report: SkewReport, variant: str, caption: str) -> b.Grid:
 
 
 def _sole(report: SkewReport) -> b.Section | None:
-    rows = (
-        (
-            label(report, s),
-            names_of(report)[c.other],
-            c.measure,
-            score(c.mean_baseline),
-            score(c.mean_other),
-            estimate(c.difference, scale=100, signed=True),
-            p_value(c.p_value),
-        )
-        for s in report.systems
-        for c in s.sole_corpus
-    )
     return _section(
         "sole-corpus",
         "Sole-corpus control",
@@ -547,29 +540,28 @@ def _sole(report: SkewReport) -> b.Section | None:
             report,
             "Quality on the corpus of each source alone, ×100",
             ("system", "against", "measure", *_sides(report), "difference ×100", "p"),
-            rows,
+            (
+                (
+                    label(report, s),
+                    names_of(report)[c.other],
+                    c.measure,
+                    score(c.mean_baseline),
+                    score(c.mean_other),
+                    estimate(c.difference, scale=100, signed=True),
+                    p_value(c.p_value),
+                )
+                for s in report.systems
+                for c in s.sole_corpus
+            ),
         ),
         nav="Control",
     )
 
 
 def _exposure(report: SkewReport) -> b.Section | None:
-    rows = tuple(
-        (
-            label(report, s),
-            e.browsing,
-            source_name(e.source),
-            share(e.share),
-            share(e.corpus_share),
-            estimate(e.difference, scale=100, signed=True),
-        )
-        for s in report.systems
-        for e in s.exposure
-    )
     fair = tuple(
         (label(report, s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
     )
-    fairness = b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))
     return _section(
         "exposure",
         "Exposure",
@@ -586,12 +578,23 @@ def _exposure(report: SkewReport) -> b.Section | None:
                     "of the corpus",
                     "difference (points)",
                 ),
-                rows=rows,
+                rows=tuple(
+                    (
+                        label(report, s),
+                        e.browsing,
+                        source_name(e.source),
+                        share(e.share),
+                        share(e.corpus_share),
+                        estimate(e.difference, scale=100, signed=True),
+                    )
+                    for s in report.systems
+                    for e in s.exposure
+                ),
                 n_heads=3,
             ),
             caption="Share of attention against share of the corpus",
         ),
-        *([fairness] if fair else []),
+        *[b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))] * bool(fair),
     )
 
 
@@ -624,10 +627,6 @@ def _twins(report: SkewReport) -> b.Section | None:
         for s in report.systems
         for t in s.twins
     )
-    columns = (
-        "system", "against", "pairs", "neither found", f"win rate of {_sides(report)[1]}",
-        "score margin (sd)", "win rate at equal length",
-    )  # fmt: skip
     drawn = tuple((caption, _ranks(report, caption, twin)) for caption, twin in _pairs(report))
     return _section(
         "twins",
@@ -636,7 +635,21 @@ def _twins(report: SkewReport) -> b.Section | None:
         "of 0.50 is even-handed; below, the baseline's version tends to win, above, the other's. "
         "The equal-length rate is what a logistic regression expects for twins of the same "
         "length and average word overlap. Pairs of which neither version was found are left out.",
-        _grid(report, "Which version of one document ranks higher", columns, rows, n_heads=2),
+        _grid(
+            report,
+            "Which version of one document ranks higher",
+            (
+                "system",
+                "against",
+                "pairs",
+                "neither found",
+                f"win rate of {_sides(report)[1]}",
+                "score margin (sd)",
+                "win rate at equal length",
+            ),
+            rows,
+            n_heads=2,
+        ),
         *([b.Figures(items=drawn)] if drawn else []),
     )
 
@@ -705,8 +718,10 @@ def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:
     names, ratio, won = names_of(report), twin.log_length_ratio, twin.other_above
     base, rival = names[twin.baseline], names[twin.other]
     groups = np.array_split(np.argsort(ratio, kind="stable"), max(1, min(6, len(ratio) // 20)))
-    confidence = report.config.confidence_level
-    rates = [wilson_interval(won[g].sum(), len(g), confidence_level=confidence) for g in groups]
+    rates = [
+        wilson_interval(won[g].sum(), len(g), confidence_level=report.config.confidence_level)
+        for g in groups
+    ]
     shares = pic.Curve(
         x=tuple(float(ratio[g].mean()) for g in groups),
         y=tuple(100 * rate.estimate for rate in rates),
@@ -787,7 +802,7 @@ def _caveats(report: SkewReport) -> b.Section:
             kind = split_measure(cell.measure)[0]
             made += [
                 (f"Relative Δ ({kind})", cell.interval),
-                (f"centred Relative Δ ({kind})", cell.centred and cell.centred.interval),
+                (f"centred Relative Δ ({kind})", cell.centred.interval if cell.centred else None),
             ]
         for twin in system.twins:
             made += [
@@ -795,16 +810,21 @@ def _caveats(report: SkewReport) -> b.Section:
                 ("twin score margin", twin.margin),
                 ("equal-length win rate", twin.win_rate_equal_length),
             ]
-        made += [("exposure", entry.difference) for entry in system.exposure]
-        made += [("sole-corpus difference", check.difference) for check in system.sole_corpus]
-        notes = (*system.notes, *(note for twin in system.twins for note in twin.notes))
+        made += [
+            *(("exposure", entry.difference) for entry in system.exposure),
+            *(("sole-corpus difference", check.difference) for check in system.sole_corpus),
+        ]
         counts = (
             (system.n_untagged, "retrieved entries belong to documents without a source tag"),
             (system.n_duplicates, "retrieved entries repeated a document and were dropped"),
             (system.n_empty, "judged queries returned nothing; they score 0 and count"),
         )
+        notes = (
+            *system.notes,
+            *(note for twin in system.twins for note in twin.notes),
+            *(f"{n:,} {text}" for n, text in counts if n),
+        )
         noted += [(label(report, system), note) for note in notes]
-        noted += [(label(report, system), f"{n:,} {text}") for n, text in counts if n]
     return b.caveats(
         b.assumed(
             (f"{what}, {found.method} method", found.assumptions) for what, found in made if found

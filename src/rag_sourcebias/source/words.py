@@ -326,13 +326,11 @@ def _adjusted(report: SkewReport) -> str:
         "No correction for the number of tests was asked for, so some of them fall below "
         f"{threshold} by chance alone. The test says whether there is a difference, not how "
         "large it is."
+        if correction == "none"
+        else f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
+        f"only an adjusted value below {threshold} is called significant. “Not significant” does "
+        "not mean that there is no difference."
     )
-    if correction != "none":
-        rule = (
-            f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
-            f"only an adjusted value below {threshold} is called significant. “Not significant” "
-            "does not mean that there is no difference."
-        )
     return (
         "p belongs to no skew beyond chance: one minus the largest confidence level whose "
         f"interval excludes 0. {counted(report.n_tests, 'test')} belong together: "

@@ -29,7 +29,6 @@ from rag_sourcebias.report.blocks import (
     share,
     shorten,
 )
-from rag_sourcebias.report.pictures import width
 from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.style.data import StyleCode, StyleReport, StyleRow, StyleSystem
 from rag_sourcebias.style.words import (
@@ -109,17 +108,18 @@ def _findings(report: StyleReport) -> b.Section:
     bounds = [i for v in found for i in (v.row.unfairness_interval, v.system.mean_unfairness)]
     ends = [end for v in found for end in (v.row.unfairness.score, _chance(v.row))]
     top = 1.04 * max([1e-9, *ends, *(i.upper for i in bounds if i is not None)])
-    note = (
-        f"Unfairness with its {level(report.config.confidence_level)} interval, from 0 on one "
-        "scale for all systems; the upright line is what chance alone would give. A hollow dot: "
-        "the order of styles may be chance (Friedman)."
-    )
     return b.Section(
         id="findings",
         title="Findings",
         blocks=(
             b.Cards(cards=tuple(_card(report, v, top) for v in found), look="styled", to=b.PAGE),
-            b.Paragraph(text=note, look="note", to=b.PAGE),
+            b.Paragraph(
+                text=f"Unfairness with its {level(report.config.confidence_level)} interval, from "
+                "0 on one scale for all systems; the upright line is what chance alone would give. "
+                "A hollow dot: the order of styles may be chance (Friedman).",
+                look="note",
+                to=b.PAGE,
+            ),
             *([_overview(report)] if found else []),
             b.Paragraph(text=_star_note(report, intervals=False), look="note", to=b.TERMINAL),
             b.Items(
@@ -188,18 +188,24 @@ def _overview(report: StyleReport) -> b.Grid:
         for name, *of in zip(_marked_names(report), ranks, colours, strict=True)
     ]
     scored = [
-        (style_name(style), [s.rows[at : at + 1] for s in systems])
-        for at, style in enumerate(styles)
+        *(
+            (style_name(style), [s.rows[at : at + 1] for s in systems])
+            for at, style in enumerate(styles)
+        ),
+        *[("mean", [s.rows for s in systems])] * (len(styles) > 1),
     ]
-    if len(styles) > 1:
-        scored.append(("mean", [s.rows for s in systems]))
-    for name, of in scored:
-        cells = (
-            f"{number(fmean(row.unfairness.score for row in each), digits=2)} / "
-            f"{number(_chance(*each), digits=2)}"
-            for each in of
+    rows += [
+        (
+            "unfairness / by chance",
+            name,
+            *(
+                f"{number(fmean(row.unfairness.score for row in each), digits=2)} / "
+                f"{number(_chance(*each), digits=2)}"
+                for each in of
+            ),
         )
-        rows.append(("unfairness / by chance", name, *cells))
+        for name, of in scored
+    ]
     return b.Grid(
         table=b.Table(
             columns=("", "average rank", *(system.name for system in systems)),
@@ -289,7 +295,6 @@ def _ranks(report: StyleReport) -> b.Section | None:
         return None
     config, base = report.config, original_text(report)
     measured = [(system, original_row(report, system)) for system in report.systems]
-    cells = [_cells(report, system, row) for system, row in measured]
     names = tuple(system.name for system in report.systems)
     blocks = _figures(names, [_ranks_picture(report, *of) for of in measured])
     if len(names) > 1:
@@ -315,7 +320,13 @@ def _ranks(report: StyleReport) -> b.Section | None:
             b.Grid(
                 table=b.Table(
                     columns=("document style", *names),
-                    rows=tuple(zip(_marked_names(report), *cells, strict=True)),
+                    rows=tuple(
+                        zip(
+                            _marked_names(report),
+                            *(_cells(report, system, row) for system, row in measured),
+                            strict=True,
+                        )
+                    ),
                 ),
                 caption=_star_note(report),
             ),
@@ -325,8 +336,12 @@ def _ranks(report: StyleReport) -> b.Section | None:
 
 
 def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
-    found = zip(average_ranks(system, row), sides(report, row), row.average_ranks, strict=True)
-    return tuple(f"{number(mean)}{'*' if side else ''}{span(ends)}" for mean, side, ends in found)
+    return tuple(
+        f"{number(mean)}{'*' if side else ''}{span(ends)}"
+        for mean, side, ends in zip(
+            average_ranks(system, row), sides(report, row), row.average_ranks, strict=True
+        )
+    )
 
 
 def _ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> pic.Intervals:
@@ -406,7 +421,8 @@ def _matrix(report: StyleReport) -> b.Section | None:
         "document in the same style.",
         blocks=(
             b.Figures(
-                items=items, wide=round(_REM * width(items[0][1])) if len(styles) > _WIDE else 0
+                items=items,
+                wide=round(_REM * pic.width(items[0][1])) if len(styles) > _WIDE else 0,
             ),
             b.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
         ),
@@ -547,8 +563,10 @@ def _said(
 def _numbers(
     columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str, *, n_heads: int
 ) -> b.Fold:
-    table = b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads)
-    return b.Fold(summary="The numbers", blocks=(b.Grid(table=table, caption=caption),))
+    grid = b.Grid(
+        table=b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads), caption=caption
+    )
+    return b.Fold(summary="The numbers", blocks=(grid,))
 
 
 def _matching(report: StyleReport) -> b.Section | None:
@@ -573,13 +591,6 @@ def _matching(report: StyleReport) -> b.Section | None:
         )
         for system in systems
     ]
-    rows = (
-        (
-            style_name(gains[0].style) if gains[0].style else "all styles",
-            *(f"{number(g.mean, signed=True)}{span(g.gain)}" for g in gains),
-        )
-        for gains in zip(*(s.matching for s in systems), strict=True)
-    )
     return b.Section(
         id="matching",
         title="Matching styles",
@@ -590,7 +601,16 @@ def _matching(report: StyleReport) -> b.Section | None:
             *_said(systems, matching_sentence, b.EVERYWHERE),
             *_figures(names, pictures),
             b.Grid(
-                table=b.Table(columns=("style", *names), rows=tuple(rows)),
+                table=b.Table(
+                    columns=("style", *names),
+                    rows=tuple(
+                        (
+                            style_name(gains[0].style) if gains[0].style else "all styles",
+                            *(f"{number(g.mean, signed=True)}{span(g.gain)}" for g in gains),
+                        )
+                        for gains in zip(*(s.matching for s in systems), strict=True)
+                    ),
+                ),
                 caption="Places gained under queries of the same style",
             ),
         ),
@@ -679,10 +699,6 @@ def _quality(report: StyleReport) -> b.Section | None:
         )
         for system, q in measured
     )
-    columns = (
-        "system", "query style", "measure", "score",
-        f"{level(report.config.confidence_level)} interval", "change", "p", "adjusted p",
-    )  # fmt: skip
     return b.Section(
         id="quality",
         nav="Quality by query style",
@@ -698,7 +714,16 @@ def _quality(report: StyleReport) -> b.Section | None:
                 [_quality_picture(report, measure, s) for s in changed],
             ),
             _numbers(
-                columns,
+                (
+                    "system",
+                    "query style",
+                    "measure",
+                    "score",
+                    f"{level(report.config.confidence_level)} interval",
+                    "change",
+                    "p",
+                    "adjusted p",
+                ),
                 rows,
                 "Quality by query style, ×100",
                 n_heads=3,
@@ -747,10 +772,6 @@ def _index(report: StyleReport) -> b.Section | None:
         )
         for system, s in measured
     )
-    columns = (
-        "system", "document style", "measure", "score", f"{name} interval", "Relative Δ",
-        f"{name} interval of Δ",
-    )  # fmt: skip
     return b.Section(
         id="index",
         nav="Index of all styles",
@@ -766,7 +787,15 @@ def _index(report: StyleReport) -> b.Section | None:
                 [_index_picture(report, measure, s) for s in known],
             ),
             _numbers(
-                columns,
+                (
+                    "system",
+                    "document style",
+                    "measure",
+                    "score",
+                    f"{name} interval",
+                    "Relative Δ",
+                    f"{name} interval of Δ",
+                ),
                 rows,
                 "Quality by document style, ×100, under "
                 f"{style_name(report.config.original_query)} queries",
@@ -873,15 +902,15 @@ def _pairs(report: StyleReport) -> b.Section | None:
 
 def _reading(report: StyleReport) -> b.Section:
     config, k = report.config, len(report.data.doc_styles)
-    shared = "mean" if config.ties == "average" else config.ties
     return b.reading(
         (
             (
                 "What is an average rank?",
                 f"Every document exists in {k} styles that should say the same thing. For each "
                 f"query the {k} versions are ranked by similarity, 1 to {k}, ties sharing the "
-                f"{shared} of their ranks. A system that does not care about style gives every "
-                f"style {number((k + 1) / 2)} on average.",
+                f"{'mean' if config.ties == 'average' else config.ties} of their ranks. A system "
+                f"that does not care about style gives every style {number((k + 1) / 2)} on "
+                "average.",
             ),
             (
                 "When is a style called higher or lower?",
@@ -926,8 +955,8 @@ def _caveats(report: StyleReport) -> b.Section:
     noted, made = [("", text) for text in report.warnings], list[tuple[str, Iterable[str]]]()
     for system in report.systems:
         found = _intervals(system)
-        noted += [(system.name, note) for note in system.notes]
-        noted += [(system.name, f"{what}: {note}") for what, i in found for note in i.notes]
+        notes = (*system.notes, *(f"{what}: {note}" for what, i in found for note in i.notes))
+        noted += [(system.name, note) for note in notes]
         made += [(f"{what}, {i.method}", i.assumptions) for what, i in found]
     made += [
         ("text statistics", statistic.mean.assumptions)

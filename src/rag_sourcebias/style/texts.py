@@ -22,8 +22,7 @@ from rag_sourcebias.stats.clusters import (
 )
 from rag_sourcebias.stats.ranking import group_scores, score_run
 from rag_sourcebias.stats.skew import published_delta
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics
-from rag_sourcebias.stats.texts import text_statistics as summarise_texts
+from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics, text_statistics
 from rag_sourcebias.style.audit import (
     assemble_styles,
     columns_of,
@@ -237,8 +236,14 @@ def index_scores(
     styles, tags = corpora.styles, corpora.versions.tags
     qrels = corpora.qrels(styles)
     column = np.array([styles.index(name) for name in tags.styles], dtype=np.int64)
-    groups = column[tags.style_codes[tags.rows_for(qrels.doc_ids)]]
-    scores = group_scores(run, qrels, groups, styles, measures=("NDCG",), cutoffs=config.cutoffs)
+    scores = group_scores(
+        run,
+        qrels,
+        column[tags.style_codes[tags.rows_for(qrels.doc_ids)]],
+        styles,
+        measures=("NDCG",),
+        cutoffs=config.cutoffs,
+    )
     found = []
     for style in styles:
         for measure in scores.measures:
@@ -600,7 +605,7 @@ def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -
     stage("text statistics")
     config, statistics = report.config, installed_statistics()
     documents, queries = (
-        summarise_texts(
+        text_statistics(
             columns,
             columns[original],
             original=original,

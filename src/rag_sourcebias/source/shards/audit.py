@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Qrels, Run
+from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
 from rag_sourcebias.core.protocols import Encoder, Engine, Reranker
 from rag_sourcebias.core.skew import (
     AuditConfig,
@@ -31,7 +31,7 @@ from rag_sourcebias.source.shards.work import (
     ShardedRetriever,
 )
 from rag_sourcebias.stats.exposure import data_warnings
-from rag_sourcebias.stats.skew import Variant, measure_system
+from rag_sourcebias.stats.skew import Variant, measure_system, require_sources
 
 # From what was found to the entries of a report.
 
@@ -199,8 +199,10 @@ def audit_source_sharded(
     )
     corpus = AlignedCorpus(dataset.corpus, shard_documents)
     known = job.scanned(corpus, "reading the corpus")
-    known.facts.require_sources(config)
-    paired = bool(np.any(known.facts.pair > 0))
+    facts = known.facts
+    nothing = TagTable.from_tags([])
+    require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
+    paired = bool(np.any(facts.pair > 0))
     audit = _Audit(job, config, depth, max(depth, rerank_depth) if rerankers else depth)
     systems: list[SystemSkew] = []
     tail: list[SystemSkew] = []
@@ -219,7 +221,7 @@ def audit_source_sharded(
             tail += [first.reranked(one, depth=rerank_depth) for one in rerankers]
         if length_matched and paired and retriever.vectors is None:
             shortest = job.scanned(
-                cut(corpus, known.facts, known.folder.sub("words-kept")),
+                cut(corpus, facts, known.folder.sub("words-kept")),
                 f"{retriever.name}: pairs cut to equal length",
             )
             matched = audit.measured(shortest, retriever, encoder, alone=False)
@@ -229,9 +231,12 @@ def audit_source_sharded(
         design=dataset.design,
         n_queries=len(dataset.queries),
         n_judgments=len(measured.qrels),
-        documents=known.facts.counts(),
-        n_pairs=known.facts.n_pairs(),
-        mean_words=known.facts.mean_words(),
+        documents=facts.counts(),
+        n_pairs=facts.n_pairs(),
+        mean_words={
+            name: float(facts.words[facts.source_codes == code].mean(dtype=np.float64))
+            for code, name in enumerate(facts.sources)
+        },
         license=dataset.license,
         attribution=dataset.attribution,
     )

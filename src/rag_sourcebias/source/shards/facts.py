@@ -21,10 +21,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, ShardedCorpus
-from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.io.files import map_array, read_arrays
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
-from rag_sourcebias.stats.skew import require_sources
 from rag_sourcebias.stats.texts import cut_to_words, word_counts
 
 # Tag tables of several shards put together, column by column.
@@ -314,29 +312,11 @@ class CorpusFacts:
     def __len__(self) -> int:
         return len(self.words)
 
-    def require_sources(self, config: AuditConfig) -> None:
-        """Refuse tags that allow no comparison with the baseline.
-
-        Raises
-        ------
-        MissingTagsError, DataError
-            As :func:`rag_sourcebias.stats.skew.require_sources`.
-        """
-        tags = replace(TagTable.from_tags([]), sources=self.sources, whole=self.counts())
-        require_sources(tags, config)
-
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts untagged ones when there are any."""
         found = np.bincount(self.source_codes + 1, minlength=len(self.sources) + 1).tolist()
         untagged = {"": found[0]} if found[0] else {}
         return dict(zip(self.sources, found[1:], strict=True)) | untagged
-
-    def mean_words(self) -> dict[str, float]:
-        """Mean document length in words per source."""
-        return {
-            name: float(self.words[self.source_codes == code].mean(dtype=np.float64))
-            for code, name in enumerate(self.sources)
-        }
 
     def n_pairs(self) -> int:
         """Number of pairs with documents of more than one source."""

@@ -253,8 +253,7 @@ def encode(
         for shard in corpus.shards
         if not folder.file(shard.index, "npy").exists()
     ]
-    prepare = partial(_prepare, corpus, folder, make_encoder, similarity)
-    engine.map(prepare, left, on_done=on_done)
+    engine.map(partial(_prepare, corpus, folder, make_encoder, similarity), left, on_done=on_done)
 
 
 # Third step: the best documents of every query in each shard, merged.
@@ -393,8 +392,11 @@ def search(
     """
     groups = _grouped(facts.shards)
     folder = folder.sub(f"by-{_TOGETHER}")
-    items = list(_items(groups, facts, views, vectors, folder))
-    engine.map(task(_search, searched, folder), items, on_done=on_done)
+    engine.map(
+        task(_search, searched, folder),
+        list(_items(groups, facts, views, vectors, folder)),
+        on_done=on_done,
+    )
     return {
         view.name: _merged(folder.sub(f"view-{number}"), groups, searched)
         for number, view in enumerate(views)
@@ -409,8 +411,9 @@ def _items(
     folder: WorkFolder,
 ) -> Iterator[_SearchItem]:
     for shards in groups:
-        files = (folder.sub(f"view-{i}").file(shards[0].index, "npz") for i in range(len(views)))
-        if all(file.exists() for file in files):
+        if all(
+            folder.sub(f"view-{i}").file(shards[0].index, "npz").exists() for i in range(len(views))
+        ):
             continue
         part = slice(shards[0].rows.start, shards[-1].rows.stop)
         # Copies: what is sent to a worker must not carry the columns of the whole corpus.
