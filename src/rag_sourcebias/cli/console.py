@@ -39,10 +39,8 @@ class _VisibleConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            if segment.control is None and not segment.text.isprintable():
-                yield Segment(visible(segment.text, lines=True), segment.style)
-            else:
-                yield segment
+            hidden = segment.control is None and not segment.text.isprintable()
+            yield Segment(visible(segment.text, lines=True), segment.style) if hidden else segment
 
 
 # Names such as "llm:x:" are no emoji.

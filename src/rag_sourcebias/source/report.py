@@ -273,18 +273,16 @@ def _cutoffs(report: SkewReport) -> b.Section:
         and v.cells
         and v.cells[-1].measure in v.system.scores.measures
     )
-    blocks: list[b.Block] = [b.Figures(items=_deltas(report))]
-    if every:
-        blocks += [
-            b.Heading(text="Every query", to=b.PAGE),
-            b.Paragraph(
-                text=f"Marks below the diagonal are queries that rank {base} text higher, marks "
-                "above it the reverse. The area is the number of queries with these scores; 0 "
-                "means that no relevant text was found.",
-                to=b.PAGE,
-            ),
-            b.Figures(items=every),
-        ]
+    queries: list[b.Block] = [
+        b.Heading(text="Every query", to=b.PAGE),
+        b.Paragraph(
+            text=f"Marks below the diagonal are queries that rank {base} text higher, marks "
+            "above it the reverse. The area is the number of queries with these scores; 0 "
+            "means that no relevant text was found.",
+            to=b.PAGE,
+        ),
+        b.Figures(items=every),
+    ]
     return b.Section(
         id="cutoffs",
         nav="By cutoff",
@@ -292,7 +290,7 @@ def _cutoffs(report: SkewReport) -> b.Section:
         lead=f"Each line is a {level(report.config.confidence_level)} interval; filled marks are "
         "significant after correction; hollow ones are not, or were not tested. Circles lie on the "
         f"{base} side, triangles on the other.",
-        blocks=tuple(blocks),
+        blocks=(b.Figures(items=_deltas(report)), *(queries if every else [])),
     )
 
 
@@ -396,7 +394,14 @@ def _numbers(report: SkewReport) -> b.Section:
         for cell in system.cells
         if cell.other == other
     ]
-    blocks: list[b.Block] = [
+    missing = tuple(
+        (f"{label(report, s)}, {c.measure} against {names_of(report)[c.other]}", why)
+        for s in report.systems
+        for c in s.cells
+        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
+        if why
+    )
+    blocks = (
         b.Grid(
             table=b.Table(
                 columns=(
@@ -420,17 +425,10 @@ def _numbers(report: SkewReport) -> b.Section:
             scale=f"−{reach} … +{reach}",
         ),
         b.Paragraph(text=star_note(report), to=b.MARKDOWN),
-    ]
-    missing = tuple(
-        (f"{label(report, s)}, {c.measure} against {names_of(report)[c.other]}", why)
-        for s in report.systems
-        for c in s.cells
-        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
-        if why
+        *([b.Heading(text="Why some intervals are missing")] if missing else []),
+        *([b.Items(rows=missing)] if missing else []),
     )
-    if missing:
-        blocks += [b.Heading(text="Why some intervals are missing"), b.Items(rows=missing)]
-    return b.Section(id="numbers", title="All numbers", blocks=tuple(blocks))
+    return b.Section(id="numbers", title="All numbers", blocks=blocks)
 
 
 def _row(report: SkewReport, cell: SkewCell) -> tuple[str, ...]:
@@ -689,28 +687,26 @@ def _length(report: SkewReport) -> b.Section | None:
         if len(twin.log_length_ratio)
     )
     matched = _beside(report, "length-matched", "Relative Δ as deployed and at equal length")
-    blocks: list[b.Block] = []
-    if drawn:
-        blocks += [
-            b.Paragraph(
-                text="Does the longer version win? Each diamond is an equal share of the pairs, "
-                f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
-                "pairs as independent, although pairs of one query are not quite. Ticks at the "
-                "top and bottom are single pairs.",
-                to=b.PAGE,
-            ),
-            b.Figures(items=drawn),
-        ]
-    if matched.table.rows:
-        blocks += [
-            b.Heading(text="Length-matched"),
-            b.Paragraph(
-                text="The audit repeated with both versions of each pair cut to the same length. "
-                "If the skew shrinks, part of it was about length."
-            ),
-            matched,
-        ]
-    return b.Section(id="length", title="Length", blocks=tuple(blocks)) if blocks else None
+    pairs: tuple[b.Block, ...] = (
+        b.Paragraph(
+            text="Does the longer version win? Each diamond is an equal share of the pairs, "
+            f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
+            "pairs as independent, although pairs of one query are not quite. Ticks at the "
+            "top and bottom are single pairs.",
+            to=b.PAGE,
+        ),
+        b.Figures(items=drawn),
+    )
+    repeated: tuple[b.Block, ...] = (
+        b.Heading(text="Length-matched"),
+        b.Paragraph(
+            text="The audit repeated with both versions of each pair cut to the same length. "
+            "If the skew shrinks, part of it was about length."
+        ),
+        matched,
+    )
+    blocks = pairs * bool(drawn) + repeated * bool(matched.table.rows)
+    return b.Section(id="length", title="Length", blocks=blocks) if blocks else None
 
 
 def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:

@@ -6,13 +6,13 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -167,16 +167,6 @@ class WorkFolder:
         """Return the file of a shard."""
         return self.path / f"{index:06d}.{ending}"
 
-    def write_array(self, index: int, values: npt.NDArray[Any]) -> None:
-        """Store one array for a shard."""
-        self._write(self.file(index, "npy"), lambda file: np.save(file, values))
-
-    def write_arrays(self, index: int, values: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Store several arrays for a shard."""
-        self._write(
-            self.file(index, "npz"), lambda file: np.savez(file, allow_pickle=False, **dict(values))
-        )
-
     def map_array(self, index: int) -> npt.NDArray[Any]:
         """Return the array of a shard, read from disk where it is used.
 
@@ -197,8 +187,9 @@ class WorkFolder:
         """
         return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
 
-    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
-        seen = None
+    def write(self, index: int, values: npt.NDArray[Any] | Arrays) -> None:
+        """Store one array for a shard, or several by their names."""
+        path, seen = self.file(index, "npz" if isinstance(values, dict) else "npy"), None
         with suppress(OSError):
             seen = (self.root / _MARK).read_text(encoding="utf-8", errors="replace")
         if seen != self.mark:
@@ -213,7 +204,10 @@ class WorkFolder:
             handle, name = tempfile.mkstemp(dir=self.path, prefix=".unfinished-")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    save(file)
+                    if isinstance(values, dict):
+                        np.savez(file, allow_pickle=False, **values)
+                    else:
+                        np.save(file, values)
                 Path(name).replace(path)
             finally:
                 Path(name).unlink(missing_ok=True)
@@ -238,7 +232,7 @@ def task(function: Callable[..., T], *shared: object) -> Callable[[], Callable[[
 def _scan(corpus: ShardedCorpus, folder: WorkFolder, shard: Shard) -> None:
     held = corpus.read(shard)
     tags = held.tags
-    folder.write_arrays(
+    folder.write(
         shard.index,
         {
             "doc": digests(held.doc_ids)[:, 0],
@@ -482,5 +476,5 @@ def cut(corpus: ShardedCorpus, facts: CorpusFacts, folder: WorkFolder) -> CutCor
     kept = np.where(facts.pair > 0, shortest[code], facts.words).astype(np.int32)
     for shard in facts.shards:
         if not folder.file(shard.index, "npy").exists():
-            folder.write_array(shard.index, kept[shard.rows.start : shard.rows.stop])
+            folder.write(shard.index, kept[shard.rows.start : shard.rows.stop])
     return CutCorpus(corpus, folder)

@@ -218,7 +218,7 @@ def _encode(
         )
         for group in groups
     ]
-    folder.write_array(
+    folder.write(
         item.shard.index,
         np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32),
     )
@@ -323,7 +323,7 @@ def _search(searched: Searched, folder: WorkFolder, item: _SearchItem) -> None:
         own = folder.sub(f"view-{position}")
         if not own.file(number, "npz").exists():
             found = _best(searched, item, view)
-            own.write_arrays(
+            own.write(
                 number,
                 {
                     "query": found.query,
