@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -466,6 +466,9 @@ def prices_of(
     return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)
 
 
+AnswerT = TypeVar("AnswerT", Completion, LabelScores)
+
+
 class MeteredCompleter:
     """A completer that asks nothing more once its answers have cost too much.
 
@@ -500,21 +503,16 @@ class MeteredCompleter:
         self, prompt: str, *, max_tokens: int, temperature: float, seed: int
     ) -> Completion:
         """Write an answer, unless the money is spent."""
-        self._check()
-        answer = self._inner.complete(
-            prompt, max_tokens=max_tokens, temperature=temperature, seed=seed
+        ask = self._inner.complete
+        return self._paid(
+            partial(ask, prompt, max_tokens=max_tokens, temperature=temperature, seed=seed)
         )
-        self._add(answer)
-        return answer
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Score labels, unless the money is spent."""
-        self._check()
-        scores = self._inner.label_logprobs(prompt, labels)
-        self._add(scores)
-        return scores
+        return self._paid(partial(self._inner.label_logprobs, prompt, labels))
 
-    def _check(self) -> None:
+    def _paid(self, ask: Callable[[], AnswerT]) -> AnswerT:
         if self._spent >= self._most:
             raise CompletionError(
                 f"--max-cost {self._most:g} {self._prices.currency} is spent "
@@ -522,12 +520,12 @@ class MeteredCompleter:
                 reason="not_asked",
                 fatal=True,
             )
-
-    def _add(self, answer: Completion | LabelScores) -> None:
+        answer = ask()
         with self._lock:
             self._spent += self._prices.cost(
                 prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens
             )
+        return answer
 
 
 # The model and the way to ask it, from options of the command line.

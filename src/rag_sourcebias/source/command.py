@@ -264,9 +264,11 @@ class Scale:
 
     def started(self) -> Engine:
         """Return the engine for shards; nothing is started before it is needed."""
-        if self.name == "local":
-            return LocalEngine()
-        return engine_factory(self.name)(workers=self.workers, address=self.address)
+        return (
+            LocalEngine()
+            if self.name == "local"
+            else engine_factory(self.name)(workers=self.workers, address=self.address)
+        )
 
 
 # ``audit source`` on a corpus that is worked on shard by shard.

@@ -127,7 +127,6 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
         texts=(*(t for row in documents for t in row), *others), tags=TagTable.from_tags(tags)
     )
     start = np.array([place[doc_id] * d for doc_id in complete.doc_ids], dtype=np.int64)
-    kept = np.r_[at_original : len(first) * d : d, len(first) * d : len(versions)]
     return StyleCorpora(
         queries={
             form: tuple(
@@ -136,7 +135,9 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
             for form, column in columns_of(complete.queries).items()
         },
         versions=versions,
-        originals=versions.take(kept),
+        originals=versions.take(
+            np.r_[at_original : len(first) * d : d, len(first) * d : len(versions)]
+        ),
         rows=start[:, None] + np.arange(d),
         styles=tuple(columns),
         original=original,

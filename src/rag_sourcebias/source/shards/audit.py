@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.protocols import Encoder, Engine, Reranker
 from rag_sourcebias.core.skew import (
     AuditConfig,
@@ -20,6 +20,7 @@ from rag_sourcebias.core.skew import (
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
 from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
+from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import agreement, alone_checks, assemble, require_plan
 from rag_sourcebias.source.shards.facts import AlignedCorpus, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
@@ -53,16 +54,13 @@ class Measured:
     retriever: ShardedRetriever
     encoder: Encoder | None
 
-    @property
-    def corpus(self) -> Corpus:
-        """The excerpt; its tags have the counts of the whole corpus."""
-        return self.found.excerpt.corpus
-
     def run(self, view: str = MIXED, *, depth: int | None = None) -> Run:
         """Run of a view, cut at the depth of the audit."""
-        run = self.found.excerpt.run(
-            self.found.best[view],
+        found = self.found.best[view]
+        run = best_run(
+            replace(found, row=np.searchsorted(self.found.rows, found.row)),
             query_ids=[query.query_id for query in self.audit.job.dataset.queries],
+            doc_ids=self.found.corpus.doc_ids,
             name=self.retriever.name,
         )
         return run.top(depth or self.audit.depth)
@@ -80,9 +78,9 @@ class Measured:
         return measure_system(
             run,
             self.qrels,
-            self.corpus.tags,
+            self.found.corpus.tags,
             self.audit.config,
-            corpus=self.corpus,
+            corpus=self.found.corpus,
             settings=settings or self.retriever.settings(self.encoder),
             variant=variant,
             sole_corpus=sole_corpus,
@@ -92,7 +90,7 @@ class Measured:
     def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
         """Measure what an index found beside what exact search finds."""
         config, full = self.audit.config, self.run()
-        checks = alone_checks(self.run, self.qrels, self.corpus.tags, config) if alone else ()
+        checks = alone_checks(self.run, self.qrels, self.found.corpus.tags, config) if alone else ()
         if approximate is None:
             yield self.system(full, sole_corpus=checks)
             return
@@ -111,7 +109,7 @@ class Measured:
         job = self.audit.job
         job.begin(f"{self.retriever.name} > {reranker.name}: rescoring")
         found = rerank(
-            self.run(depth=depth), reranker, self.corpus, job.dataset.queries, depth=depth
+            self.run(depth=depth), reranker, self.found.corpus, job.dataset.queries, depth=depth
         )
         return self.system(
             found.top(self.audit.depth),
@@ -240,7 +238,7 @@ def audit_source_sharded(
         license=dataset.license,
         attribution=dataset.attribution,
     )
-    warnings = data_warnings(data, measured.qrels, measured.corpus.tags, config)
+    warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
     if length_matched and paired and any(one.vectors is not None for one in retrievers):
         warnings.append(_NOT_CUT)
     report = assemble([*systems, *tail], data, config, warnings=warnings)
@@ -266,7 +264,7 @@ class _Audit:
         found = self.job.find(
             known, retriever, encoder, depth=self.deepest, alone=alone, index=index
         )
-        dataset, doc_ids = self.job.dataset, found.excerpt.corpus.doc_ids
+        dataset, doc_ids = self.job.dataset, found.corpus.doc_ids
         return Measured(
             audit=self,
             found=found,

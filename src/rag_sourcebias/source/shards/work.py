@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Run, Shard
+from rag_sourcebias.core.data import Corpus, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
 from rag_sourcebias.core.values import Float32Array, IntArray
@@ -23,7 +23,6 @@ from rag_sourcebias.retrieval.search import (
     Best,
     approximate_best,
     best_documents,
-    best_run,
     merge_best,
     parts_of,
     require_index,
@@ -449,32 +448,6 @@ def _merged(folder: WorkFolder, groups: Sequence[tuple[Shard, ...]], searched: S
 # Fourth step: texts and tags of what was retrieved or judged, the only ones a report needs.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Excerpt:
-    """Some documents of a corpus, in row order, with the counts of the whole.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        Its tag table knows the number of documents per source of the whole corpus. Texts that
-        nothing needs are empty.
-    rows : int64 array of shape (n,)
-        Rows of the documents within the whole corpus, rising.
-    """
-
-    corpus: Corpus
-    rows: IntArray
-
-    def run(self, found: Best, *, query_ids: Sequence[str], name: str) -> Run:
-        """Turn what was found into a run over the excerpt."""
-        return best_run(
-            replace(found, row=np.searchsorted(self.rows, found.row)),
-            query_ids=query_ids,
-            doc_ids=self.corpus.doc_ids,
-            name=name,
-        )
-
-
 class _CollectItem(NamedTuple):
     shard: Shard
     rows: IntArray
@@ -501,7 +474,7 @@ def collect(
     rows: IntArray,
     with_text: IntArray,
     on_done: Callable[[int, int], None] | None = None,
-) -> Excerpt:
+) -> tuple[Corpus, IntArray]:
     """Read the documents of the given rows from the shards that hold them.
 
     Parameters
@@ -509,6 +482,13 @@ def collect(
     rows, with_text : int64 arrays
         Rows of the whole corpus, in any order; the text of a document that is not among
         ``with_text`` is left empty.
+
+    Returns
+    -------
+    corpus : Corpus
+        Its tag table knows the number of documents per source of the whole corpus.
+    rows : int64 array of shape (n,)
+        Rows of its documents within the whole corpus, rising.
     """
     wanted = np.unique(np.concatenate((rows, with_text)))
     texted = np.isin(wanted, with_text)
@@ -519,13 +499,8 @@ def collect(
             items.append(_CollectItem(shard, wanted[start:stop].copy(), texted[start:stop].copy()))
     parts = engine.map(task(_collect, corpus), items, on_done=on_done)
     tags = joined_tags([part.tags for part in parts], sources=facts.sources)
-    return Excerpt(
-        corpus=Corpus(
-            texts=tuple(text for part in parts for text in part.texts),
-            tags=replace(tags, whole=facts.counts()),
-        ),
-        rows=wanted,
-    )
+    texts = tuple(text for part in parts for text in part.texts)
+    return Corpus(texts=texts, tags=replace(tags, whole=facts.counts())), wanted
 
 
 # One retriever on a sharded corpus: from texts to runs, each step kept in the work folder.
@@ -543,7 +518,8 @@ class Found(NamedTuple):
     """What a retriever found, by view, and the documents in it together with the judged ones."""
 
     best: Mapping[str, Best]
-    excerpt: Excerpt
+    corpus: Corpus
+    rows: IntArray  # of its documents, see collect
 
 
 @dataclass(slots=True)
@@ -609,7 +585,7 @@ class Job:
         self.begin(f"{name}: reading what was found")
         ids = digests(self.dataset.judged.doc_ids)[:, 0]
         judged = np.flatnonzero(np.isin(known.facts.judged, ids))  # all versions of documents
-        excerpt = collect(
+        corpus, rows = collect(
             known.corpus,
             known.facts,
             self.engine,
@@ -618,7 +594,7 @@ class Job:
             with_text=np.concatenate((judged, best[MIXED].row)) if self.texts else judged,
             on_done=self.advance,
         )
-        return Found(best, excerpt)
+        return Found(best, corpus, rows)
 
     def _vectors(
         self, known: Known, retriever: ShardedRetriever, encoder: Encoder | None
