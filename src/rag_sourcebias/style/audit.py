@@ -299,9 +299,11 @@ def style_matrix_intervals(
     )
     make = _Maker(n=n, level=confidence_level)
     sums = drawn[:, : q * d]
-    found = None
-    if lengths is not None:  # None where length and style cannot be told apart
-        found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
+    found = (  # None also where length and style cannot be told apart
+        None
+        if lengths is None
+        else if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
+    )
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
         seen = drawn / (1 - share[:, None])
