@@ -40,6 +40,7 @@ from rag_sourcebias.style.words import (
     index_sentence,
     leading_measure,
     length_sentence,
+    marked_names,
     matching_sentence,
     original_row,
     original_text,
@@ -50,6 +51,7 @@ from rag_sourcebias.style.words import (
     sides,
     significant,
     span,
+    star_note,
     style_list,
     style_name,
     verdict_sentence,
@@ -121,7 +123,7 @@ def _findings(report: StyleReport) -> b.Section:
                 to=b.PAGE,
             ),
             *([_overview(report)] if found else []),
-            b.Paragraph(text=_star_note(report, intervals=False), look="note", to=b.TERMINAL),
+            b.Paragraph(text=star_note(report, intervals=False), look="note", to=b.TERMINAL),
             b.Items(
                 rows=tuple(("", verdict_sentence(report, v)) for v in found),
                 to=(*b.MARKDOWN, *b.TERMINAL),
@@ -185,7 +187,7 @@ def _overview(report: StyleReport) -> b.Grid:
     rows = [
         # The blank keeps the decimals in line with a rank that carries a star.
         ("", name, *(f"{number(v)}{'*' if side else ' '}" for v, side in zip(*of, strict=True)))
-        for name, *of in zip(_marked_names(report), ranks, colours, strict=True)
+        for name, *of in zip(marked_names(report), ranks, colours, strict=True)
     ]
     scored = [
         *(
@@ -216,28 +218,6 @@ def _overview(report: StyleReport) -> b.Grid:
         width=_COLUMN,
         sides=tuple(("", "", *of) for of in colours),
         to=b.TERMINAL,
-    )
-
-
-def _marked_names(report: StyleReport) -> list[str]:
-    return [
-        style_name(s) + " (original)" * (s == report.config.original)
-        for s in report.data.doc_styles
-    ]
-
-
-def _star_note(report: StyleReport, *, intervals: bool = True) -> str:
-    config, threshold = report.config, number(alpha(report), digits=2)
-    bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
-    rule = (
-        f"p below {threshold}, not corrected"
-        if config.correction == "none"
-        else f"adjusted p below {threshold} ({CORRECTIONS[config.correction]} over the document "
-        "styles of one query style)"
-    )
-    return (
-        f"Average ranks{bounds}; 1 is most similar to the query. * differs from "
-        f"{original_text(report)}: {rule}."
     )
 
 
@@ -295,6 +275,7 @@ def _ranks(report: StyleReport) -> b.Section | None:
         return None
     config, base = report.config, original_text(report)
     measured = [(system, original_row(report, system)) for system in report.systems]
+    cells = [_cells(report, system, row) for system, row in measured]
     names = tuple(system.name for system in report.systems)
     blocks = _figures(names, [_ranks_picture(report, *of) for of in measured])
     if len(names) > 1:
@@ -320,17 +301,11 @@ def _ranks(report: StyleReport) -> b.Section | None:
             b.Grid(
                 table=b.Table(
                     columns=("document style", *names),
-                    rows=tuple(
-                        zip(
-                            _marked_names(report),
-                            *(_cells(report, system, row) for system, row in measured),
-                            strict=True,
-                        )
-                    ),
+                    rows=tuple(zip(marked_names(report), *cells, strict=True)),
                 ),
-                caption=_star_note(report),
+                caption=star_note(report),
             ),
-            b.Paragraph(text=_star_note(report), to=b.MARKDOWN),
+            b.Paragraph(text=star_note(report), to=b.MARKDOWN),
         ),
     )
 
@@ -408,7 +383,7 @@ def _matrix(report: StyleReport) -> b.Section | None:
         )
         tables += [
             b.Heading(text=b.Name(system.name)),
-            b.Grid(table=table, caption=_star_note(report)),
+            b.Grid(table=table, caption=star_note(report)),
         ]
     items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
     return b.Section(
@@ -699,6 +674,10 @@ def _quality(report: StyleReport) -> b.Section | None:
         )
         for system, q in measured
     )
+    columns = (
+        "system", "query style", "measure", "score",
+        f"{level(report.config.confidence_level)} interval", "change", "p", "adjusted p",
+    )  # fmt: skip
     return b.Section(
         id="quality",
         nav="Quality by query style",
@@ -713,21 +692,7 @@ def _quality(report: StyleReport) -> b.Section | None:
                 (f"{s.name}: {measure}" for s in changed),
                 [_quality_picture(report, measure, s) for s in changed],
             ),
-            _numbers(
-                (
-                    "system",
-                    "query style",
-                    "measure",
-                    "score",
-                    f"{level(report.config.confidence_level)} interval",
-                    "change",
-                    "p",
-                    "adjusted p",
-                ),
-                rows,
-                "Quality by query style, ×100",
-                n_heads=3,
-            ),
+            _numbers(columns, rows, "Quality by query style, ×100", n_heads=3),
         ),
     )
 
@@ -772,6 +737,10 @@ def _index(report: StyleReport) -> b.Section | None:
         )
         for system, s in measured
     )
+    columns = (
+        "system", "document style", "measure", "score", f"{name} interval", "Relative Δ",
+        f"{name} interval of Δ",
+    )  # fmt: skip
     return b.Section(
         id="index",
         nav="Index of all styles",
@@ -787,15 +756,7 @@ def _index(report: StyleReport) -> b.Section | None:
                 [_index_picture(report, measure, s) for s in known],
             ),
             _numbers(
-                (
-                    "system",
-                    "document style",
-                    "measure",
-                    "score",
-                    f"{name} interval",
-                    "Relative Δ",
-                    f"{name} interval of Δ",
-                ),
+                columns,
                 rows,
                 "Quality by document style, ×100, under "
                 f"{style_name(report.config.original_query)} queries",

@@ -17,6 +17,7 @@ from rag_sourcebias.report.blocks import (
     estimate,
     interval,
     join,
+    level,
     number,
     p_clause,
     score,
@@ -91,6 +92,30 @@ def original_row(report: StyleReport, system: StyleSystem) -> StyleRow:
 def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
     """Return the average rank of each document style under one query style."""
     return tuple(map(float, system.average_ranks[system.rows.index(row)]))
+
+
+def marked_names(report: StyleReport) -> list[str]:
+    """Return the names of the document styles, the original marked as such."""
+    return [
+        style_name(s) + " (original)" * (s == report.config.original)
+        for s in report.data.doc_styles
+    ]
+
+
+def star_note(report: StyleReport, *, intervals: bool = True) -> str:
+    """Return what stars and intervals in tables of average ranks mean."""
+    config, threshold = report.config, number(alpha(report), digits=2)
+    bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
+    rule = (
+        f"p below {threshold}, not corrected"
+        if config.correction == "none"
+        else f"adjusted p below {threshold} ({CORRECTIONS[config.correction]} over the document "
+        "styles of one query style)"
+    )
+    return (
+        f"Average ranks{bounds}; 1 is most similar to the query. * differs from "
+        f"{original_text(report)}: {rule}."
+    )
 
 
 def sides(report: StyleReport, row: StyleRow) -> tuple[str, ...]:
