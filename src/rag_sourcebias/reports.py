@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from operator import is_
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
 from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
+from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.skew import ChangeCode, SkewReport, VerdictChange
 from rag_sourcebias.core.values import Interval, visible
 from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
@@ -28,10 +28,10 @@ from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import PairReport
 from rag_sourcebias.report.blocks import changed, plain
 from rag_sourcebias.report.render import failure_text, html, markdown, terminal
-from rag_sourcebias.stats.comparisons import friedman_test
 from rag_sourcebias.stats.ratio import relative_delta_interval
 from rag_sourcebias.style.data import StyleReport
-from rag_sourcebias.style.measure import style_finding
+from rag_sourcebias.style.measure import if_enough
+from rag_sourcebias.style.words import decided
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,16 +152,8 @@ def changed_verdicts(report: object) -> tuple[VerdictChange, ...]:
     Reports of rewritten pairs, of what distinguishes texts, and of judges draw their conclusions
     from the same numbers by the same rules as before.
     """
-    match report:
-        case SkewReport():
-            return tuple(_of_sources(report))
-        case StyleReport():
-            return tuple(_of_styles(report))
-        case AnswerBiasReport():
-            return tuple(_of_scores(report))
-        case DebiasReport():
-            return tuple(_of_mitigations(report))
-    return ()
+    changes = _CHANGES.get(type(report))
+    return () if changes is None else tuple(changes(report))
 
 
 def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
@@ -175,12 +167,11 @@ def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
             for cell in (c for c, name in zip(cells, names, strict=True) if name == leading):
                 value, p = cell.relative_delta, cell.p_adjusted
                 if cell.centred is None and value is not None and p is not None and p < alpha:
-                    winner = cell.baseline if value > 0 else other
                     variant = "" if system.variant == "mixed" else f", {system.variant}"
                     yield VerdictChange(
                         code=ChangeCode.UNEQUAL_COUNTS,
                         subject=f"{system.name}{variant}",
-                        was=f"{winner} text ranked higher",
+                        was=f"{cell.baseline if value > 0 else other} text ranked higher",
                         now="no verdict",
                         numbers={f"Relative Δ of {cell.measure}": value, "adjusted p": p},
                     )
@@ -195,27 +186,22 @@ def _of_styles(report: StyleReport) -> Iterator[VerdictChange]:
         if system.finding is not None or row is None:
             continue
         limit = _SLIGHT * (row.friedman.n_styles - 1)
-        clear = [c for c in row.against_original if c.p_adjusted < alpha]
-        before = [c for c in clear if abs(c.difference) >= limit]
-        ranks = system.ranks[:, system.rows.index(row)]
-        test = friedman_test(ranks) if config.ties == "average" else row.friedman
-        found = style_finding(
-            ranks,
-            report.data.doc_styles,
-            test=test,
-            against_original=row.against_original,
-            margin=config.margin,
-            confidence_level=config.confidence_level,
-            rng=config.seed,
-        )
-        named = {*found.favoured, *found.silenced}
-        if named != {c.first for c in before}:
+        before = {
+            c.first
+            for c in row.against_original
+            if c.p_adjusted < alpha and abs(c.difference) >= limit
+        }
+        found = decided(report, system, row)
+        if (named := {*found.favoured, *found.silenced}) != before:
             yield VerdictChange(
                 code=ChangeCode.STYLE_RULE,
                 subject=system.name,
                 was=f"{_count(len(before))} ranked higher or lower",
                 now=f"{_count(len(named))}, {found.code.value.replace('_', ' ')}",
-                numbers={"p of all styles together": test.p_value, "smallest difference": limit},
+                numbers={
+                    "p of all styles together": found.p_value,
+                    "smallest difference": limit,
+                },
             )
 
 
@@ -253,11 +239,11 @@ def _of_mitigations(report: DebiasReport) -> Iterator[VerdictChange]:
             before = outcome.skew_at(c.skew_cutoff).after
             if before is None or before.method not in _METHODS:
                 continue
-            rows = (outcome.scores.of(row, c.skew_cutoff) for row in ("baseline", "other"))
-            try:
-                after = relative_delta_interval(*rows, confidence_level=c.confidence_level)
-            except InsufficientDataError:
-                after = None
+            after = if_enough(
+                relative_delta_interval,
+                *(outcome.scores.of(row, c.skew_cutoff) for row in ("baseline", "other")),
+                confidence_level=c.confidence_level,
+            )
             was, now = _standing(c, before), _standing(c, after)
             if was != now:
                 yield VerdictChange(
@@ -280,6 +266,14 @@ def _standing(config: DebiasConfig, found: Interval | None) -> str:
     if found.half_width > _WIDE * config.tolerance:
         return "the interval is wide"
     return "the interval covers the target"
+
+
+_CHANGES: dict[type, Callable[[Any], Iterator[VerdictChange]]] = {
+    SkewReport: _of_sources,
+    StyleReport: _of_styles,
+    AnswerBiasReport: _of_scores,
+    DebiasReport: _of_mitigations,
+}
 
 
 # Every kind of report as a document, and the document in every output.
@@ -311,8 +305,7 @@ def document_of(report: object, *, lines: bool = True) -> Document:
     DataError
         If the object is no report.
     """
-    module = _MODULES.get(type(report))
-    if module is None:
+    if (module := _MODULES.get(type(report))) is None:
         raise DataError(
             f"a {type(report).__name__} is not a report; expected one of "
             f"{', '.join(kind.__name__ for kind in _MODULES)}"
@@ -448,8 +441,7 @@ def write_report(
         If a format is unknown, ``folder`` is a file or cannot be written, or none of the pages
         asked for could be and ``report.json`` was not.
     """
-    unknown = [f for f in formats if f not in _FORMATS]
-    if unknown or not formats:
+    if (unknown := [f for f in formats if f not in _FORMATS]) or not formats:
         raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
     pages = [kind for kind in formats if kind != "json"]
     written = {"json": write_figures(report, folder, pages)} if "json" in formats else {}
@@ -508,7 +500,11 @@ def write_pages(
             written[kind] = file
         except Exception as error:  # noqa: BLE001 - drawing costs no result, whatever happens
             failures.append(error)
-            _logger.warning("%s was not written (%s)%s", file, failure_text(error), _remedy(target))
+            figures, remedy = target / "report.json", ""
+            if figures.is_file():
+                command = f"rag-sourcebias report show {figures} --to {target}"
+                remedy = f"; {figures} is complete, and '{command}' draws it"
+            _logger.warning("%s was not written (%s)%s", file, failure_text(error), remedy)
     if failures and required and not written:
         first = failures[0]
         if isinstance(first, SourceBiasError):
@@ -524,14 +520,6 @@ def _said(report: Report) -> dict[str, Any] | None:
         _logger.warning("report.json holds no document (%s)", failure_text(error))
         return None
     return found
-
-
-def _remedy(target: Path) -> str:
-    figures = target / "report.json"
-    if not figures.is_file():
-        return ""
-    command = f"rag-sourcebias report show {figures} --to {target}"
-    return f"; {figures} is complete, and '{command}' draws it"
 
 
 def _made(folder: str | os.PathLike[str]) -> Path:

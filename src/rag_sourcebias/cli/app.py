@@ -11,9 +11,8 @@ from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.answers.command import answers
-from rag_sourcebias.cli.console import err
-from rag_sourcebias.cli.reports import app as report
-from rag_sourcebias.cli.reports import datasets
+from rag_sourcebias.cli import reports
+from rag_sourcebias.cli.console import INTERRUPTED, err
 from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.debias.command import app as debias
 from rag_sourcebias.explain.command import explain
@@ -21,14 +20,12 @@ from rag_sourcebias.judged.command import interval
 from rag_sourcebias.judged.judge_command import app as judge
 from rag_sourcebias.judged.labels_command import app as labels
 from rag_sourcebias.monitor.command import app as monitor
-from rag_sourcebias.pairs.command import app as annotate
-from rag_sourcebias.pairs.command import check_pairs
+from rag_sourcebias.pairs import command as pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import app as audit
 from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import app as tag
 
-_INTERRUPTED = 130
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
 
@@ -59,21 +56,22 @@ app = typer.Typer(
         rag-sourcebias monitor serve retrievals.db
     """,
 )
-app.add_typer(annotate, name="annotate")
-app.add_typer(audit, name="audit")
 audit.command()(style)
 audit.command()(answers)
-app.command("check-pairs")(check_pairs)
-app.add_typer(debias, name="debias")
-app.command("explain")(explain)
-app.command("interval")(interval)
-app.add_typer(judge, name="judge")
-app.add_typer(labels, name="labels")
-app.add_typer(monitor, name="monitor")
-app.add_typer(report, name="report")
-app.command("rewrite")(rewrite)
-app.add_typer(tag, name="tag")
-app.command("datasets")(datasets)
+_GROUPS = {
+    "annotate": pairs.app,
+    "audit": audit,
+    "debias": debias,
+    "judge": judge,
+    "labels": labels,
+    "monitor": monitor,
+    "report": reports.app,
+    "tag": tag,
+}
+for name, group in _GROUPS.items():
+    app.add_typer(group, name=name)
+for command in (pairs.check_pairs, explain, interval, rewrite, reports.datasets):
+    app.command()(command)
 
 
 def _version(value: bool) -> None:
@@ -89,11 +87,9 @@ def _options(
     ),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Show what is logged."),
 ) -> None:
-    level = logging.INFO if verbose else logging.WARNING
-    handler = RichHandler(console=err, show_path=False, show_time=False)
     logger = logging.getLogger("rag_sourcebias")
-    logger.setLevel(level)
-    logger.handlers = [handler]
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+    logger.handlers = [RichHandler(console=err, show_path=False, show_time=False)]
 
 
 def main() -> None:
@@ -117,14 +113,14 @@ def main() -> None:
         )
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
+        code = INTERRUPTED
     except Exception as error:
         # Only usage errors of the command line itself carry a renderer and an exit code.
         if not (hasattr(error, "show") and hasattr(error, "exit_code")):
             raise
         error.show()
         sys.exit(error.exit_code)
-    if code == _INTERRUPTED:
+    if code == INTERRUPTED:
         err.print(
             "\ninterrupted: no further result was written; what was encoded, scored or answered is "
             "cached, so the same command goes on where it stopped",

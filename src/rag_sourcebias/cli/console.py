@@ -39,10 +39,8 @@ class _VisibleConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            if segment.control is None and not segment.text.isprintable():
-                yield Segment(visible(segment.text, lines=True), segment.style)
-            else:
-                yield segment
+            hidden = segment.control is None and not segment.text.isprintable()
+            yield Segment(visible(segment.text, lines=True), segment.style) if hidden else segment
 
 
 # Names such as "llm:x:" are no emoji.
@@ -56,19 +54,15 @@ class Stages:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("starting", total=None)
-        self._description = "starting"
 
     def begin(self, description: str) -> None:
         """Begin the next stage."""
         self._progress.console.print(f"[dim]·[/] {escape(description)}", highlight=False)
         self._progress.reset(self._task, total=None, description=description)
-        self._description = description
 
     def advance(self, done: int, total: int | None) -> None:
         """Report progress within the stage."""
-        self._progress.update(
-            self._task, completed=done, total=total, description=self._description
-        )
+        self._progress.update(self._task, completed=done, total=total)
 
 
 def say(text: str) -> None:
@@ -103,15 +97,16 @@ def json_text(data: dict[str, Any]) -> str:
 @contextmanager
 def stages() -> Iterator[Stages]:
     """Show the progress of a long job on standard error."""
-    columns = (
+    with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
+        console=err,
+        transient=True,
+    ) as progress:
         yield Stages(progress)
 
 
@@ -127,9 +122,8 @@ def choice(option: str, value: str, allowed: Sequence[str]) -> Any:  # noqa: ANN
 
 def number_pair(option: str, text: str) -> tuple[float, float]:
     """Read ``low,high``."""
-    parts = text.split(",")
     try:
-        low, high = (float(part) for part in parts)
+        low, high = map(float, text.split(","))
     except ValueError:
         raise DataError(
             f"--{option} {text!r}: write two numbers as low,high, such as 0,1"
@@ -245,7 +239,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 # What becomes of a finished report: its figures, a table, and the pages that were asked for.
 
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def deliver(
@@ -282,14 +276,20 @@ def deliver(
         raise
     try:
         figures(folder)
-        left = _print(print_it)
+        left: SystemExit | None = None
+        try:
+            print_it()
+        except SystemExit as end:  # rich ends the process where the pipe is closed
+            left = end
+        except Exception as error:  # noqa: BLE001 - the terminal's trouble costs no page
+            err.print(f"the table was not printed ({failure_text(error)})", markup=False)
         written = {"json": file, **write_pages(report, folder)}
     except KeyboardInterrupt:
         tell(
             f"\ninterrupted: {file} is complete; 'rag-sourcebias report show {file} --to {folder}' "
             "draws its pages"
         )
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     for kind, path in written.items():
         say_written(kind, path)
     if left is not None:
@@ -299,14 +299,3 @@ def deliver(
 def say_written(kind: str, path: Path | str) -> None:
     """Say which file was written."""
     tell(f"{kind}: {path}")
-
-
-def _print(print_it: Callable[[], object]) -> SystemExit | None:
-    """Print the table; return the exit where nobody reads it to the end."""
-    try:
-        print_it()
-    except SystemExit as end:  # rich ends the process where the pipe is closed
-        return end
-    except Exception as error:  # noqa: BLE001 - the terminal's trouble costs no page
-        err.print(f"the table was not printed ({failure_text(error)})", markup=False)
-    return None

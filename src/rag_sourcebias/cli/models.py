@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -15,7 +15,6 @@ from rag_sourcebias.core.completions import (
     CompletionError,
     JudgeItem,
     LabelScores,
-    Request,
 )
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
@@ -28,7 +27,6 @@ from rag_sourcebias.judged.judges import (
     CorrectnessJudge,
     GradedPrompt,
     LLMJudge,
-    RelevanceJudge,
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 from rag_sourcebias.llm.openai import OpenAICompleter
@@ -36,9 +34,10 @@ from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
     CachedReranker,
+    Similarity,
     VectorCache,
 )
-from rag_sourcebias.retrieval.rerank import RerankedSpec, retriever_factory
+from rag_sourcebias.retrieval.rerank import retriever_factory
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
 # Encoders from a model's name and options on the command line.
@@ -47,16 +46,9 @@ from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderRecipe:
-    """Builds an encoder where it is called: the recipe can be sent to another process."""
-
-    model: str
-    options: tuple[tuple[str, str], ...]
-
-    def __call__(self) -> Encoder:
-        """Return the encoder, in the batches of every other audit."""
-        return BatchedEncoder(sentence_encoder(self.model, dict(self.options)))
+def batched_encoder(model: str, options: Mapping[str, str]) -> Encoder:
+    """Return the encoder that a name and options stand for, in the batches of every audit."""
+    return BatchedEncoder(sentence_encoder(model, options))
 
 
 def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None = None) -> Encoder:
@@ -72,16 +64,23 @@ def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None
     dtype = options.get("dtype", "float32")
     if dtype not in ("float32", "bfloat16"):
         raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
-    path = Path(model)
     return SentenceEncoder(
         # Another process may run in another folder.
-        str(path.absolute()) if path.is_dir() else model,
+        str(Path(model).absolute()) if Path(model).is_dir() else model,
         batch_size=whole_number(options, "batch_size") or 32,
         max_length=whole_number(options, "max_length"),
         dtype="bfloat16" if dtype == "bfloat16" else "float32",
         device=options.get("device"),
         name=name,
     )
+
+
+def similarity_of(options: dict[str, str]) -> Similarity:
+    """Take the option ``similarity`` out: cosine where it is not given."""
+    value = options.pop("similarity", "cosine")
+    if value not in ("cosine", "dot"):
+        raise DataError(f"similarity {value!r} is not one of cosine, dot")
+    return "dot" if value == "dot" else "cosine"
 
 
 def number(options: Mapping[str, str], key: str) -> float:
@@ -108,7 +107,6 @@ def whole_number(options: Mapping[str, str], key: str) -> int | None:
 
 
 _BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
-_Key = tuple[str, str | None, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,9 @@ class SpecBuilder:
 
     cache: Path
     progress: Callable[[int, int], None]
-    _encoders: dict[_Key, Encoder] = field(default_factory=dict)
+    _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
+        default_factory=dict
+    )
     _part: tuple[int, int] | None = None
 
     def retriever(self, text: str) -> RetrieverSpec:
@@ -177,15 +177,13 @@ class SpecBuilder:
             )
         rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
         if factory is None:
-            similarity = rest.pop("similarity", "cosine")
-            if rest:
-                raise _unknown(spec, rest, (*ENCODER_OPTIONS, "similarity"))
-            if similarity not in ("cosine", "dot"):
-                raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
+            if unknown := rest.keys() - {"similarity"}:
+                raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
+            similarity = similarity_of(rest)
             return DenseSpec(
                 self._encoder(spec),
                 name=f"dense:{spec.model}",
-                similarity="dot" if similarity == "dot" else "cosine",
+                similarity=similarity,
                 progress=self._documents,
             )
         return factory(self._encoder(spec), **rest)
@@ -194,12 +192,11 @@ class SpecBuilder:
         """Build the encoder that ``text`` names: ``model[,option=value…]``."""
         # no kind goes before it, so that a path may hold a colon
         spec = parse_spec(f"dense:{text}")
-        unknown = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
-        if unknown or not spec.model:
+        if not spec.model:
+            raise DataError(f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2")
+        if unknown := spec.options.keys() - set(ENCODER_OPTIONS):
             raise DataError(
-                f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2"
-                if not spec.model
-                else f"an encoder has no option {', '.join(sorted(unknown))}; there are "
+                f"an encoder has no option {', '.join(sorted(unknown))}; there are "
                 f"{', '.join(ENCODER_OPTIONS)}"
             )
         # one model may be audited several times, with other settings
@@ -207,30 +204,27 @@ class SpecBuilder:
         encoder = self._encoder(spec)
         return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
 
-    def reranked(self, first: RetrieverSpec, model: str, *, depth: int) -> RetrieverSpec:
-        """Put a reranker on a first stage; ``ql:<model>`` is query likelihood."""
-        return RerankedSpec(first, self.reranker(model), depth=depth)
-
     def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
-        unknown = {k: v for k, v in spec.options.items() if k not in _BM25_OPTIONS}
-        if unknown:
+        if unknown := spec.options.keys() - set(_BM25_OPTIONS):
             raise _unknown(spec, unknown, _BM25_OPTIONS)
         if spec.model == "paper":
             return BM25Spec.paper()
         if spec.model:
             raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
-        text = {k: v for k, v in spec.options.items() if k in ("method", "stemmer", "stopwords")}
         numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
-        none = {k: None if v in ("none", "") else v for k, v in text.items()}
-        return BM25Spec(**numbers, **none)  # type: ignore[arg-type]
+        words = {
+            k: None if v in ("none", "") else v for k, v in spec.options.items() if k not in numbers
+        }
+        return BM25Spec(**numbers, **words)  # type: ignore[arg-type]
 
     def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
         options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
         key = (spec.model, name, tuple(sorted(options.items())))
         if key not in self._encoders:
-            encoder = sentence_encoder(spec.model, options, name=name)
             self._encoders[key] = CachedEncoder(
-                encoder, VectorCache(self.cache / "vectors.sqlite"), progress=self._texts
+                sentence_encoder(spec.model, options, name=name),
+                VectorCache(self.cache / "vectors.sqlite"),
+                progress=self._texts,
             )
         return self._encoders[key]
 
@@ -252,17 +246,16 @@ class SpecBuilder:
         from rag_sourcebias.neural.causal import QueryLikelihoodReranker
         from rag_sourcebias.neural.loading import CrossEncoderReranker
 
-        inner: Reranker = (
+        return CachedReranker(
             QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.cache / "models")
             if model.startswith("ql:")
-            else CrossEncoderReranker(model.removeprefix("ce:"))
-        )
-        return CachedReranker(
-            inner, VectorCache(self.cache / "vectors.sqlite"), progress=self.progress
+            else CrossEncoderReranker(model.removeprefix("ce:")),
+            VectorCache(self.cache / "vectors.sqlite"),
+            progress=self.progress,
         )
 
 
-def _unknown(spec: ParsedSpec, options: dict[str, str], known: tuple[str, ...]) -> DataError:
+def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
     return DataError(
         f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
         f"{', '.join(known)}"
@@ -270,9 +263,6 @@ def _unknown(spec: ParsedSpec, options: dict[str, str], known: tuple[str, ...]) 
 
 
 # Language models from their names on the command line: ``openai:<name>``, ``local:<name>``.
-
-
-_APIS = ("chat", "completions")
 
 
 def completer_of(
@@ -303,7 +293,7 @@ def completer_of(
     kind, _, name = model.partition(":")
     if kind not in ("openai", "local") or not name:
         raise DataError(f"--model {model!r}: write openai:<name>, local:smollm2 or local:<path>")
-    checked = choice("api", api, _APIS)
+    checked = choice("api", api, ("chat", "completions"))
     if kind == "openai":
         return OpenAICompleter(
             name,
@@ -322,7 +312,6 @@ def completer_of(
 
 
 _DATA, _MODEL, _ASKING, _COST = "What to judge", "Model", "How to ask", "Cost"
-_COLUMNS = "Columns (found by their usual names)"
 
 Queries = Annotated[
     Path | None,
@@ -373,7 +362,7 @@ Timeout = Annotated[
     float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
-MODES = ("scoring", "votes", "verbalised")
+
 GradeNames = Annotated[
     str,
     typer.Option(
@@ -443,15 +432,17 @@ def estimate(
         Times a prompt is sent for one scoring request: once per label where a server echoes.
     """
     fingerprint = judge.completer.fingerprint
-    found: dict[bytes, Request] = {}
-    for item in items:
-        for request in judge.requests(item):
-            found[request_key(fingerprint, request)] = request
+    found = {
+        request_key(fingerprint, request): request
+        for item in items
+        for request in judge.requests(item)
+    }
     known = cache.get(list(found))
     new = [request for key, request in found.items() if key not in known]
     sent = [prompts_per_request if request.labels else 1 for request in new]
-    chars = sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True))
-    prompt_tokens = round(chars / _CHARS_PER_TOKEN)
+    prompt_tokens = round(
+        sum(len(r.prompt) * n for r, n in zip(new, sent, strict=True)) / _CHARS_PER_TOKEN
+    )
     written = sum(n if r.labels else r.max_tokens for r, n in zip(new, sent, strict=True))
     return Estimate(
         requests=len(found),
@@ -473,6 +464,9 @@ def prices_of(
             raise DataError("--max-cost needs --price-in and --price-out")
         return None
     return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)
+
+
+AnswerT = TypeVar("AnswerT", Completion, LabelScores)
 
 
 class MeteredCompleter:
@@ -509,21 +503,16 @@ class MeteredCompleter:
         self, prompt: str, *, max_tokens: int, temperature: float, seed: int
     ) -> Completion:
         """Write an answer, unless the money is spent."""
-        self._check()
-        answer = self._inner.complete(
-            prompt, max_tokens=max_tokens, temperature=temperature, seed=seed
+        ask = self._inner.complete
+        return self._paid(
+            partial(ask, prompt, max_tokens=max_tokens, temperature=temperature, seed=seed)
         )
-        self._add(answer)
-        return answer
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Score labels, unless the money is spent."""
-        self._check()
-        scores = self._inner.label_logprobs(prompt, labels)
-        self._add(scores)
-        return scores
+        return self._paid(partial(self._inner.label_logprobs, prompt, labels))
 
-    def _check(self) -> None:
+    def _paid(self, ask: Callable[[], AnswerT]) -> AnswerT:
         if self._spent >= self._most:
             raise CompletionError(
                 f"--max-cost {self._most:g} {self._prices.currency} is spent "
@@ -531,13 +520,12 @@ class MeteredCompleter:
                 reason="not_asked",
                 fatal=True,
             )
-
-    def _add(self, answer: Completion | LabelScores) -> None:
-        cost = self._prices.cost(
-            prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens
-        )
+        answer = ask()
         with self._lock:
-            self._spent += cost
+            self._spent += self._prices.cost(
+                prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens
+            )
+        return answer
 
 
 # The model and the way to ask it, from options of the command line.
@@ -633,15 +621,22 @@ class Asking:
 
     def prompts_per_request(self, n_grades: int) -> int:
         """Return how often a prompt is sent to score its grades."""
-        echoed = self.model.startswith("openai:") and self.api == "completions"
-        return n_grades if echoed else 1
+        # A server that echoes is sent each grade.
+        return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
 
     def judge(self, kind: type[LLMJudge]) -> LLMJudge:
         """Build the judge; nothing is asked and no model is loaded yet."""
         prices = self.prices()
         prompt = self._prompt(kind)
-        mode = choice("mode", self.mode, MODES)
-        completer = self._completer()
+        mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
+        completer: Completer = completer_of(
+            self.model,
+            base_url=self.base_url,
+            api=self.api,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+            models=None if self.cache is None else self.cache / "models",
+        )
         if prices is not None and self.max_cost is not None:
             completer = MeteredCompleter(completer, prices, self.max_cost)
         return kind(
@@ -662,24 +657,13 @@ class Asking:
         prompt = self.prompt
         if prompt is not None and prompt not in _PROMPTS:
             prompt = str(Path(prompt).absolute())
-        cache = (self.cache or cache_dir()).absolute()
-        return partial(replace(self, prompt=prompt, cache=cache).judge, kind)
-
-    def _completer(self) -> Completer:
-        return completer_of(
-            self.model,
-            base_url=self.base_url,
-            api=self.api,
-            timeout=self.timeout,
-            concurrency=self.concurrency,
-            models=None if self.cache is None else self.cache / "models",
-        )
+        whole = replace(self, prompt=prompt, cache=(self.cache or cache_dir()).absolute())
+        return partial(whole.judge, kind)
 
     def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
         if self.prompt is None:
             return None
-        fitting = {RelevanceJudge: ("dl", "robust04"), CorrectnessJudge: ("correctness",)}
-        names: Sequence[str] = fitting.get(kind, ())
+        names = ("correctness",) if kind is CorrectnessJudge else ("dl", "robust04")
         if self.prompt in names:
             return _PROMPTS[self.prompt]
         file = Path(self.prompt)
@@ -687,10 +671,9 @@ class Asking:
             raise DataError(
                 f"--prompt {self.prompt!r} is neither one of {', '.join(names)} nor a file"
             )
-        lines = [line for _, line in read_lines(file)]
         return GradedPrompt(
             name=file.name,
-            template="\n".join(lines),
+            template="\n".join(line for _, line in read_lines(file)),
             labels=tuple(self.grade_names.split(",")),
         )
 

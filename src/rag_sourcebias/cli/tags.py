@@ -34,16 +34,28 @@ from rag_sourcebias.tagging.stores import open_tag_store
 
 
 UNKNOWN = "(unknown)"
+
+
+def _table(title: str | None, left: Iterable[str], right: Iterable[str]) -> Table:
+    """Return a table without rows: columns of names, then columns of numbers."""
+    table = Table(title=title, title_justify="left")
+    for column in left:
+        table.add_column(column)
+    for column in right:
+        table.add_column(column, justify="right")
+    return table
+
+
 _LOOKED_AT, _PER_SOURCE = 1_000, 2  # examples come from the first documents
 _MOST_IDS = 10
 
 
 def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagger]) -> None:
     """Print what was written, how sources and styles are distributed, and what to look at."""
-    would = "would be " if result.dry_run else ""
-    table = Table(title=escape(store.name), title_justify="left")
-    for column in ("documents", f"{would}written", "unchanged", "untagged", "missing"):
-        table.add_column(column, justify="right")
+    written = "would be written" if result.dry_run else "written"
+    table = _table(
+        escape(store.name), (), ("documents", written, "unchanged", "untagged", "missing")
+    )
     table.add_row(
         *(
             f"{n:,}"
@@ -64,9 +76,9 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
     if result.n_unchanged == 0 or isinstance(store, CorpusStore | SidecarStore):
         _show_idle_rules(taggers)
     if result.n_missing:
-        ids = ", ".join(result.missing_ids[:_MOST_IDS])
-        more = ", …" if result.n_missing > len(result.missing_ids[:_MOST_IDS]) else ""
-        say(f"Warning: {result.n_missing:,} deleted before they could be tagged: {ids}{more}")
+        ids = result.missing_ids[:_MOST_IDS]
+        named = ", ".join([*ids, *["…"] * (result.n_missing > len(ids))])
+        say(f"Warning: {result.n_missing:,} deleted before they could be tagged: {named}")
     if result.n_documents and result.n_untagged == result.n_documents:
         say("Warning: no tagger knows the source of any document")
     if result.backup is not None:
@@ -77,13 +89,10 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
 
 def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
     """Number and share of each name, most frequent first, and of the documents without one."""
-    table = Table(title_justify="left")
-    table.add_column(what)
-    table.add_column("documents", justify="right")
-    table.add_column("share", justify="right")
+    table = _table(None, [what], ["documents", "share"])
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    unknown = total - sum(counts.values())
-    for name, n in [*((escape(name), n) for name, n in rows), (UNKNOWN, unknown)]:
+    named = ((escape(name), n) for name, n in rows)
+    for name, n in (*named, (UNKNOWN, total - sum(counts.values()))):
         if n or name == UNKNOWN:
             table.add_row(name, f"{n:,}", f"{n / total:.1%}" if total else "")
     return table
@@ -99,17 +108,19 @@ def show_examples(store: DocumentStore, taggers: Sequence[Tagger]) -> None:
         shown[tags.source] = shown.get(tags.source, 0) + 1
         if shown[tags.source] <= _PER_SOURCE:
             cells = (tags.source or UNKNOWN, tags.style, tags.pair_id, tags.origin)
-            sure = "" if tags.confidence is None else f"{tags.confidence:.3f}"
-            table.add_row(escape(doc_id), *(escape(cell or "") for cell in cells), sure)
+            table.add_row(
+                escape(doc_id),
+                *(escape(cell or "") for cell in cells),
+                "" if tags.confidence is None else f"{tags.confidence:.3f}",
+            )
     out.print(table)
 
 
 def _show_idle_rules(taggers: Sequence[Tagger]) -> None:
     for tagger in taggers:
-        if isinstance(tagger, RuleTagger):
-            idle = [name for name, n in tagger.matched.items() if n == 0]
-            if idle:
-                say(f"Warning: no document was decided by: {', '.join(idle)}")
+        matched = tagger.matched if isinstance(tagger, RuleTagger) else {}
+        if idle := [name for name, n in matched.items() if n == 0]:
+            say(f"Warning: no document was decided by: {', '.join(idle)}")
 
 
 # Shares of sources and styles in a store, and how surely they are known.
@@ -147,12 +158,12 @@ class TagSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that is printed, as JSON holds it."""
-        sources, styles = self.counts(0), self.counts(1)
-        n = self.n_documents
+        sources, styles, n = self.counts(0), self.counts(1), self.n_documents
+        unknown = n - sum(sources.values())
         return {
             "n_documents": n,
             "sources": _shares(sources, n),
-            "untagged": {"documents": n - sum(sources.values()), "share": self._untagged()},
+            "untagged": {"documents": unknown, "share": unknown / n if n else None},
             "styles": _shares(styles, n),
             "origins": [
                 {"origin": origin, "source_known": known, "documents": count}
@@ -164,10 +175,6 @@ class TagSummary:
             ],
             "detected_confidence": self.confidence(),
         }
-
-    def _untagged(self) -> float | None:
-        n = self.n_documents
-        return (n - sum(self.counts(0).values())) / n if n else None
 
     def confidence(self) -> dict[str, Any] | None:
         """Mean, quantiles and histogram of the confidence of detected tags."""
@@ -221,22 +228,18 @@ def _shares(counts: dict[str, int], total: int) -> dict[str, Any]:
 
 
 def _cross_table(found: TagSummary, sources: list[str], styles: list[str]) -> Table:
-    table = Table(title="Documents by source and style", title_justify="left")
-    table.add_column("source")
-    columns: list[str | None] = [*styles, None]
-    for style in columns:
-        table.add_column(UNKNOWN if style is None else escape(style), justify="right")
+    names = [*map(escape, styles), UNKNOWN]
+    table = _table("Documents by source and style", ["source"], names)
     for source in [*sources, None]:
-        label = UNKNOWN if source is None else escape(source)
-        table.add_row(label, *(f"{found.cells[source, style]:,}" for style in columns))
+        table.add_row(
+            UNKNOWN if source is None else escape(source),
+            *(f"{found.cells[source, style]:,}" for style in [*styles, None]),
+        )
     return table
 
 
 def _origin_table(found: TagSummary) -> Table:
-    table = Table(title="How sources are known", title_justify="left")
-    table.add_column("origin")
-    for column in ("with a source", "source unknown"):
-        table.add_column(column, justify="right")
+    table = _table("How sources are known", ["origin"], ["with a source", "source unknown"])
     origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
     for origin in origins:
         known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
@@ -245,13 +248,12 @@ def _origin_table(found: TagSummary) -> Table:
 
 
 def _confidence_table(sure: dict[str, Any]) -> Table:
-    table = Table(
-        title=f"Confidence of {sure['n']:,} detected tags, mean {sure['mean']:.3f}",
-        title_justify="left",
-    )
     names = {"0": "lowest", "0.5": "median", "1": "highest"}
-    for level in sure["quantiles"]:
-        table.add_column(names.get(level, f"{float(level):.0%}"), justify="right")
+    table = _table(
+        f"Confidence of {sure['n']:,} detected tags, mean {sure['mean']:.3f}",
+        (),
+        (names.get(level, f"{float(level):.0%}") for level in sure["quantiles"]),
+    )
     table.add_row(*(f"{value:.3f}" for value in sure["quantiles"].values()))
     return table
 
@@ -273,7 +275,5 @@ def tag_store(path: Path) -> TagStore | None:
 
 def summarise_store(spec: str) -> tuple[str, TagSummary]:
     """Count the tags of a store of documents; returns its name too."""
-    store, summary = open_document_store(spec), TagSummary()
-    for _, tags in store.tags():
-        summary.add(tags)
-    return store.name, summary
+    store = open_document_store(spec)
+    return store.name, summarise(store.tags(), lambda _: None)

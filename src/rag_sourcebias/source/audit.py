@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.core.skew import (
@@ -201,20 +202,19 @@ def source_text_statistics(
     originals: dict[int, list[str]] = defaultdict(list)
     for row in np.flatnonzero((tags.source_codes == base) & (tags.pair_codes >= 0)):
         originals[int(tags.pair_codes[row])].append(corpus.texts[row])
-    texts: dict[str, list[str]] = {}
-    references: dict[str, list[list[str]]] = {}
-    for code in sorted(range(len(tags.sources)), key=lambda code: code != base):
-        rows = np.flatnonzero(tags.source_codes == code)
-        if not len(rows):  # a sub-corpus keeps the names of sources it no longer holds
-            continue
-        source = tags.sources[code]
-        texts[source] = [corpus.texts[row] for row in rows]
-        references[source] = [originals.get(int(tags.pair_codes[row]), []) for row in rows]
-    if baseline not in texts:
+    held = {
+        tags.sources[code]: np.flatnonzero(tags.source_codes == code)
+        for code in sorted(range(len(tags.sources)), key=lambda code: code != base)
+    }
+    if not len(held[baseline]):  # a sub-corpus keeps the names of sources it no longer holds
         raise DataError(f"no document has source {baseline!r} any more in this part of the corpus")
     return text_statistics(
-        texts,
-        references,
+        {source: [corpus.texts[row] for row in rows] for source, rows in held.items() if len(rows)},
+        {
+            source: [originals.get(int(tags.pair_codes[row]), []) for row in rows]
+            for source, rows in held.items()
+            if len(rows)
+        },
         original=baseline,
         statistics=statistics,
         confidence_level=confidence_level,
@@ -272,18 +272,10 @@ def audit_source(
         search with the same vectors returns something else.
     """
     config = config or AuditConfig()
-    if depth < max(config.cutoffs):
-        raise DataError(
-            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
-            "least that many documents"
-        )
-    names = [spec.name for spec in retrievers]
-    if not names or len(set(names)) != len(names):
-        raise DataError(f"give one or more retrievers with different names, got {names}")
+    require_plan([spec.name for spec in retrievers], depth, config)
     separate = dataset.corpus.tags
     if config.merge_llms:
-        merged = replace(dataset.corpus, tags=merge_llms(separate))
-        dataset = replace(dataset, corpus=merged)
+        dataset = replace(dataset, corpus=replace(dataset.corpus, tags=merge_llms(separate)))
     require_sources(dataset.corpus.tags, config)
     dependence = Dependence.of(
         dataset.qrels,
@@ -302,38 +294,67 @@ def audit_source(
         if length_matched and paired and controls:
             systems.append(work.length_matched(spec))
     data = summarise_dataset(dataset)
-    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
-    report = assemble(systems, data, config, warnings=warnings)
+    report = assemble(
+        systems,
+        data,
+        config,
+        warnings=data_warnings(data, dataset.qrels, dataset.corpus.tags, config),
+    )
     if not text_statistics:
         return report
     work.on_stage("describing texts")
-    found = source_text_statistics(
-        dataset.corpus,
-        config.baseline_source,
-        confidence_level=config.confidence_level,
-        rng=config.seed,
+    return replace(
+        report,
+        text_statistics=source_text_statistics(
+            dataset.corpus,
+            config.baseline_source,
+            confidence_level=config.confidence_level,
+            rng=config.seed,
+        ),
     )
-    return replace(report, text_statistics=found)
+
+
+def require_plan(names: Sequence[str], depth: int, config: AuditConfig) -> None:
+    """Refuse too few documents per query, and retrievers that names do not tell apart."""
+    if depth < max(config.cutoffs):
+        raise DataError(
+            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
+            "least that many documents"
+        )
+    if not names or len(set(names)) != len(names):
+        raise DataError(f"give one or more retrievers with different names, got {names}")
+
+
+def alone_checks(
+    search: Callable[[str], Run], qrels: Qrels, tags: TagTable, config: AuditConfig
+) -> tuple[SoleCorpusCheck, ...]:
+    """Compare how well the documents of each source are found where they are searched alone."""
+    codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
+    alone = {
+        source: score_run(
+            search(source),
+            qrels.take(codes == code),
+            measures=config.measures,
+            cutoffs=config.cutoffs,
+            ties=config.ties,
+            gain=config.gain,
+        )
+        for code, source in enumerate(tags.sources)
+    }
+    return sole_corpus_checks(alone, config)
 
 
 BM25_SETTINGS = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.0), (1.5, 0.75), (1.5, 1.0), (2.0, 0.75))
 """Values of k1 and b in use (Anserini, Lucene, this library, the paper) and the ends of b."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Work:
-    def __init__(
-        self,
-        dataset: Dataset,
-        config: AuditConfig,
-        depth: int,
-        dependence: Dependence,
-        on_stage: Callable[[str], None],
-    ) -> None:
-        self.dataset = dataset
-        self.config = config
-        self.depth = depth
-        self.dependence = dependence
-        self.on_stage = on_stage
+    dataset: Dataset
+    config: AuditConfig
+    depth: int
+    dependence: Dependence
+    on_stage: Callable[[str], None]
 
     def mixed(
         self, spec: RetrieverSpec, *, with_sole_corpus: bool, with_strip: bool
@@ -343,7 +364,11 @@ class _Work:
         retriever = spec.build(corpus)
         self.on_stage(f"{spec.name}: retrieving for {len(self.dataset.queries):,} queries")
         run = retriever.retrieve(self.dataset.queries, self.depth)
-        checks = self._sole_corpus(spec) if with_sole_corpus else ()
+        checks = (
+            alone_checks(partial(self._alone, spec), self.dataset.qrels, corpus.tags, self.config)
+            if with_sole_corpus
+            else ()
+        )
         notes: list[str] = []
         systems: list[SystemSkew] = []
         if isinstance(retriever, ApproximateRetriever):
@@ -368,18 +393,20 @@ class _Work:
                 continue
             name = f"k1={k1:g}, b={b:g}"
             self.on_stage(f"{spec.name}: with {name}")
-            run = self._search(replace(spec, k1=k1, b=b), self.dataset.corpus)
-            tags = self.dataset.corpus.tags
             found += settings_row(
-                run, self.dataset.qrels, tags, self.config, dependence=self.dependence, name=name
+                self._search(replace(spec, k1=k1, b=b), self.dataset.corpus),
+                self.dataset.qrels,
+                self.dataset.corpus.tags,
+                self.config,
+                dependence=self.dependence,
+                name=name,
             )
         return tuple(found)
 
     def length_matched(self, spec: RetrieverSpec) -> SystemSkew:
         self.on_stage(f"{spec.name}: pairs cut to equal length")
         corpus = match_lengths(self.dataset.corpus)
-        run = self._search(spec, corpus)
-        return self._measure(run, spec, corpus, variant="length-matched")
+        return self._measure(self._search(spec, corpus), spec, corpus, variant="length-matched")
 
     def _measure(
         self,
@@ -404,26 +431,12 @@ class _Work:
             notes=notes,
         )
 
-    def _sole_corpus(self, spec: RetrieverSpec) -> tuple[SoleCorpusCheck, ...]:
-        corpus, qrels = self.dataset.corpus, self.dataset.qrels
-        codes = source_codes_for(qrels.doc_ids, corpus.tags)[qrels.doc_codes]
-        alone = {}
-        for code, source in enumerate(corpus.tags.sources):
-            self.on_stage(f"{spec.name}: {source} documents alone")
-            run = self._search(spec, corpus.of_source(source))
-            alone[source] = score_run(
-                run,
-                qrels.take(codes == code),
-                measures=self.config.measures,
-                cutoffs=self.config.cutoffs,
-                ties=self.config.ties,
-                gain=self.config.gain,
-            )
-        return sole_corpus_checks(alone, self.config)
+    def _alone(self, spec: RetrieverSpec, source: str) -> Run:
+        self.on_stage(f"{spec.name}: {source} documents alone")
+        return self._search(spec, self.dataset.corpus.of_source(source))
 
     def _search(self, spec: RetrieverSpec, corpus: Corpus) -> Run:
-        queries: Sequence[Query] = self.dataset.queries
-        return spec.build(corpus).retrieve(queries, self.depth)
+        return spec.build(corpus).retrieve(self.dataset.queries, self.depth)
 
 
 def agreement(run: Run, exact: Run, k: int) -> float:
@@ -477,15 +490,13 @@ def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
 
 
 def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
-    found: dict[str, Interval] = {}
-    for report in reports:
-        for system in report.systems:
-            if (system.name, system.variant) != (name, "mixed"):
-                continue
-            for verdict in system.verdicts:
-                if verdict.interval is not None:
-                    found[f"{report.data.name}, {verdict.other}"] = verdict.interval
-                    break
+    firsts = (
+        next(((report.data.name, v.other, v.interval) for v in system.verdicts if v.interval), None)
+        for report in reports
+        for system in report.systems
+        if (system.name, system.variant) == (name, "mixed")
+    )
+    found = {f"{first[0]}, {first[1]}": first[2] for first in firsts if first}
     interval, refusal = None, None
     try:
         interval = random_effects(list(found.values()))

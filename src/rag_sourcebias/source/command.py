@@ -20,7 +20,13 @@ from rag_sourcebias.cli.console import (
     stages,
     whole_numbers,
 )
-from rag_sourcebias.cli.models import ENCODER_OPTIONS, EncoderRecipe, SpecBuilder, parse_spec
+from rag_sourcebias.cli.models import (
+    ENCODER_OPTIONS,
+    SpecBuilder,
+    batched_encoder,
+    parse_spec,
+    similarity_of,
+)
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine
@@ -31,18 +37,14 @@ from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.report.blocks import delta, interval
-from rag_sourcebias.retrieval.cache import Similarity
-from rag_sourcebias.retrieval.rerank import engine_factory
+from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
-from rag_sourcebias.source.shards.audit import audit_source_sharded
+from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 
 # Options of ``audit source`` that belong together.
-
-
-_INTERVALS = ("auto", "delta", "bootstrap", "fieller", "exact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +190,9 @@ class Statistics:
             merge_llms=self.merge_llms,
             ties=choice("ties", self.ties, ("expected", "trec")),
             confidence_level=self.confidence_level,
-            interval_method=choice("interval", self.interval, _INTERVALS),
+            interval_method=choice(
+                "interval", self.interval, ("auto", "delta", "bootstrap", "fieller", "exact")
+            ),
             correction=choice("correction", self.correction, ("holm", "bh", "none")),
             seed=self.seed,
         )
@@ -197,8 +201,6 @@ class Statistics:
 # Options for work that is done shard by shard.
 
 
-_SHARD_DOCUMENTS = 8_192
-_ENGINES = ("memory", "local", "ray")
 _SCALE = "Large corpora"
 
 
@@ -244,7 +246,7 @@ class Scale:
         typer.Option(
             min=1, help="Documents of a shard, a multiple of 1,024.", rich_help_panel=_SCALE
         ),
-    ] = _SHARD_DOCUMENTS
+    ] = SHARD_DOCUMENTS
 
     @property
     def name(self) -> str:
@@ -255,31 +257,42 @@ class Scale:
         DataError
             If there is none of that name, or an option of another engine was given.
         """
-        name: str = choice("engine", self.engine, _ENGINES)
+        name: str = choice("engine", self.engine, ("memory", "local", "ray"))
         if name != "ray" and (self.workers is not None or self.address is not None):
             raise DataError("--workers and --address are of --engine ray")
         return name
 
     def started(self) -> Engine:
         """Return the engine for shards; nothing is started before it is needed."""
-        if self.name == "local":
-            return LocalEngine()
-        return engine_factory(self.name)(workers=self.workers, address=self.address)
+        return (
+            LocalEngine()
+            if self.name == "local"
+            else engine_factory(self.name)(workers=self.workers, address=self.address)
+        )
 
 
 # ``audit source`` on a corpus that is worked on shard by shard.
-
-
-_DEFAULT = "dense:all-MiniLM-L6-v2"
 
 
 def audit_shards(
     folder: Path | None, asked: Retrieval, scale: Scale, *, split: str, config: AuditConfig
 ) -> SkewReport:
     """Audit the corpus of a folder without holding it."""
-    _check(folder, asked, scale)
-    data = open_sharded(folder or "", split=split, shard_documents=scale.shard_documents)
-    specs = [_retriever(text, data) for text in asked.retriever or [_DEFAULT]]
+    if folder is None:
+        raise DataError(
+            f"--engine {scale.name} reads a corpus from its folder shard by shard; give a BEIR "
+            "folder (samples and named data sets are small: use --engine memory)"
+        )
+    for option, given in (
+        ("--text-statistics", asked.text_statistics),
+        ("--rerank-controls", asked.rerank_controls),
+    ):
+        if given:
+            raise DataError(
+                f"{option} needs the whole corpus in memory: use --engine memory, or leave it out"
+            )
+    data = open_sharded(folder, split=split, shard_documents=scale.shard_documents)
+    specs = [_retriever(text, data) for text in asked.retriever or ["dense:all-MiniLM-L6-v2"]]
     with stages() as progress, closing(scale.started()) as engine:
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         return audit_source_sharded(
@@ -299,31 +312,14 @@ def audit_shards(
         )
 
 
-def _check(folder: Path | None, asked: Retrieval, scale: Scale) -> None:
-    if folder is None:
-        raise DataError(
-            f"--engine {scale.name} reads a corpus from its folder shard by shard; give a BEIR "
-            "folder (samples and named data sets are small: use --engine memory)"
-        )
-    for option, given in (
-        ("--text-statistics", asked.text_statistics),
-        ("--rerank-controls", asked.rerank_controls),
-    ):
-        if given:
-            raise DataError(
-                f"{option} needs the whole corpus in memory: use --engine memory, or leave it out"
-            )
-
-
 def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     spec = parse_spec(text)
     options = dict(spec.options)
-    similarity = _similarity(options.pop("similarity", "cosine"))
+    similarity = similarity_of(options)
     index = options.pop("index", "exact").replace("+", ",")
     if spec.kind == "dense" and spec.model:
-        known = (*ENCODER_OPTIONS, "similarity", "index")
-        _refuse_others(text, options, known)
-        recipe = EncoderRecipe(spec.model, tuple(sorted(options.items())))
+        _refuse_others(text, options, (*ENCODER_OPTIONS, "similarity", "index"))
+        recipe = partial(batched_encoder, spec.model, options)
         recipe()  # a model that is not there is refused before the corpus is read
         return ShardedRetriever(
             name=f"dense:{spec.model}",
@@ -334,19 +330,17 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     if spec.kind == "given":
         files = {key: options.pop(key, "") for key in ("documents", "queries")}
         _refuse_others(text, options, ("documents", "queries", "similarity", "index"))
-        missing = [key for key, value in files.items() if not value]
-        if missing:
+        if missing := [key for key, value in files.items() if not value]:
             raise DataError(
                 f"retriever {text!r} names no {' and no '.join(missing)}; write "
                 "given:<name>,documents=<file.npy>,queries=<file.npy>"
             )
-        n_documents = data.corpus.shards[-1].rows.stop
         return ShardedRetriever(
             name=f"given:{spec.model}" if spec.model else "given",
             vectors=open_vectors(
                 Path(files["documents"]),
                 Path(files["queries"]),
-                n_documents=n_documents,
+                n_documents=data.corpus.shards[-1].rows.stop,
                 n_queries=data.n_query_rows,
             ),
             similarity=similarity,
@@ -358,15 +352,8 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     )
 
 
-def _similarity(value: str) -> Similarity:
-    if value not in ("cosine", "dot"):
-        raise DataError(f"similarity {value!r} is not one of cosine, dot")
-    return "dot" if value == "dot" else "cosine"
-
-
 def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> None:
-    unknown = sorted(options.keys() - set(known))
-    if unknown:
+    if unknown := sorted(options.keys() - set(known)):
         raise DataError(
             f"retriever {text!r} has no option {', '.join(unknown)}; there are {', '.join(known)}"
         )
@@ -436,6 +423,8 @@ def source(
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
+    if folders and len(folders) > 1 and statistics.clusters is not None:
+        raise DataError("--clusters names the queries of one data set; audit them one by one")
     audit_one = partial(
         _audit_one,
         sample=sample,
@@ -450,10 +439,8 @@ def source(
     )
     if not folders or len(folders) == 1:
         audit_one(folders[0] if folders else None, report=report)
-        return
-    if statistics.clusters is not None:
-        raise DataError("--clusters names the queries of one data set; audit them one by one")
-    _audit_many(folders, audit_one, report)
+    else:
+        _audit_many(folders, audit_one, report)
 
 
 def _audit_many(
@@ -470,14 +457,13 @@ def _audit_many(
         err.print(f"data set {name}", highlight=False)
         found.append(audit_one(folder, report=None if report is None else report / name))
     for one in combine_reports(found):
-        where = f"{one.system}, {one.measure} over {len(one.studies)} data sets"
         figure = (
             f"no common figure: {one.refusal}"
             if one.interval is None
             else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
             "(random effects)"
         )
-        say(f"{where}: {figure}")
+        say(f"{one.system}, {one.measure} over {len(one.studies)} data sets: {figure}")
 
 
 def _audit_one(
@@ -498,16 +484,19 @@ def _audit_one(
     clusters = None if statistics.clusters is None else read_clusters(statistics.clusters)
     require_writable(report)
     if run or qrels or tags:
-        others = (folder, sample, dataset, asked.retriever, asked.rerank)
-        _require_runs_alone(*others, texts=asked.text_statistics)
+        if any((folder, sample, dataset, asked.retriever, asked.rerank)):
+            raise DataError("--run, --qrels and --tags replace a data set and retrievers")
+        if asked.text_statistics:
+            raise DataError("--text-statistics needs texts, and finished runs hold none")
         found = _audit_runs(run, qrels, tags, config, clusters)
     elif scale.name == "memory":
-        data = _load(folder, sample=sample, dataset=dataset, split=split)
-        found = _audit(data, asked, config, clusters)
+        found = _audit(
+            _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
+        )
     else:
-        where = None if sample or dataset else folder
         if clusters is not None or config.merge_llms:
             raise DataError("--clusters and --merge-llms need --engine memory")
+        where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
     deliver(found, report)
     return found
@@ -520,7 +509,7 @@ def _audit(
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
         specs += [
-            builder.reranked(specs[0], model, depth=asked.rerank_depth)
+            RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
             for model in asked.rerank or []
         ]
         return audit_source(
@@ -536,13 +525,6 @@ def _audit(
             clusters=clusters,
             on_stage=progress.begin,
         )
-
-
-def _require_runs_alone(*others: object, texts: bool) -> None:
-    if any(others):
-        raise DataError("--run, --qrels and --tags replace a data set and retrievers")
-    if texts:
-        raise DataError("--text-statistics needs texts, and finished runs hold none")
 
 
 def _audit_runs(
@@ -570,8 +552,7 @@ def _audit_runs(
 
 
 def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str) -> Dataset:
-    given = [bool(folder), sample, bool(dataset)]
-    if sum(given) != 1:
+    if sum((bool(folder), sample, bool(dataset))) != 1:
         raise DataError(
             "give one data set: a BEIR folder, --sample, --dataset <name>, or --run with --qrels "
             "and --tags"

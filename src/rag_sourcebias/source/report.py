@@ -110,8 +110,9 @@ def _section(
     name: str, title: str, lead: str, first: b.Grid, *more: b.Block, nav: str = ""
 ) -> b.Section | None:
     """Return a section that starts with a table; none for a table without rows."""
-    made = b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
-    return made if first.table.rows else None
+    if not first.table.rows:
+        return None
+    return b.Section(id=name, nav=nav, title=title, lead=lead, blocks=(first, *more))
 
 
 def _grid(
@@ -126,15 +127,18 @@ def _grid(
     content, others = (columns, *rows), others_of(report)
     if len(others) == 1:
         n_heads, content = n_heads - 1, tuple(row[:1] + row[2:] for row in content)
-    table = b.Table(columns=content[0], rows=content[1:], n_heads=n_heads)
-    return b.Grid(table=table, caption=caption)
+    return b.Grid(
+        table=b.Table(columns=content[0], rows=content[1:], n_heads=n_heads), caption=caption
+    )
 
 
 def _sides(report: SkewReport) -> tuple[str, str]:
     """Return the baseline's name and the other's, where there is one other."""
     names, others = names_of(report), others_of(report)
-    rival = names[others[0]] if len(others) == 1 else "other"
-    return names[report.config.baseline_source], rival
+    return (
+        names[report.config.baseline_source],
+        names[others[0]] if len(others) == 1 else "other",
+    )
 
 
 # Verdicts
@@ -144,12 +148,6 @@ def _verdicts(report: SkewReport) -> b.Section:
     scale, found = _scale(report), verdicts(report)
     base, rival = _sides(report)
     reach = number(scale, digits=0)
-    note = (
-        f"Centred Relative Δ with its {level(report.config.confidence_level)} interval. Bars run "
-        f"from −{reach} ({rival} ranked higher, left) to +{reach} ({base} ranked higher, right); a "
-        "filled dot and * mark what is significant after correction."
-    )
-    lines = ((("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], "")) for v in found)
     return b.Section(
         id="verdicts",
         title="Verdicts",
@@ -160,11 +158,23 @@ def _verdicts(report: SkewReport) -> b.Section:
                 middle=True,
                 to=b.PAGE,
             ),
-            b.Paragraph(text=note, look="note", to=b.PAGE),
+            b.Paragraph(
+                text=f"Centred Relative Δ with its {level(report.config.confidence_level)} "
+                f"interval. Bars run from −{reach} ({rival} ranked higher, left) to +{reach} "
+                f"({base} ranked higher, right); a filled dot and * mark what is significant after "
+                "correction.",
+                look="note",
+                to=b.PAGE,
+            ),
             b.Items(rows=tuple(("", verdict.sentence) for verdict in found), to=b.MARKDOWN),
             _scores(report),
             b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
-            b.Lines(rows=tuple(lines)),
+            b.Lines(
+                rows=tuple(
+                    (("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], ""))
+                    for v in found
+                )
+            ),
         ),
     )
 
@@ -179,11 +189,10 @@ def _scale(report: SkewReport) -> float:
 
 def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
     variant = VARIANTS.get(verdict.system.variant, verdict.system.variant)
-    several = len(others_of(report)) > 1
-    against = b.Name(f"against {names_of(report)[verdict.other]}" * several)
+    against = f"against {names_of(report)[verdict.other]}" * (len(others_of(report)) > 1)
     return b.Card(
         name=verdict.system.name,
-        tags=tuple(filter(None, (variant, against))),
+        tags=tuple(filter(None, (variant, b.Name(against)))),
         standing=f"prefers {verdict.direction}" if verdict.direction else "none",
         short=verdict.short,
         text=f"{capital(verdict.text)}.",
@@ -204,11 +213,10 @@ def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
     middle, found = shown(cell)
     if found is None or middle is None:
         return None
-    side = "baseline" if middle > 0 else "other" if middle < 0 else "even"
     return b.Bar.over(
         (found.lower, middle, found.upper),
         (-scale, scale),
-        side=side,
+        side="baseline" if middle > 0 else "other" if middle < 0 else "even",
         solid=significant(report, cell),
     )
 
@@ -222,10 +230,9 @@ def _scores(report: SkewReport) -> b.Grid:
         for place, other in enumerate(dict.fromkeys(c.other for c in system.cells)):
             of = {c.measure: _three(report, c) for c in system.cells if c.other == other}
             columns = [of.get(measure, [("", "")] * 3) for measure in measures]
-            names = (source_name(base), source_name(other), "Relative Δ")
             rows += [
                 (label(report, system), name, [column[i] for column in columns])
-                for i, name in enumerate(names)
+                for i, name in enumerate((source_name(base), source_name(other), "Relative Δ"))
                 if i or not place  # the baseline once
             ]
     return b.Grid(
@@ -266,18 +273,16 @@ def _cutoffs(report: SkewReport) -> b.Section:
         and v.cells
         and v.cells[-1].measure in v.system.scores.measures
     )
-    blocks: list[b.Block] = [b.Figures(items=_deltas(report))]
-    if every:
-        blocks += [
-            b.Heading(text="Every query", to=b.PAGE),
-            b.Paragraph(
-                text=f"Marks below the diagonal are queries that rank {base} text higher, marks "
-                "above it the reverse. The area is the number of queries with these scores; 0 "
-                "means that no relevant text was found.",
-                to=b.PAGE,
-            ),
-            b.Figures(items=every),
-        ]
+    queries: list[b.Block] = [
+        b.Heading(text="Every query", to=b.PAGE),
+        b.Paragraph(
+            text=f"Marks below the diagonal are queries that rank {base} text higher, marks "
+            "above it the reverse. The area is the number of queries with these scores; 0 "
+            "means that no relevant text was found.",
+            to=b.PAGE,
+        ),
+        b.Figures(items=every),
+    ]
     return b.Section(
         id="cutoffs",
         nav="By cutoff",
@@ -285,7 +290,7 @@ def _cutoffs(report: SkewReport) -> b.Section:
         lead=f"Each line is a {level(report.config.confidence_level)} interval; filled marks are "
         "significant after correction; hollow ones are not, or were not tested. Circles lie on the "
         f"{base} side, triangles on the other.",
-        blocks=tuple(blocks),
+        blocks=(b.Figures(items=_deltas(report)), *(queries if every else [])),
     )
 
 
@@ -303,17 +308,17 @@ def _deltas(report: SkewReport) -> tuple[tuple[str, pic.Picture], ...]:
                 colour="muted" if not found else "baseline" if found.estimate >= 0 else "other",
                 solid=significant(report, cell),
             )
-            row = pic.Row(
-                label=f"@{cutoff}",
-                group=label(report, system),
-                marks=() if value is None else (mark,),
-                note="undefined" if value is None else "" if found else "no interval",
+            rows.setdefault((cell.other, measure), []).append(
+                pic.Row(
+                    label=f"@{cutoff}",
+                    group=label(report, system),
+                    marks=() if value is None else (mark,),
+                    note="undefined" if value is None else "" if found else "no interval",
+                )
             )
-            rows.setdefault((cell.other, measure), []).append(row)
-    several = len(others_of(report)) > 1
     return tuple(
         (
-            f"Relative Δ of {measure}" + f" against {names[other]}" * several,
+            f"Relative Δ of {measure}" + f" against {names[other]}" * (len(others_of(report)) > 1),
             pic.Intervals(
                 title=f"Relative Δ of {measure} by system and cutoff, {base} against "
                 f"{names[other]}",
@@ -347,24 +352,25 @@ def _paired(report: SkewReport, verdict: Verdict) -> pic.Points:
         (f"{shorten(rival, 14)} higher", "other", -1),
         ("equal", "even", 0),
     )
-    curves = []
-    for text, colour, sign in sides:
-        here = np.sign(points[0] - points[1]) == sign
-        curves.append(
-            pic.Curve(
-                x=_plain(points[0, here]),
-                y=_plain(points[1, here]),
-                sizes=_plain(counts[here]),
-                colour=colour,
-                name=f"{text}: {np.sum(np.sign(x - y) == sign)}",
-            )
+    curves = [
+        pic.Curve(
+            x=_plain(points[0, here]),
+            y=_plain(points[1, here]),
+            sizes=_plain(counts[here]),
+            colour=colour,
+            name=f"{text}: {np.sum(np.sign(x - y) == sign)}",
         )
-    diagonal = pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")
+        for text, colour, sign in sides
+        for here in (np.sign(points[0] - points[1]) == sign,)
+    ]
     ticks, span = tuple((at, str(at)) for at in (0, 50, 100)), (-5, 105)
     return pic.Points(
         title=f"{measure} per query, {label(report, verdict.system)}: {base} against {rival}",
         description=f"{', '.join(curve.name for curve in curves)}, of {len(x)} queries.",
-        curves=(diagonal, *curves),
+        curves=(
+            pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid"),
+            *curves,
+        ),
         x=pic.Axis(label=f"{measure} of {shorten(base, 22)} text", ticks=ticks, span=span),
         y=pic.Axis(label=f"{measure} of {shorten(rival, 22)} text", ticks=ticks, span=span),
         square=True,
@@ -388,14 +394,28 @@ def _numbers(report: SkewReport) -> b.Section:
         for cell in system.cells
         if cell.other == other
     ]
-    columns = (
-        "system", "measure", *_sides(report), "Relative Δ", f"{confidence} interval", "centred Δ",
-        "p", "adjusted p", "queries", "needed",
-    )  # fmt: skip
-    blocks: list[b.Block] = [
+    missing = tuple(
+        (f"{label(report, s)}, {c.measure} against {names_of(report)[c.other]}", why)
+        for s in report.systems
+        for c in s.cells
+        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
+        if why
+    )
+    blocks = (
         b.Grid(
             table=b.Table(
-                columns=columns,
+                columns=(
+                    "system",
+                    "measure",
+                    *_sides(report),
+                    "Relative Δ",
+                    f"{confidence} interval",
+                    "centred Δ",
+                    "p",
+                    "adjusted p",
+                    "queries",
+                    "needed",
+                ),
                 rows=tuple((who, cell.measure, *_row(report, cell)) for who, cell in cells),
                 n_heads=2,
             ),
@@ -405,17 +425,10 @@ def _numbers(report: SkewReport) -> b.Section:
             scale=f"−{reach} … +{reach}",
         ),
         b.Paragraph(text=star_note(report), to=b.MARKDOWN),
-    ]
-    missing = tuple(
-        (f"{label(report, s)}, {c.measure} against {names_of(report)[c.other]}", why)
-        for s in report.systems
-        for c in s.cells
-        for why in dict.fromkeys((c.refusal, c.centred.refusal if c.centred else None))
-        if why
+        *([b.Heading(text="Why some intervals are missing")] if missing else []),
+        *([b.Items(rows=missing)] if missing else []),
     )
-    if missing:
-        blocks += [b.Heading(text="Why some intervals are missing"), b.Items(rows=missing)]
-    return b.Section(id="numbers", title="All numbers", blocks=tuple(blocks))
+    return b.Section(id="numbers", title="All numbers", blocks=blocks)
 
 
 def _row(report: SkewReport, cell: SkewCell) -> tuple[str, ...]:
@@ -445,25 +458,27 @@ def _sign(report: SkewReport) -> b.Section | None:
     primary, names, rows = report.config.primary_measure, names_of(report), []
     for system in (s for s in report.systems if s.variant == "mixed"):
         for cell in (c for c in system.cells if c.measure == primary):
-            told = [("as deployed", _valued(*shown(cell)))]
-            told += [
-                (one.setting, _valued(one.value, one.interval))
-                for one in system.strip
-                if one.other == cell.other
-            ]
-            told += [
-                (VARIANTS[again.variant], _valued(*shown(again.cell(primary, cell.other))))
-                for again in report.systems
-                if again.variant != "mixed" and again.name == system.name
-            ]
-            told += [
-                (
-                    f"exposure of {source_name(e.source)} ({e.browsing})",
-                    estimate(e.difference, scale=100, signed=True),
-                )
-                for e in system.exposure
-                if e.source == cell.baseline and e.difference is not None
-            ]
+            told = (
+                ("as deployed", _valued(*shown(cell))),
+                *(
+                    (one.setting, _valued(one.value, one.interval))
+                    for one in system.strip
+                    if one.other == cell.other
+                ),
+                *(
+                    (VARIANTS[again.variant], _valued(*shown(again.cell(primary, cell.other))))
+                    for again in report.systems
+                    if again.variant != "mixed" and again.name == system.name
+                ),
+                *(
+                    (
+                        f"exposure of {source_name(e.source)} ({e.browsing})",
+                        estimate(e.difference, scale=100, signed=True),
+                    )
+                    for e in system.exposure
+                    if e.source == cell.baseline and e.difference is not None
+                ),
+            )
             rows += [(system.name, names[cell.other], *row) for row in told]
         if (across := system.across) is not None:
             sample = f"{across.n_sources} other sources as a sample of rewriters"
@@ -507,24 +522,12 @@ def _beside(report: SkewReport, variant: str, caption: str) -> b.Grid:
         if s.variant == variant
         for c in s.cells
     )
-    columns = ("system", "against", "measure", "as deployed", VARIANTS[variant])
-    return _grid(report, caption, columns, rows)
+    return _grid(
+        report, caption, ("system", "against", "measure", "as deployed", VARIANTS[variant]), rows
+    )
 
 
 def _sole(report: SkewReport) -> b.Section | None:
-    rows = (
-        (
-            label(report, s),
-            names_of(report)[c.other],
-            c.measure,
-            score(c.mean_baseline),
-            score(c.mean_other),
-            estimate(c.difference, scale=100, signed=True),
-            p_value(c.p_value),
-        )
-        for s in report.systems
-        for c in s.sole_corpus
-    )
     return _section(
         "sole-corpus",
         "Sole-corpus control",
@@ -535,30 +538,28 @@ def _sole(report: SkewReport) -> b.Section | None:
             report,
             "Quality on the corpus of each source alone, ×100",
             ("system", "against", "measure", *_sides(report), "difference ×100", "p"),
-            rows,
+            (
+                (
+                    label(report, s),
+                    names_of(report)[c.other],
+                    c.measure,
+                    score(c.mean_baseline),
+                    score(c.mean_other),
+                    estimate(c.difference, scale=100, signed=True),
+                    p_value(c.p_value),
+                )
+                for s in report.systems
+                for c in s.sole_corpus
+            ),
         ),
         nav="Control",
     )
 
 
 def _exposure(report: SkewReport) -> b.Section | None:
-    rows = tuple(
-        (
-            label(report, s),
-            e.browsing,
-            source_name(e.source),
-            share(e.share),
-            share(e.corpus_share),
-            estimate(e.difference, scale=100, signed=True),
-        )
-        for s in report.systems
-        for e in s.exposure
-    )
     fair = tuple(
         (label(report, s), number(s.awrf, digits=3)) for s in report.systems if s.awrf is not None
     )
-    fairness = b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))
-    columns = ("system", "attention", "source", "share", "of the corpus", "difference (points)")
     return _section(
         "exposure",
         "Exposure",
@@ -566,10 +567,32 @@ def _exposure(report: SkewReport) -> b.Section | None:
         "share of the corpus. AWRF is attention-weighted rank fairness: 1 means in proportion to "
         "the corpus. A source may earn more attention by being more relevant.",
         b.Grid(
-            table=b.Table(columns=columns, rows=rows, n_heads=3),
+            table=b.Table(
+                columns=(
+                    "system",
+                    "attention",
+                    "source",
+                    "share",
+                    "of the corpus",
+                    "difference (points)",
+                ),
+                rows=tuple(
+                    (
+                        label(report, s),
+                        e.browsing,
+                        source_name(e.source),
+                        share(e.share),
+                        share(e.corpus_share),
+                        estimate(e.difference, scale=100, signed=True),
+                    )
+                    for s in report.systems
+                    for e in s.exposure
+                ),
+                n_heads=3,
+            ),
             caption="Share of attention against share of the corpus",
         ),
-        *([fairness] if fair else []),
+        *[b.Facts(tables=(("AWRF", b.Table(columns=("system", "AWRF"), rows=fair)),))] * bool(fair),
     )
 
 
@@ -602,10 +625,6 @@ def _twins(report: SkewReport) -> b.Section | None:
         for s in report.systems
         for t in s.twins
     )
-    columns = (
-        "system", "against", "pairs", "neither found", f"win rate of {_sides(report)[1]}",
-        "score margin (sd)", "win rate at equal length",
-    )  # fmt: skip
     drawn = tuple((caption, _ranks(report, caption, twin)) for caption, twin in _pairs(report))
     return _section(
         "twins",
@@ -614,7 +633,21 @@ def _twins(report: SkewReport) -> b.Section | None:
         "of 0.50 is even-handed; below, the baseline's version tends to win, above, the other's. "
         "The equal-length rate is what a logistic regression expects for twins of the same "
         "length and average word overlap. Pairs of which neither version was found are left out.",
-        _grid(report, "Which version of one document ranks higher", columns, rows, n_heads=2),
+        _grid(
+            report,
+            "Which version of one document ranks higher",
+            (
+                "system",
+                "against",
+                "pairs",
+                "neither found",
+                f"win rate of {_sides(report)[1]}",
+                "score margin (sd)",
+                "win rate at equal length",
+            ),
+            rows,
+            n_heads=2,
+        ),
         *([b.Figures(items=drawn)] if drawn else []),
     )
 
@@ -654,28 +687,26 @@ def _length(report: SkewReport) -> b.Section | None:
         if len(twin.log_length_ratio)
     )
     matched = _beside(report, "length-matched", "Relative Δ as deployed and at equal length")
-    blocks: list[b.Block] = []
-    if drawn:
-        blocks += [
-            b.Paragraph(
-                text="Does the longer version win? Each diamond is an equal share of the pairs, "
-                f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
-                "pairs as independent, although pairs of one query are not quite. Ticks at the "
-                "top and bottom are single pairs.",
-                to=b.PAGE,
-            ),
-            b.Figures(items=drawn),
-        ]
-    if matched.table.rows:
-        blocks += [
-            b.Heading(text="Length-matched"),
-            b.Paragraph(
-                text="The audit repeated with both versions of each pair cut to the same length. "
-                "If the skew shrinks, part of it was about length."
-            ),
-            matched,
-        ]
-    return b.Section(id="length", title="Length", blocks=tuple(blocks)) if blocks else None
+    pairs: tuple[b.Block, ...] = (
+        b.Paragraph(
+            text="Does the longer version win? Each diamond is an equal share of the pairs, "
+            f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
+            "pairs as independent, although pairs of one query are not quite. Ticks at the "
+            "top and bottom are single pairs.",
+            to=b.PAGE,
+        ),
+        b.Figures(items=drawn),
+    )
+    repeated: tuple[b.Block, ...] = (
+        b.Heading(text="Length-matched"),
+        b.Paragraph(
+            text="The audit repeated with both versions of each pair cut to the same length. "
+            "If the skew shrinks, part of it was about length."
+        ),
+        matched,
+    )
+    blocks = pairs * bool(drawn) + repeated * bool(matched.table.rows)
+    return b.Section(id="length", title="Length", blocks=blocks) if blocks else None
 
 
 def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:
@@ -683,8 +714,10 @@ def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:
     names, ratio, won = names_of(report), twin.log_length_ratio, twin.other_above
     base, rival = names[twin.baseline], names[twin.other]
     groups = np.array_split(np.argsort(ratio, kind="stable"), max(1, min(6, len(ratio) // 20)))
-    confidence = report.config.confidence_level
-    rates = [wilson_interval(won[g].sum(), len(g), confidence_level=confidence) for g in groups]
+    rates = [
+        wilson_interval(won[g].sum(), len(g), confidence_level=report.config.confidence_level)
+        for g in groups
+    ]
     shares = pic.Curve(
         x=tuple(float(ratio[g].mean()) for g in groups),
         y=tuple(100 * rate.estimate for rate in rates),
@@ -763,10 +796,9 @@ def _caveats(report: SkewReport) -> b.Section:
     for system in report.systems:
         for cell in system.cells:
             kind = split_measure(cell.measure)[0]
-            centred = cell.centred.interval if cell.centred else None
             made += [
                 (f"Relative Δ ({kind})", cell.interval),
-                (f"centred Relative Δ ({kind})", centred),
+                (f"centred Relative Δ ({kind})", cell.centred.interval if cell.centred else None),
             ]
         for twin in system.twins:
             made += [
@@ -774,20 +806,27 @@ def _caveats(report: SkewReport) -> b.Section:
                 ("twin score margin", twin.margin),
                 ("equal-length win rate", twin.win_rate_equal_length),
             ]
-        made += [("exposure", entry.difference) for entry in system.exposure]
-        made += [("sole-corpus difference", check.difference) for check in system.sole_corpus]
-        notes = (*system.notes, *(note for twin in system.twins for note in twin.notes))
+        made += [
+            *(("exposure", entry.difference) for entry in system.exposure),
+            *(("sole-corpus difference", check.difference) for check in system.sole_corpus),
+        ]
         counts = (
             (system.n_untagged, "retrieved entries belong to documents without a source tag"),
             (system.n_duplicates, "retrieved entries repeated a document and were dropped"),
             (system.n_empty, "judged queries returned nothing; they score 0 and count"),
         )
+        notes = (
+            *system.notes,
+            *(note for twin in system.twins for note in twin.notes),
+            *(f"{n:,} {text}" for n, text in counts if n),
+        )
         noted += [(label(report, system), note) for note in notes]
-        noted += [(label(report, system), f"{n:,} {text}") for n, text in counts if n]
-    assumed = b.assumed(
-        (f"{what}, {found.method} method", found.assumptions) for what, found in made if found
+    return b.caveats(
+        b.assumed(
+            (f"{what}, {found.method} method", found.assumptions) for what, found in made if found
+        ),
+        dict.fromkeys(noted),
     )
-    return b.caveats(assumed, dict.fromkeys(noted))
 
 
 def _data(report: SkewReport) -> b.Section:
@@ -808,12 +847,17 @@ def _data(report: SkewReport) -> b.Section:
         ("attention models", ", ".join(c.browsing)),
         ("seed", str(c.seed)),
     )
-    runs = tuple((label(report, s), settings(s.settings)) for s in report.systems)
     return b.data(
         (
             ("Data", b.summary_table(report.data)),
             ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-            ("Systems", b.Table(columns=("system", "settings"), rows=runs)),
+            (
+                "Systems",
+                b.Table(
+                    columns=("system", "settings"),
+                    rows=tuple((label(report, s), settings(s.settings)) for s in report.systems),
+                ),
+            ),
             ("Environment", b.environment_table(report.environment, report.created)),
         )
     )

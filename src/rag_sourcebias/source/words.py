@@ -49,8 +49,9 @@ def others_of(report: SkewReport) -> tuple[str, ...]:
 def names_of(report: SkewReport) -> dict[str, str]:
     """Return the short name of every source that the report mentions."""
     exposed = (e.source for s in report.systems for e in s.exposure)
-    base = report.config.baseline_source
-    return short_names([base, *others_of(report), *report.data.documents, *exposed])
+    return short_names(
+        [report.config.baseline_source, *others_of(report), *report.data.documents, *exposed]
+    )
 
 
 def label(report: SkewReport, system: SystemSkew, other: str = "") -> str:
@@ -70,8 +71,11 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
     Unlike :attr:`SkewCell.significant` this knows the level even where an interval was refused.
     Never in reports of version 0.1, whose test measured unequal numbers of documents as well.
     """
-    alpha = 1 - report.config.confidence_level
-    return cell.centred is not None and cell.p_adjusted is not None and cell.p_adjusted < alpha
+    return (
+        cell.centred is not None
+        and cell.p_adjusted is not None
+        and cell.p_adjusted < 1 - report.config.confidence_level
+    )
 
 
 def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
@@ -148,11 +152,11 @@ def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
             f"{p_clause(control.p_value)}), so this may not be source bias alone"
         )
     leading = split_measure(report.config.primary_measure)[0]
-    cells = (c for c in system.cells if c.other == other)
-    chosen = (c for c in cells if split_measure(c.measure)[0] == leading)
-    several = len(others_of(report)) > 1
+    chosen = (
+        c for c in system.cells if c.other == other and split_measure(c.measure)[0] == leading
+    )
     return Verdict(
-        subject=label(report, system) + (f" (against {names[other]})" if several else ""),
+        subject=label(report, system) + f" (against {names[other]})" * (len(others_of(report)) > 1),
         system=system,
         other=other,
         code=code,
@@ -207,8 +211,8 @@ def _unequal_alone(report: SkewReport, system: SystemSkew, other: str) -> SoleCo
     alpha, primary = 1 - report.config.confidence_level, report.config.primary_measure
     same = (s.sole_corpus for s in report.systems if s.name == system.name)
     checks = system.sole_corpus or next(filter(None, same), ())
-    failed = (c for c in checks if c.p_value is not None and c.p_value < alpha)
-    return next((c for c in failed if (c.other, c.measure) == (other, primary)), None)
+    own = (c for c in checks if (c.other, c.measure) == (other, primary))
+    return next((c for c in own if c.p_value is not None and c.p_value < alpha), None)
 
 
 def headline(report: SkewReport) -> str:
@@ -223,7 +227,7 @@ def headline(report: SkewReport) -> str:
     if not groups:
         return "No two sources were compared."
     corrected = report.n_tests > 1 and report.config.correction != "none"
-    scope = f" (corrected over {report.n_tests:,} tests)" if corrected else ""
+    scope = f" (corrected over {report.n_tests:,} tests)" * corrected
     return (
         f"At {report.config.primary_measure} over {count(report.data.n_queries)} queries{scope}: "
         f"{'; '.join(_clause(report, group) for group in groups.values())}."
@@ -242,8 +246,10 @@ def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
         case SkewCode.REFUSED:
             return f"for {who} there is no verdict"
         case SkewCode.ALIKE:
-            margin = number(report.config.margin)
-            return f"{who} treat{'s' * one} both sources alike within ±{margin} points"
+            return (
+                f"{who} treat{'s' * one} both sources alike within "
+                f"±{number(report.config.margin)} points"
+            )
         case _:
             return f"{who} {first.short if one else first.short.replace('favours', 'favour', 1)}"
 
@@ -320,13 +326,11 @@ def _adjusted(report: SkewReport) -> str:
         "No correction for the number of tests was asked for, so some of them fall below "
         f"{threshold} by chance alone. The test says whether there is a difference, not how "
         "large it is."
+        if correction == "none"
+        else f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
+        f"only an adjusted value below {threshold} is called significant. “Not significant” does "
+        "not mean that there is no difference."
     )
-    if correction != "none":
-        rule = (
-            f"The adjusted value ({CORRECTIONS[correction]}) controls {_CONTROLLED[correction]}; "
-            f"only an adjusted value below {threshold} is called significant. “Not significant” "
-            "does not mean that there is no difference."
-        )
     return (
         "p belongs to no skew beyond chance: one minus the largest confidence level whose "
         f"interval excludes 0. {counted(report.n_tests, 'test')} belong together: "

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,16 @@ from rag_sourcebias.style.data import (
     StyleConfig,
     StyleData,
     StyledTexts,
-    StyleFinding,
     StyleGain,
     StyleReport,
     StyleRow,
     StyleSystem,
 )
 from rag_sourcebias.style.measure import (
-    LengthAdjusted,
-    MatchingEffect,
     StyleMatrix,
     adjusted_from_means,
     complete_queries,
+    if_enough,
     length_adjusted,
     length_columns,
     matching_effect,
@@ -76,8 +75,11 @@ def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:
         If no query has every version.
     """
     unique_names(tuple(texts.documents), "document style", at_least=2)
-    columns = [("query", style, column) for style, column in texts.queries.items()]
-    columns += [("document", style, column) for style, column in texts.documents.items()]
+    columns = [
+        (side, style, column)
+        for side, versions in (("query", texts.queries), ("document", texts.documents))
+        for style, column in versions.items()
+    ]
     has = np.array([[bool(text and text.strip()) for text in column] for *_, column in columns])
     keep = np.asarray(has.all(axis=0), dtype=np.bool_)
     absent = np.argwhere(~has.T)
@@ -99,22 +101,6 @@ def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:
             n_needed=1,
         )
     return keep
-
-
-def take_queries(texts: StyledTexts, keep: BoolArray) -> StyledTexts:
-    """Return the queries asked for, with everything that belongs to them."""
-    rows = np.flatnonzero(keep).tolist()
-
-    def part(column: Sequence[str | None]) -> tuple[str | None, ...]:
-        return tuple(column[row] for row in rows)
-
-    return replace(
-        texts,
-        query_ids=tuple(texts.query_ids[row] for row in rows),
-        doc_ids=tuple(texts.doc_ids[row] for row in rows),
-        queries={style: part(column) for style, column in texts.queries.items()},
-        documents={style: part(column) for style, column in texts.documents.items()},
-    )
 
 
 def columns_of(versions: Mapping[str, tuple[str | None, ...]]) -> dict[str, list[str]]:
@@ -139,8 +125,8 @@ def style_settings(
     query, query_note = _original(
         config.original_query, default.original_query, texts.queries, "query"
     )
-    warnings = tuple(text for text in (note, query_note) if text)
-    return replace(config, original=original, original_query=query), warnings
+    settings = replace(config, original=original, original_query=query)
+    return settings, tuple(text for text in (note, query_note) if text)
 
 
 def _original(
@@ -168,11 +154,10 @@ def style_warnings(
     """
     found = []
     if dropped:
-        more = ", …" if len(dropped) > _SHOWN else ""
+        shown = ", ".join([*dropped[:_SHOWN], *["…"] * (len(dropped) > _SHOWN)])
         found.append(
             f"{len(dropped)} of {len(texts) + len(dropped)} queries lack a version and are left "
-            f"out ({', '.join(dropped[:_SHOWN])}{more}), so that all styles are compared on the "
-            "same queries"
+            f"out ({shown}), so that all styles are compared on the same queries"
         )
     if len(texts) < _VERY_FEW:
         found.append(
@@ -181,8 +166,7 @@ def style_warnings(
         )
     elif len(texts) < _FEW:
         found.append(f"{len(texts)} queries are few: read the intervals, not the averages alone")
-    shared = sum(count for count in Counter(texts.doc_ids).values() if count > 1)
-    if shared:
+    if shared := sum(count for count in Counter(texts.doc_ids).values() if count > 1):
         found.append(
             f"{shared} queries share their document with another query; intervals treat queries "
             "as independent, so they are too narrow"
@@ -196,15 +180,16 @@ def style_warnings(
 def _lengths(texts: StyledTexts, config: StyleConfig) -> list[str]:
     means = {s: float(word_counts(c).mean()) for s, c in columns_of(texts.documents).items()}
     base = means.pop(config.original)
-    if not base:
-        return []
-    ratio = {style: mean / base for style, mean in means.items()}
-    differing = {s: r for s, r in ratio.items() if abs(r - 1) > _LENGTH_DIFFERS}
+    ratio = {style: mean / base for style, mean in means.items()} if base else {}
+    differing = [
+        s for s in sorted(ratio, key=ratio.__getitem__) if abs(ratio[s] - 1) > _LENGTH_DIFFERS
+    ]
     if not differing:
         return []
-    by_ratio = sorted(differing, key=ratio.__getitem__)
-    extremes = dict.fromkeys((by_ratio[0], by_ratio[-1]))
-    named = " and ".join(f"{style!r} {ratio[style]:.2f} times" for style in extremes)
+    named = " and ".join(
+        f"{style!r} {ratio[style]:.2f} times"
+        for style in dict.fromkeys((differing[0], differing[-1]))
+    )
     return [
         f"{len(differing)} of {len(ratio)} document styles differ by more than "
         f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({named} its words): length "
@@ -224,10 +209,10 @@ def _same_text(texts: StyledTexts, side: str, columns: Mapping[str, list[str]]) 
         for style, column in columns.items()
         if (earlier := first.setdefault(column[rows[0]], style)) != style
     )
-    effect = "they tie" if side == "document" else "they rank alike"
     return [
         f"{len(rows)} of {len(texts)} queries have the same {side} text in two or more styles "
-        f"(first {texts.query_ids[rows[0]]!r}: {alike[0]!r} and {alike[1]!r}); {effect}"
+        f"(first {texts.query_ids[rows[0]]!r}: {alike[0]!r} and {alike[1]!r}); they "
+        f"{'tie' if side == 'document' else 'rank alike'}"
     ]
 
 
@@ -261,14 +246,6 @@ class StyleMatrixIntervals:
     mean_unfairness: Interval | None
     adjusted_ranks: tuple[tuple[Interval | None, ...], ...] = ()
     length_slopes: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchingIntervals:
-    """Gain of each style under matching queries; None where all queries agree exactly."""
-
-    by_style: Mapping[str, Interval | None]
-    overall: Interval | None
 
 
 def style_matrix_intervals(
@@ -322,14 +299,19 @@ def style_matrix_intervals(
     )
     make = _Maker(n=n, level=confidence_level)
     sums = drawn[:, : q * d]
-    found = None if lengths is None else _slopes(matrix, lengths)
+    found = (  # None also where length and style cannot be told apart
+        None
+        if lengths is None
+        else if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
+    )
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
         seen = drawn / (1 - share[:, None])
-        draws = [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)]
         adjusted = bootstrap_intervals(
             np.concatenate([row.adjusted for row in found]),
-            np.concatenate(draws, axis=1),
+            np.concatenate(
+                [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)], axis=1
+            ),
             n=n,
             confidence_level=confidence_level,
         )
@@ -373,47 +355,41 @@ class _Maker:
         """Mean unfairness of average ranks of shape (r, d), from sums of (resamples, r, d)."""
         d = average.shape[1]
         seen = float(unfairness_score(average, ddof=ddof).mean())
+        tail, root = (1 - self.level) / 2, math.sqrt(seen)
+        most = max_unfairness(d, ddof=ddof)
         if average.size == 2:
             # Half the squared difference (ddof 0), so that its interval is that of the difference.
-            return self._of_two(seen, sums[:, 0, 0] - sums[:, 0, 1], share, ddof)
+            difference = sums[:, 0, 0] - sums[:, 0, 1]
+            low = float(np.quantile(difference - share, tail))
+            high = float(np.quantile(difference + share, 1 - tail))
+            nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+            farthest = max(abs(low), abs(high))
+            return self._interval(seen, nearest**2 * most, farthest**2 * most, "Gaffke")
         deviations = average - average.mean(axis=1, keepdims=True)
         centred = sums - sums.mean(axis=2, keepdims=True)
         outward = rank_versions(-deviations) - (d + 1) / 2
         direction, unit = deviations, seen
         if seen == 0:
             direction = np.broadcast_to(np.arange(d) - (d - 1) / 2, average.shape)
-            unit = max_unfairness(d, ddof=ddof)
+            unit = most
 
         def at(errors: FloatArray, probability: float, t: float) -> float:
             # The root, because unfairness grows with the square of t.
             moved = np.sqrt(unfairness_score(t * direction + errors, ddof=ddof).mean(axis=1))
             return float(np.quantile(moved, probability))
 
-        tail, root = (1 - self.level) / 2, math.sqrt(seen)
         inward = self._enlarged(deviations - centred)
         outer = self._enlarged(deviations - centred - share[:, None, None] * outward)
         lower = crossing(partial(at, inward, 1 - tail), root) if seen > 0 else 0.0
         upper = crossing(partial(at, outer, tail), root)
-        most = max_unfairness(d, ddof=ddof)
         return self._interval(seen, lower**2 * unit, min(upper**2 * unit, most), "inverted test")
-
-    def _of_two(
-        self, seen: float, difference: FloatArray, share: FloatArray, ddof: int
-    ) -> Interval:
-        tail = (1 - self.level) / 2
-        low = float(np.quantile(difference - share, tail))
-        high = float(np.quantile(difference + share, 1 - tail))
-        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-        most, farthest = max_unfairness(2, ddof=ddof), max(abs(low), abs(high))
-        return self._interval(seen, nearest**2 * most, farthest**2 * most, "Gaffke")
 
     def _enlarged(self, errors: FloatArray) -> FloatArray:
         n, probability = self.n, 0.5 + self.level / 2
         scale = math.sqrt((n + 1) * (n + 2) / (n * (n - 1)))
         scale *= t_quantile(probability, n - 1) / normal_quantile(probability)
-        middle = errors.mean(axis=0)
-        enlarged: FloatArray = middle + scale * (errors - middle)
-        return enlarged
+        middle: FloatArray = errors.mean(axis=0)
+        return middle + scale * (errors - middle)
 
     def _interval(self, estimate: float, lower: float, upper: float, method: str) -> Interval:
         return Interval(
@@ -427,60 +403,21 @@ class _Maker:
         )
 
 
-def matching_intervals(
-    matrix: StyleMatrix,
-    *,
-    reference: str | None = None,
-    matches: Mapping[str, str] | None = None,
-    confidence_level: float = 0.95,
-) -> MatchingIntervals:
-    """Intervals (t over queries) for what a style gains under queries of the same style.
-
-    Parameters are those of :func:`matching_effect`.
-    """
-    found: MatchingEffect = matching_effect(matrix, reference=reference, matches=matches)
-    return MatchingIntervals(
-        by_style={
-            style: _mean(column, confidence_level)
-            for style, column in zip(found.styles, found.gains.T, strict=True)
-        },
-        overall=_mean(found.gains.mean(axis=1), confidence_level),
-    )
-
-
-def _mean(values: npt.NDArray[np.float64], level: float) -> Interval | None:
-    try:
-        return clustered_mean(values, np.arange(len(values)), confidence_level=level)
-    except InsufficientDataError:
-        return None
-
-
-def _slopes(
-    matrix: StyleMatrix, lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64]
-) -> list[LengthAdjusted] | None:
-    """Adjusted ranks per query style; None where length and style cannot be told apart."""
-    forms = range(len(matrix.query_styles))
-    try:
-        return [length_adjusted(matrix.ranks[:, form], lengths) for form in forms]
-    except InsufficientDataError:
-        return None
-
-
 def _length_terms(
     matrix: StyleMatrix, lengths: npt.NDArray[np.float64] | npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Per query: log lengths x (d columns), Σ x·rank per query style (q), Σ x²."""
     d = len(matrix.doc_styles)
     rows = [length_columns(matrix.ranks[:, a], lengths) for a in range(len(matrix.query_styles))]
-    products = [row[:, -2] for row in rows]
-    return np.column_stack((rows[0][:, d : 2 * d], *products, rows[0][:, -1]))
+    return np.column_stack((rows[0][:, d : 2 * d], *(row[:, -2] for row in rows), rows[0][:, -1]))
 
 
 def _own(form: int, q: int, d: int) -> npt.NDArray[np.int64]:
     """Columns of one query style, in the order of :func:`length_columns`."""
     first = form * d
-    own = np.r_[first : first + d, q * d : q * d + d, q * d + d + form, q * d + d + q]
-    return np.asarray(own, dtype=np.int64)
+    return np.asarray(
+        np.r_[first : first + d, q * d : q * d + d, q * d + d + form, q * d + d + q], dtype=np.int64
+    )
 
 
 def _by_row(cells: tuple[Interval | None, ...], d: int) -> tuple[tuple[Interval | None, ...], ...]:
@@ -493,13 +430,10 @@ def _by_row(cells: tuple[Interval | None, ...], d: int) -> tuple[tuple[Interval 
 def style_system(
     name: str,
     similarity: FloatArray,
-    *,
-    query_ids: Sequence[str],
-    query_styles: Sequence[str],
-    doc_styles: Sequence[str],
-    lengths: npt.NDArray[np.int64],
+    complete: StyledTexts,
     config: StyleConfig,
-    settings: Mapping[str, str] | None = None,
+    *,
+    settings: Mapping[str, str] | None,
     notes: Sequence[str] = (),
 ) -> StyleSystem:
     """Rank, compare and test the styles for one system.
@@ -508,20 +442,32 @@ def style_system(
     ----------
     similarity : float64 array of shape (n, q, d)
         No NaN.
-    lengths : int64 array of shape (n, d)
-        Words of every document version, at least 1.
+    complete : StyledTexts
+        Queries that have every version.
     """
     matrix = StyleMatrix.from_scores(
         similarity,
-        query_styles=query_styles,
-        doc_styles=doc_styles,
-        query_ids=query_ids,
+        query_styles=tuple(complete.queries),
+        doc_styles=tuple(complete.documents),
+        query_ids=complete.query_ids,
         ties=config.ties,
     )
     # Friedman's test needs averaged ties, whatever the averages shown are made of.
     averaged = matrix.ranks if config.ties == "average" else rank_versions(similarity)
-    intervals = _intervals(matrix, lengths, config)
+    intervals = if_enough(  # None of a single query
+        style_matrix_intervals,
+        matrix,
+        lengths=np.stack(
+            [np.maximum(word_counts(c), 1) for c in columns_of(complete.documents).values()],
+            axis=1,
+        ),
+        ddof=config.ddof,
+        confidence_level=config.confidence_level,
+        resamples=config.resamples,
+        rng=config.seed,
+    )
     rows = _rows(matrix, averaged, intervals, config)
+    at = matrix.query_styles.index(config.original_query)
     return StyleSystem(
         name=name,
         settings=dict(settings or {}),
@@ -530,26 +476,18 @@ def style_system(
         rows=rows,
         pairs=_compare(matrix.row(config.original_query).ranks, matrix, config, seed=1),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
-        finding=_finding(matrix, rows, config),
+        finding=style_finding(
+            matrix.ranks[:, at],
+            matrix.doc_styles,
+            test=rows[at].friedman,
+            against_original=rows[at].against_original,
+            margin=config.margin,
+            confidence_level=config.confidence_level,
+            rng=np.random.default_rng((config.seed, 3)),
+        ),
         matching=_matching(matrix, config),
         notes=(*notes, *_notes(averaged, intervals)),
     )
-
-
-def _intervals(
-    matrix: StyleMatrix, lengths: npt.NDArray[np.int64], config: StyleConfig
-) -> StyleMatrixIntervals | None:
-    try:
-        return style_matrix_intervals(
-            matrix,
-            lengths=lengths,
-            ddof=config.ddof,
-            confidence_level=config.confidence_level,
-            resamples=config.resamples,
-            rng=config.seed,
-        )
-    except InsufficientDataError:  # a single query
-        return None
 
 
 def _rows(
@@ -558,26 +496,28 @@ def _rows(
     intervals: StyleMatrixIntervals | None,
     config: StyleConfig,
 ) -> tuple[StyleRow, ...]:
-    rows = []
-    for at, form in enumerate(matrix.query_styles):
-        ranks = matrix.ranks[:, at]
-        against = _compare(ranks, matrix, config, seed=2, baseline=config.original)
-        adjusted = intervals is not None and bool(intervals.adjusted_ranks)
-        rows.append(
-            StyleRow(
-                query_style=form,
-                average_ranks=(None,) * ranks.shape[1]
-                if intervals is None
-                else intervals.average_ranks[at],
-                unfairness=unfairness(ranks, ddof=config.ddof),
-                unfairness_interval=None if intervals is None else intervals.unfairness[at],
-                friedman=friedman_test(averaged[:, at]),
-                against_original=tuple(_turned(pair) for pair in against),
-                adjusted_ranks=intervals.adjusted_ranks[at] if intervals and adjusted else (),
-                length_slope=intervals.length_slopes[at] if intervals and adjusted else None,
-            )
+    _, q, d = matrix.ranks.shape
+    found = intervals or StyleMatrixIntervals(
+        average_ranks=((None,) * d,) * q, unfairness=(None,) * q, mean_unfairness=None
+    )
+    return tuple(
+        StyleRow(
+            query_style=form,
+            average_ranks=found.average_ranks[at],
+            unfairness=unfairness(matrix.ranks[:, at], ddof=config.ddof),
+            unfairness_interval=found.unfairness[at],
+            friedman=friedman_test(averaged[:, at]),
+            against_original=tuple(
+                _turned(pair)
+                for pair in _compare(
+                    matrix.ranks[:, at], matrix, config, seed=2, baseline=config.original
+                )
+            ),
+            adjusted_ranks=found.adjusted_ranks[at] if found.adjusted_ranks else (),
+            length_slope=found.length_slopes[at] if found.adjusted_ranks else None,
         )
-    return tuple(rows)
+        for at, form in enumerate(matrix.query_styles)
+    )
 
 
 def _compare(
@@ -596,19 +536,6 @@ def _compare(
         confidence_level=config.confidence_level,
         resamples=config.resamples,
         rng=np.random.default_rng((config.seed, seed)),
-    )
-
-
-def _finding(matrix: StyleMatrix, rows: Sequence[StyleRow], config: StyleConfig) -> StyleFinding:
-    at = matrix.query_styles.index(config.original_query)
-    return style_finding(
-        matrix.ranks[:, at],
-        matrix.doc_styles,
-        test=rows[at].friedman,
-        against_original=rows[at].against_original,
-        margin=config.margin,
-        confidence_level=config.confidence_level,
-        rng=np.random.default_rng((config.seed, 3)),
     )
 
 
@@ -636,29 +563,31 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
     if not matches or len(matrix.query_styles) < 2:
         return ()
     effect = matching_effect(matrix, matches=matches)
-    try:
-        found = matching_intervals(
-            matrix, matches=matches, confidence_level=config.confidence_level
+    each = zip(effect.styles, effect.mean, effect.gains.T, strict=True)
+    return tuple(
+        StyleGain(
+            style=style,
+            mean=float(mean),
+            gain=if_enough(
+                clustered_mean,
+                gains,
+                np.arange(len(gains)),
+                confidence_level=config.confidence_level,
+            ),
         )
-    except InsufficientDataError:
-        found = None
-    gains = [
-        StyleGain(style=s, mean=float(mean), gain=None if found is None else found.by_style[s])
-        for s, mean in zip(effect.styles, effect.mean, strict=True)
-    ]
-    overall = None if found is None else found.overall
-    return (*gains, StyleGain(style="", mean=float(effect.gains.mean()), gain=overall))
+        for style, mean, gains in (*each, ("", effect.gains.mean(), effect.gains.mean(axis=1)))
+    )
 
 
 def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list[str]:
-    ordered = np.sort(averaged, axis=2)
-    tied = np.diff(ordered, axis=2) == 0
-    total = int(np.prod(averaged.shape[:2]))
+    tied = np.diff(np.sort(averaged, axis=2), axis=2) == 0
     notes = []
     if some := int(np.count_nonzero(tied.any(axis=2))):
         whole = int(np.count_nonzero(tied.all(axis=2)))
         rest = f", {whole} of them tie every version" if whole else ""
-        notes.append(f"{some} of {total} rankings (queries × query styles) hold ties{rest}")
+        notes.append(
+            f"{some} of {tied[..., 0].size} rankings (queries × query styles) hold ties{rest}"
+        )
     if intervals is None:
         notes.append("there are no intervals: they need at least 2 queries")
     elif not intervals.adjusted_ranks:
@@ -672,15 +601,12 @@ def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list
 # The verb: measure writing-style bias from similarities.
 
 
-Settings = Mapping[str, Mapping[str, str]]
-
-
 def measure_style_bias(
     similarities: Mapping[str, npt.NDArray[np.floating[Any]]],
     texts: StyledTexts,
     *,
     config: StyleConfig | None = None,
-    settings: Settings | None = None,
+    settings: Mapping[str, Mapping[str, str]] | None = None,
 ) -> StyleReport:
     """Measure which writing styles similarities favour, for documents and queries ([W] §3–4).
 
@@ -727,46 +653,24 @@ def measure_style_bias(
     """
     if not similarities:
         raise DataError("no similarities were given; give an array for at least one system")
-    unknown = [name for name in settings or {} if name not in similarities]
-    if unknown:
+    if unknown := [name for name in settings or {} if name not in similarities]:
         raise DataError(f"settings name {unknown[0]!r}; systems are {list(similarities)}")
     config, warnings = style_settings(texts, config)
     keep = with_every_version(texts, config)
     arrays = {name: _checked(name, array, texts) for name, array in similarities.items()}
     for name, array in arrays.items():
         keep = _scored(name, array, texts, keep, config)
-    complete = take_queries(texts, keep)
-    systems = measure_systems(
-        {name: array[keep] for name, array in arrays.items()}, complete, config, settings
-    )
-    dropped = tuple(q for q, kept in zip(texts.query_ids, keep, strict=True) if not kept)
-    return assemble_styles(systems, complete, config, dropped=dropped, warnings=warnings)
-
-
-def measure_systems(
-    similarities: Mapping[str, FloatArray],
-    complete: StyledTexts,
-    config: StyleConfig,
-    settings: Settings | None = None,
-    *,
-    notes: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[StyleSystem, ...]:
-    """Measure systems on queries that have every version."""
-    columns = columns_of(complete.documents).values()
-    lengths = np.stack([np.maximum(word_counts(column), 1) for column in columns], axis=1)
-    return tuple(
-        style_system(
-            name,
-            array,
-            query_ids=complete.query_ids,
-            query_styles=tuple(complete.queries),
-            doc_styles=tuple(complete.documents),
-            lengths=lengths,
-            config=config,
-            settings=(settings or {}).get(name),
-            notes=(notes or {}).get(name, ()),
-        )
-        for name, array in similarities.items()
+    complete = texts.take(keep)
+    systems = [
+        style_system(name, array[keep], complete, config, settings=(settings or {}).get(name))
+        for name, array in arrays.items()
+    ]
+    return assemble_styles(
+        systems,
+        complete,
+        config,
+        dropped=tuple(compress(texts.query_ids, ~keep)),
+        warnings=warnings,
     )
 
 
@@ -805,8 +709,7 @@ def _checked(name: str, array: npt.NDArray[np.floating[Any]], texts: StyledTexts
         values = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"similarities of {name!r} are not an array of numbers: {error}") from error
-    shape = (len(texts), len(texts.queries), len(texts.documents))
-    if values.shape != shape:
+    if values.shape != (shape := (len(texts), len(texts.queries), len(texts.documents))):
         raise DataError(
             f"similarities of {name!r} have shape {values.shape}, expected {shape}: queries, "
             "query styles, document styles"

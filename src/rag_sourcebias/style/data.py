@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -68,16 +69,16 @@ class StyledTexts:
     attribution: str = ""
 
     def __post_init__(self) -> None:
-        n = len(self.query_ids)
-        if not n:
+        if not self.query_ids:
             raise DataError("there is no query; at least one is needed")
-        twice = [name for name, count in Counter(self.query_ids).items() if count > 1]
-        if twice:
+        if twice := [name for name, count in Counter(self.query_ids).items() if count > 1]:
             raise DataError(f"query id {twice[0]!r} occurs twice; each query may come once")
         if not self.doc_ids:
             object.__setattr__(self, "doc_ids", self.query_ids)
-        if len(self.doc_ids) != n:
-            raise DataError(f"{len(self.doc_ids)} document ids for {n} queries; need as many")
+        if len(self.doc_ids) != len(self):
+            raise DataError(
+                f"{len(self.doc_ids)} document ids for {len(self)} queries; need as many"
+            )
         for side, versions in (("query", self.queries), ("document", self.documents)):
             if not versions:
                 raise DataError(f"there is no {side} style; give the texts of at least one")
@@ -96,6 +97,20 @@ class StyledTexts:
 
     def __len__(self) -> int:
         return len(self.query_ids)
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> StyledTexts:
+        """Return the queries asked for, with everything that belongs to them."""
+        queries, documents = (
+            {style: tuple(compress(texts, keep)) for style, texts in versions.items()}
+            for versions in (self.queries, self.documents)
+        )
+        return replace(
+            self,
+            query_ids=tuple(compress(self.query_ids, keep)),
+            doc_ids=tuple(compress(self.doc_ids, keep)),
+            queries=queries,
+            documents=documents,
+        )
 
 
 # Statistics of style ranks that a report holds; computed in ``measures`` and ``inference``.
@@ -421,8 +436,7 @@ class StyleSystem:
     @property
     def average_ranks(self) -> npt.NDArray[np.float64]:
         """Average ranks, shape (q, d) ([W] Eq. 2)."""
-        means: npt.NDArray[np.float64] = self.ranks.mean(axis=0)
-        return means
+        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -490,73 +504,45 @@ class Version(NamedTuple):
     place: str
 
 
-class VersionTable:
-    """Collect the versions of a file.
+Placed = dict[str, tuple[str, str]]  # something and its place, by query
 
-    Parameters
-    ----------
-    path : str
-        For messages.
-    """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._queries: dict[str, None] = {}
-        self._documents: dict[str, tuple[str, str]] = {}  # document and place, by query
-        self._texts: dict[tuple[str, str], dict[str, str]] = {}  # by side and style, by query
-        self._places: dict[tuple[str, str, str], str] = {}
-
-    def add(self, version: Version) -> None:
-        """Add a version.
-
-        Raises
-        ------
-        DataError
-            If it was added before, or the query has another document.
-        """
-        query_id, doc_id, side, style, text, place = version
-        self._queries[query_id] = None
+def _collected(versions: Iterable[Version]) -> tuple[dict[str, str], dict[tuple[str, str], Placed]]:
+    """Return the document of each query, and the texts by side and style."""
+    queries: dict[str, None] = {}
+    documents: Placed = {}
+    texts: dict[tuple[str, str], Placed] = {}
+    for query_id, doc_id, side, style, text, place in versions:
+        queries[query_id] = None
         if doc_id is not None:
-            known, first = self._documents.setdefault(query_id, (doc_id, place))
+            known, first = documents.setdefault(query_id, (doc_id, place))
             if known != doc_id:
                 raise DataError(
                     f"{place}: query {query_id!r} has document {doc_id!r} here and {known!r} at "
                     f"{first}; each query has one document"
                 )
-        versions = self._texts.setdefault((side, style), {})
-        if text is None:
-            return
-        if query_id in versions:
-            raise DataError(
-                f"{place}: the {side} of query {query_id!r} in style {style!r} stands at "
-                f"{self._places[side, style, query_id]} already; keep one"
-            )
-        versions[query_id] = text
-        self._places[side, style, query_id] = place
+        found = texts.setdefault((side, style), {})
+        if text is not None:
+            if query_id in found:
+                raise DataError(
+                    f"{place}: the {side} of query {query_id!r} in style {style!r} stands at "
+                    f"{found[query_id][1]} already; keep one"
+                )
+            found[query_id] = (text, place)
+    return {q: documents.get(q, (q, ""))[0] for q in queries}, texts
 
-    def texts(self, name: str) -> StyledTexts:
-        """Return everything added, the original styles first.
 
-        Raises
-        ------
-        DataError
-            If there is nothing, or a side has no text.
-        """
-        queries = tuple(self._queries)
-        return StyledTexts(
-            query_ids=queries,
-            queries=self._side("query", queries),
-            documents=self._side("document", queries),
-            doc_ids=tuple(self._documents.get(q, (q, ""))[0] for q in queries),
-            name=name,
-        )
-
-    def _side(self, side: str, queries: tuple[str, ...]) -> dict[str, tuple[str | None, ...]]:
-        found = {style: texts for (s, style), texts in self._texts.items() if s == side and texts}
-        if not found:
-            raise DataError(f"no {side} has a text; give at least one version of each {side}")
-        styles = sorted(found, key=lambda style: style != _ORIGINAL[side])  # stable
-        return {style: tuple(found[style].get(q) for q in queries) for style in styles}
+def _side(
+    side: str, queries: Iterable[str], texts: Mapping[tuple[str, str], Placed]
+) -> dict[str, tuple[str | None, ...]]:
+    """Return the texts of all queries by style, the original first."""
+    found = {style: placed for (s, style), placed in texts.items() if s == side and placed}
+    if not found:
+        raise DataError(f"no {side} has a text; give at least one version of each {side}")
+    return {
+        style: tuple(found[style][q][0] if q in found[style] else None for q in queries)
+        for style in sorted(found, key=lambda style: style != _ORIGINAL[side])  # stable
+    }
 
 
 # Queries and documents in several writing styles, from a file.
@@ -600,15 +586,17 @@ def read_styled_texts(path: PathLike, *, name: str | None = None) -> StyledTexts
         With file and line: neither layout, an id or a version twice, a value that is not text, a
         column or the text of every version missing.
     """
-    where = os.fspath(path)
-    records = _is_records(path)
-    table = VersionTable(where)
-    for row in _records(path) if records else _rows(path):
-        table.add(row)
+    documents, texts = _collected(_records(path) if _is_records(path) else _rows(path))
     try:
-        return table.texts(name or Path(path).name)
+        return StyledTexts(
+            query_ids=tuple(documents),
+            queries=_side("query", documents, texts),
+            documents=_side("document", documents, texts),
+            doc_ids=tuple(documents.values()),
+            name=name or Path(path).name,
+        )
     except DataError as error:
-        raise DataError(f"{where}: {error}") from error
+        raise DataError(f"{os.fspath(path)}: {error}") from error
 
 
 def _is_records(path: PathLike) -> bool:
@@ -629,21 +617,18 @@ def _records(path: PathLike) -> Iterable[Version]:
         place = f"{os.fspath(path)}:{number}"
         lacking = [key for key in ("query_id", "query") if record.get(key) is None]
         if lacking or not ("human" in record or "doc_styles" in record):
-            told = ", ".join(lacking) or "human and doc_styles"
             raise DataError(
-                f"{place}: the record has no {told}, its keys are {', '.join(record)}; expected "
-                f"{_LAYOUTS}"
+                f"{place}: the record has no {', '.join(lacking) or 'human and doc_styles'}, its "
+                f"keys are {', '.join(record)}; expected {_LAYOUTS}"
             )
         query_id = _identifier(record["query_id"], "query_id", place)
-        if query_id in lines:
+        if (line := lines.setdefault(query_id, number)) != number:
             raise DataError(
-                f"{place}: query {query_id!r} stands in line {lines[query_id]} already; keep one "
-                "record per query"
+                f"{place}: query {query_id!r} stands in line {line} already; keep one record per "
+                "query"
             )
-        lines[query_id] = number
-        doc_id = record.get("doc_id")
-        if doc_id is not None:
-            doc_id = _identifier(doc_id, "doc_id", place)
+        told = record.get("doc_id")
+        doc_id = None if told is None else _identifier(told, "doc_id", place)
         for side, original, key, styles in (
             ("query", "original", "query", "query_styles"),
             ("document", "human", "human", "doc_styles"),
@@ -651,8 +636,8 @@ def _records(path: PathLike) -> Iterable[Version]:
             text = _text(record.get(key), key, place)
             yield Version(query_id, doc_id, side, original, text, place)
             for name, value in _mapping(record.get(styles), styles, place).items():
-                style = _identifier(name, f"style of {styles}", place)
-                require_name(style, f"style of {styles}", place)
+                what = f"style of {styles}"
+                style = require_name(_identifier(name, what, place), what, place)
                 text = _text(value, f"{styles}[{name!r}]", place)
                 yield Version(query_id, doc_id, side, style, text, place)
 
@@ -683,13 +668,10 @@ def _text(value: object, what: str, place: str) -> str | None:
 
 
 def _rows(path: PathLike) -> Iterable[Version]:
-    where = os.fspath(path)
-
     def choose(names: tuple[str, ...]) -> list[str]:
-        lacking = [column for column in _COLUMNS if column not in names]
-        if lacking:
+        if lacking := [column for column in _COLUMNS if column not in names]:
             raise DataError(
-                f"{where} has no column {', '.join(lacking)}; its columns are "
+                f"{os.fspath(path)} has no column {', '.join(lacking)}; its columns are "
                 f"{', '.join(names)}; expected {_LAYOUTS}"
             )
         return [*_COLUMNS, *(["doc_id"] if "doc_id" in names else [])]
@@ -704,8 +686,7 @@ def _rows(path: PathLike) -> Iterable[Version]:
             raise DataError(f"{place}: side {sides[i]!r} is neither query nor document")
         # often only told where the text is the document's
         doc_id = None if told[i] in (None, "") else _identifier(told[i], "doc_id", place)
-        text = _text(value, "text", place)
-        yield Version(queries[i], doc_id, side, styles[i], text, place)
+        yield Version(queries[i], doc_id, side, styles[i], _text(value, "text", place), place)
 
 
 # The bundled sample of writing styles.
@@ -725,23 +706,14 @@ def load_styled_sample() -> StyledTexts:
     >>> len(sample), list(sample.documents)[:3], len(sample.distractors)
     (56, ['human', '0', '1'], 104)
     """
-    root = resources.files("rag_sourcebias.io")
-    with resources.as_file(root.joinpath("samples", "crowdrag-rewrites", "pairs.jsonl.gz")) as file:
+    folder = resources.files("rag_sourcebias.io").joinpath("samples", "crowdrag-rewrites")
+    with resources.as_file(folder.joinpath("pairs.jsonl.gz")) as file:
         texts = read_styled_texts(file)
-    versions = [*texts.queries.values(), *texts.documents.values()]
-    styled = [i for i in range(len(texts)) if all(column[i] is not None for column in versions)]
-    others = sorted(set(range(len(texts))) - set(styled))
-
-    def keep(columns: dict[str, tuple[str | None, ...]]) -> dict[str, tuple[str | None, ...]]:
-        return {style: tuple(column[i] for i in styled) for style, column in columns.items()}
-
+    versions = zip(*texts.queries.values(), *texts.documents.values(), strict=True)
+    styled = np.array([None not in of_query for of_query in versions])
     return replace(
-        texts,
-        query_ids=tuple(texts.query_ids[i] for i in styled),
-        doc_ids=tuple(texts.doc_ids[i] for i in styled),
-        queries=keep(dict(texts.queries)),
-        documents=keep(dict(texts.documents)),
-        distractors=tuple(text for i in others if (text := texts.documents["human"][i])),
+        texts.take(styled),
+        distractors=tuple(filter(None, compress(texts.documents["human"], ~styled))),
         name="crowdrag-rewrites",
         license=SAMPLE_LICENSE,
         attribution=(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,21 @@ from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
 Missing = Literal["refuse", "balanced"]
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def if_enough(measure: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
+    """Return what is measured, None where there are too few data for it."""
+    try:
+        return measure(*args, **options)
+    except InsufficientDataError:
+        return None
+
+
 def unique_names(names: Sequence[str], kind: str, *, at_least: int = 1) -> tuple[str, ...]:
     """Return the names as a tuple; raise when one comes twice or there are too few."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{kind} {twice[0]!r} is given twice; each {kind} may come once")
     if len(names) < at_least:
         raise DataError(
@@ -90,8 +101,7 @@ def complete_queries(
         of_form = "" if query_styles[form] is None else f" (query style {query_styles[form]!r})"
         return f"query {query_ids[query]!r}{of_form}, style {styles[style]!r}"
 
-    infinite = np.argwhere(np.isinf(scores))
-    if len(infinite):
+    if len(infinite := np.argwhere(np.isinf(scores))):
         raise DataError(
             f"{len(infinite)} infinite score(s), first for {place(infinite[0])}; a similarity must "
             "be a finite number"
@@ -193,8 +203,7 @@ def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> f
     variance: float = float(values.var(axis=1).sum()) / n**2
     # Queries with these ties that all agree score highest; of one query that is the score itself.
     most = float(unfairness_score(np.sort(values, axis=1).mean(axis=0), ddof=ddof))
-    log_c4 = math.lgamma(k / 2) - math.lgamma((k - 1) / 2)
-    c4 = math.sqrt(2 / (k - 1)) * math.exp(log_c4)
+    c4 = math.sqrt(2 / (k - 1)) * math.exp(math.lgamma(k / 2) - math.lgamma((k - 1) / 2))
     scale = math.sqrt(k / (k - 1)) * math.sqrt(k / (k - ddof))
     return min(variance * scale * _mean_range(k) / c4, most)
 
@@ -287,8 +296,7 @@ class StyleRanks:
     @property
     def average(self) -> FloatArray:
         """Average rank per style, shape (k,) ([W] Eq. 2)."""
-        means: FloatArray = self.ranks.mean(axis=0)
-        return means
+        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
 
 
 def rank_versions(
@@ -419,8 +427,7 @@ class StyleMatrix(Stored):
         unique_names(self.query_ids, "query id")
         unique_names(self.query_styles, "query style")
         d = len(unique_names(self.doc_styles, "document style", at_least=2))
-        shape = (len(self.query_ids), len(self.query_styles), d)
-        if self.ranks.shape != shape:
+        if self.ranks.shape != (shape := (len(self.query_ids), len(self.query_styles), d)):
             raise DataError(
                 f"ranks have shape {self.ranks.shape}, expected {shape}: queries, query styles, "
                 "document styles"
@@ -428,9 +435,9 @@ class StyleMatrix(Stored):
         if not np.all((self.ranks >= 1) & (self.ranks <= d)):
             raise DataError(f"ranks of {d} document styles must lie in [1, {d}]")
         if self.ties == "average":
-            wrong = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2) > _ROUNDING * d
-            if wrong.any():
-                query, form = np.argwhere(wrong)[0]
+            off = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2)
+            if len(wrong := np.argwhere(off > _ROUNDING * d)):
+                query, form = wrong[0]
                 raise DataError(
                     f"query {self.query_ids[query]!r} (query style {self.query_styles[form]!r}): "
                     f"ranks sum to {self.ranks[query, form].sum():g}, but ranks of {d} document "
@@ -532,8 +539,7 @@ class StyleMatrix(Stored):
     @property
     def average(self) -> npt.NDArray[np.float64]:
         """Average ranks, shape (q, d); each row sums to d(d + 1)/2."""
-        means: npt.NDArray[np.float64] = self.ranks.mean(axis=0)
-        return means
+        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
 
     def unfairness(self, *, ddof: int = 0) -> npt.NDArray[np.float64]:
         """Unfairness per query style, shape (q,) ([W] Table 1)."""
@@ -594,8 +600,7 @@ class MatchingEffect:
     @property
     def mean(self) -> npt.NDArray[np.float64]:
         """Mean gain per style, shape (m,)."""
-        means: npt.NDArray[np.float64] = self.gains.mean(axis=0)
-        return means
+        return np.asarray(self.gains.mean(axis=0), dtype=np.float64)
 
 
 def matching_effect(
@@ -726,8 +731,7 @@ def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[An
         raise DataError(
             f"ranks have shape {r.shape} and lengths {size.shape}; both must be (queries, styles)"
         )
-    bad = np.argwhere(~(np.isfinite(size) & (size > 0)))
-    if len(bad):
+    if len(bad := np.argwhere(~(np.isfinite(size) & (size > 0)))):
         row, column = bad[0]
         raise DataError(
             f"length {size[row, column]:g} in row {row}, column {column}; lengths must be positive "
@@ -764,10 +768,10 @@ def _spread(means: FloatArray, k: int) -> FloatArray:
 def _slope(means: FloatArray, k: int) -> FloatArray:
     spread = _spread(means, k)
     shared = means[..., -2] - np.sum(means[..., :k] * means[..., k : 2 * k], axis=-1)
-    slope: FloatArray = np.divide(
-        shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT
+    return np.asarray(
+        np.divide(shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT),
+        dtype=np.float64,
     )
-    return slope
 
 
 # Ranks of the versions of a document taken from a run with tags.
@@ -819,9 +823,7 @@ def run_style_ranks(
     entry_pair = np.where(rows >= 0, tags.pair_codes[rows], -1)
     pair = _pairs(run, tags, entry_pair, pair_of)
     start, stop = rank_span(run, np.arange(len(run)), ties="expected")
-    exists = version[pair]
-    last = float(len(run) + 1)
-    scores = np.where(exists, -last, np.nan)
+    scores = np.where(version[pair], -float(len(run) + 1), np.nan)
     own = np.flatnonzero((entry_pair >= 0) & (entry_pair == pair[run.query_codes]))
     scores[run.query_codes[own], column[rows[own]]] = -(start[own] + 1 + stop[own]) / 2
     return style_ranks(scores, styles=names, query_ids=run.query_ids, ties=ties, missing=missing)
@@ -884,8 +886,7 @@ def _pairs(
     highest = np.full(len(run.query_ids), -1)
     np.minimum.at(lowest, run.query_codes[known], entry_pair[known])
     np.maximum.at(highest, run.query_codes[known], entry_pair[known])
-    unclear = np.flatnonzero(lowest != highest)
-    if len(unclear):
+    if len(unclear := np.flatnonzero(lowest != highest)):
         found = "no version of any document" if highest[unclear[0]] < 0 else "several documents"
         raise DataError(
             f"{len(unclear)} queries, first {run.query_ids[unclear[0]]!r}, retrieved {found}; say "
@@ -932,7 +933,11 @@ def style_finding(
     means = ranks.mean(axis=0)
     places = margin * (k - 1)
     sums, share = dirichlet_sums(ranks, resamples=_DRAWS, rng=rng)
-    bound = _largest_distance(sums, share, alpha)
+    # Upper bound for every difference of two true average ranks, each at level alpha: a query that
+    # is not seen puts the two at opposite ends.
+    first, second = np.nonzero(~np.eye(k, dtype=np.bool_))
+    apart = sums[:, first] - sums[:, second] + (share * (k - 1))[:, None]
+    bound = float(np.quantile(apart, 1 - alpha, axis=0).max())
     code, needed = _code(test, bound, places, alpha), None
     if code is StyleCode.TOO_FEW:
         needed = _fewest(alpha)
@@ -969,15 +974,6 @@ def _fewest(alpha: float) -> int:
     return 1 + math.ceil(-math.log2(alpha))
 
 
-def _largest_distance(sums: FloatArray, share: FloatArray, alpha: float) -> float:
-    """Upper bound for every difference of two true average ranks, each at level alpha."""
-    k = sums.shape[1]
-    first, second = np.nonzero(~np.eye(k, dtype=np.bool_))
-    unseen = share * (k - 1)  # a query that puts the two at opposite ends
-    apart = sums[:, first] - sums[:, second] + unseen[:, None]
-    return float(np.quantile(apart, 1 - alpha, axis=0).max())
-
-
 def _queries_needed(
     ranks: FloatArray, margin: float, alpha: float, rng: np.random.Generator | int
 ) -> int:
@@ -985,9 +981,7 @@ def _queries_needed(
 
     def alike(found: FloatArray, queries: int, contrast: float) -> npt.NDArray[np.bool_]:
         error = math.sqrt(2 / queries) * contrast
-        within: npt.NDArray[np.bool_] = (
-            np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1) <= margin
-        )
-        return within
+        reach = np.ptp(found, axis=-1) + quantile * error + (k - 1) / (queries + 1)
+        return np.asarray(reach <= margin, dtype=np.bool_)
 
     return queries_to_tell(ranks, alpha=alpha, alike=alike, rng=rng)

@@ -29,7 +29,6 @@ from rag_sourcebias.report.blocks import (
     share,
     shorten,
 )
-from rag_sourcebias.report.pictures import width
 from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.style.data import StyleCode, StyleReport, StyleRow, StyleSystem
 from rag_sourcebias.style.words import (
@@ -41,6 +40,7 @@ from rag_sourcebias.style.words import (
     index_sentence,
     leading_measure,
     length_sentence,
+    marked_names,
     matching_sentence,
     original_row,
     original_text,
@@ -51,6 +51,7 @@ from rag_sourcebias.style.words import (
     sides,
     significant,
     span,
+    star_note,
     style_list,
     style_name,
     verdict_sentence,
@@ -68,12 +69,6 @@ _COLUMN = 16  # characters of a system's column in a terminal
 def document(report: StyleReport) -> b.Document:
     """Return everything there is to say about how styles are ranked."""
     data = report.data
-    facts = (
-        counted(data.n_queries, "query", "queries"),
-        counted(len(data.doc_styles), "document style"),
-        counted(len(data.query_styles), "query style"),
-        counted(len(report.systems), "system"),
-    )
     parts = (
         _findings,
         _ranks,
@@ -94,7 +89,12 @@ def document(report: StyleReport) -> b.Document:
         title=f"Writing style report: {data.name}",
         name=data.name,
         headline=headline(report),
-        facts=tuple((fact,) for fact in facts),
+        facts=(
+            (counted(data.n_queries, "query", "queries"),),
+            (counted(len(data.doc_styles), "document style"),),
+            (counted(len(data.query_styles), "query style"),),
+            (counted(len(report.systems), "system"),),
+        ),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
@@ -110,21 +110,26 @@ def _findings(report: StyleReport) -> b.Section:
     bounds = [i for v in found for i in (v.row.unfairness_interval, v.system.mean_unfairness)]
     ends = [end for v in found for end in (v.row.unfairness.score, _chance(v.row))]
     top = 1.04 * max([1e-9, *ends, *(i.upper for i in bounds if i is not None)])
-    note = (
-        f"Unfairness with its {level(report.config.confidence_level)} interval, from 0 on one "
-        "scale for all systems; the upright line is what chance alone would give. A hollow dot: "
-        "the order of styles may be chance (Friedman)."
+    return b.Section(
+        id="findings",
+        title="Findings",
+        blocks=(
+            b.Cards(cards=tuple(_card(report, v, top) for v in found), look="styled", to=b.PAGE),
+            b.Paragraph(
+                text=f"Unfairness with its {level(report.config.confidence_level)} interval, from "
+                "0 on one scale for all systems; the upright line is what chance alone would give. "
+                "A hollow dot: the order of styles may be chance (Friedman).",
+                look="note",
+                to=b.PAGE,
+            ),
+            *([_overview(report)] if found else []),
+            b.Paragraph(text=star_note(report, intervals=False), look="note", to=b.TERMINAL),
+            b.Items(
+                rows=tuple(("", verdict_sentence(report, v)) for v in found),
+                to=(*b.MARKDOWN, *b.TERMINAL),
+            ),
+        ),
     )
-    key = _star_note(report, intervals=False)
-    sentences = tuple(("", verdict_sentence(report, v)) for v in found)
-    blocks = (
-        b.Cards(cards=tuple(_card(report, v, top) for v in found), look="styled", to=b.PAGE),
-        b.Paragraph(text=note, look="note", to=b.PAGE),
-        *([_overview(report)] if found else []),
-        b.Paragraph(text=key, look="note", to=b.TERMINAL),
-        b.Items(rows=sentences, to=(*b.MARKDOWN, *b.TERMINAL)),
-    )
-    return b.Section(id="findings", title="Findings", blocks=blocks)
 
 
 def _card(report: StyleReport, verdict: Verdict, top: float) -> b.Card:
@@ -132,10 +137,9 @@ def _card(report: StyleReport, verdict: Verdict, top: float) -> b.Card:
     text = f"{capital(predicate(report, found))}."
     if found.code is not StyleCode.TIED:
         text += f" {chance_sentence(report, row)}"
-    better = found.favoured and not found.silenced
     return b.Card(
         name=system.name,
-        standing=f"{found.code}{' better' if better else ''}",
+        standing=f"{found.code}{' better' if found.favoured and not found.silenced else ''}",
         short=short(report, found),
         text=text,
         rows=tuple(_card_rows(report, system, row, top)),
@@ -153,12 +157,13 @@ def _card_rows(
         measured.append((name, mean.estimate, mean, _chance(*system.rows), True))
     for name, value, bounds, chance, solid in measured:
         low, high = (value, value) if bounds is None else (bounds.lower, bounds.upper)
-        place = (low, value, high)
         yield b.CardRow(
             name=name,
             value=number(value, digits=2),
             ends=interval(bounds, digits=2),
-            bar=b.Bar.over(place, (0, top), side="baseline", solid=solid, chance=chance),
+            bar=b.Bar.over(
+                (low, value, high), (0, top), side="baseline", solid=solid, chance=chance
+            ),
         )
     for name, text in (
         ("by chance alone", number(_chance(row), digits=2)),
@@ -182,48 +187,37 @@ def _overview(report: StyleReport) -> b.Grid:
     rows = [
         # The blank keeps the decimals in line with a rank that carries a star.
         ("", name, *(f"{number(v)}{'*' if side else ' '}" for v, side in zip(*of, strict=True)))
-        for name, *of in zip(_marked_names(report), ranks, colours, strict=True)
+        for name, *of in zip(marked_names(report), ranks, colours, strict=True)
     ]
     scored = [
-        (style_name(style), [s.rows[at : at + 1] for s in systems])
-        for at, style in enumerate(styles)
+        *(
+            (style_name(style), [s.rows[at : at + 1] for s in systems])
+            for at, style in enumerate(styles)
+        ),
+        *[("mean", [s.rows for s in systems])] * (len(styles) > 1),
     ]
-    if len(styles) > 1:
-        scored.append(("mean", [s.rows for s in systems]))
-    for name, of in scored:
-        cells = (
-            f"{number(fmean(row.unfairness.score for row in each), digits=2)} / "
-            f"{number(_chance(*each), digits=2)}"
-            for each in of
+    rows += [
+        (
+            "unfairness / by chance",
+            name,
+            *(
+                f"{number(fmean(row.unfairness.score for row in each), digits=2)} / "
+                f"{number(_chance(*each), digits=2)}"
+                for each in of
+            ),
         )
-        rows.append(("unfairness / by chance", name, *cells))
-    columns = ("", "average rank", *(system.name for system in systems))
+        for name, of in scored
+    ]
     return b.Grid(
-        table=b.Table(columns=columns, rows=tuple(rows), n_heads=2),
+        table=b.Table(
+            columns=("", "average rank", *(system.name for system in systems)),
+            rows=tuple(rows),
+            n_heads=2,
+        ),
         caption="Average ranks and unfairness",
         width=_COLUMN,
         sides=tuple(("", "", *of) for of in colours),
         to=b.TERMINAL,
-    )
-
-
-def _marked_names(report: StyleReport) -> list[str]:
-    original = report.config.original
-    return [style_name(s) + " (original)" * (s == original) for s in report.data.doc_styles]
-
-
-def _star_note(report: StyleReport, *, intervals: bool = True) -> str:
-    config, threshold = report.config, number(alpha(report), digits=2)
-    bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
-    rule = (
-        f"p below {threshold}, not corrected"
-        if config.correction == "none"
-        else f"adjusted p below {threshold} ({CORRECTIONS[config.correction]} over the document "
-        "styles of one query style)"
-    )
-    return (
-        f"Average ranks{bounds}; 1 is most similar to the query. * differs from "
-        f"{original_text(report)}: {rule}."
     )
 
 
@@ -247,8 +241,11 @@ def _row(
     group: str = "",
 ) -> pic.Row:
     colour: pic.Colour = "even" if abs(worse) < 5e-7 else "other" if worse > 0 else "baseline"
-    mark = pic.mark(bounds, colour, at=value, scale=scale, solid=solid)
-    return pic.Row(label=name, group=group, marks=(mark,))
+    return pic.Row(
+        label=name,
+        group=group,
+        marks=(pic.mark(bounds, colour, at=value, scale=scale, solid=solid),),
+    )
 
 
 def _compared(
@@ -282,19 +279,15 @@ def _ranks(report: StyleReport) -> b.Section | None:
     names = tuple(system.name for system in report.systems)
     blocks = _figures(names, [_ranks_picture(report, *of) for of in measured])
     if len(names) > 1:
-        text = (
-            f"Distance from {base} in places, paired by query: left of the dashed line a style "
-            "ranks above it. Hollow marks are not significant."
-        )
         blocks += (
             b.Heading(text="Systems side by side", to=b.PAGE),
-            b.Paragraph(text=text, to=b.PAGE),
+            b.Paragraph(
+                text=f"Distance from {base} in places, paired by query: left of the dashed line a "
+                "style ranks above it. Hollow marks are not significant.",
+                to=b.PAGE,
+            ),
             *_side_by_side(report, measured),
         )
-    table = b.Table(
-        columns=("document style", *names),
-        rows=tuple(zip(_marked_names(report), *cells, strict=True)),
-    )
     return b.Section(
         id="ranks",
         nav="Document styles",
@@ -305,15 +298,25 @@ def _ranks(report: StyleReport) -> b.Section | None:
         "rank above it, orange triangles below, hollow ones not significantly so.",
         blocks=(
             *blocks,
-            b.Grid(table=table, caption=_star_note(report)),
-            b.Paragraph(text=_star_note(report), to=b.MARKDOWN),
+            b.Grid(
+                table=b.Table(
+                    columns=("document style", *names),
+                    rows=tuple(zip(marked_names(report), *cells, strict=True)),
+                ),
+                caption=star_note(report),
+            ),
+            b.Paragraph(text=star_note(report), to=b.MARKDOWN),
         ),
     )
 
 
 def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
-    found = zip(average_ranks(system, row), sides(report, row), row.average_ranks, strict=True)
-    return tuple(f"{number(mean)}{'*' if side else ''}{span(ends)}" for mean, side, ends in found)
+    return tuple(
+        f"{number(mean)}{'*' if side else ''}{span(ends)}"
+        for mean, side, ends in zip(
+            average_ranks(system, row), sides(report, row), row.average_ranks, strict=True
+        )
+    )
 
 
 def _ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> pic.Intervals:
@@ -378,8 +381,10 @@ def _matrix(report: StyleReport) -> b.Section | None:
                 (style_name(row.query_style), *_cells(report, system, row)) for row in system.rows
             ),
         )
-        tables.append(b.Heading(text=b.Name(system.name)))
-        tables.append(b.Grid(table=table, caption=_star_note(report)))
+        tables += [
+            b.Heading(text=b.Name(system.name)),
+            b.Grid(table=table, caption=star_note(report)),
+        ]
     items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
     return b.Section(
         id="matrix",
@@ -391,7 +396,8 @@ def _matrix(report: StyleReport) -> b.Section | None:
         "document in the same style.",
         blocks=(
             b.Figures(
-                items=items, wide=round(_REM * width(items[0][1])) if len(styles) > _WIDE else 0
+                items=items,
+                wide=round(_REM * pic.width(items[0][1])) if len(styles) > _WIDE else 0,
             ),
             b.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
         ),
@@ -400,7 +406,6 @@ def _matrix(report: StyleReport) -> b.Section | None:
 
 def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
     styles, queries = report.data.doc_styles, report.data.query_styles
-    marked = [sides(report, row) for row in system.rows]
     return pic.HeatMap(
         title=f"Average rank by query style and document style, {system.name}",
         rows=queries,
@@ -410,7 +415,12 @@ def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
         reach=(len(styles) - 1) / 2,
         x=pic.Axis(label="document style"),
         y=pic.Axis(label="query style"),
-        strong=tuple((y, x) for y, of in enumerate(marked) for x, side in enumerate(of) if side),
+        strong=tuple(
+            (y, x)
+            for y, row in enumerate(system.rows)
+            for x, side in enumerate(sides(report, row))
+            if side
+        ),
         framed=tuple((queries.index(s), x) for x, s in enumerate(styles) if s in queries),
     )
 
@@ -441,11 +451,12 @@ def _unfairness(report: StyleReport) -> b.Section | None:
         for row in system.rows
         for found, test in ((row.unfairness, row.friedman),)
     )
-    everything = b.Grid(
-        table=b.Table(columns=columns, rows=rows, n_heads=2),
-        caption="Unfairness, chance, agreement and tests",
+    blocks: tuple[b.Block, ...] = (
+        b.Grid(
+            table=b.Table(columns=columns, rows=rows, n_heads=2),
+            caption="Unfairness, chance, agreement and tests",
+        ),
     )
-    blocks: tuple[b.Block, ...] = (everything,)
     if len(report.systems) > 1 or several:
         drawn = report.systems if several else ()
         blocks = (
@@ -504,9 +515,11 @@ def _comparison(report: StyleReport) -> b.Table:
             score_with(fmean(of), system.mean_unfairness)
             for of, system in zip(scores, systems, strict=True)
         )
-        # The sd without an interval: none is known that holds often enough.
-        spreads = (number(pstdev(of), digits=2) for of in scores)
-        rows += [("mean", *means), ("sd over query styles", *spreads)]
+        rows += [
+            ("mean", *means),
+            # Without an interval: none is known that holds often enough.
+            ("sd over query styles", *(number(pstdev(of), digits=2) for of in scores)),
+        ]
     return b.Table(columns=("query style", *(s.name for s in systems)), rows=tuple(rows))
 
 
@@ -525,15 +538,16 @@ def _said(
 def _numbers(
     columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str, *, n_heads: int
 ) -> b.Fold:
-    table = b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads)
-    return b.Fold(summary="The numbers", blocks=(b.Grid(table=table, caption=caption),))
+    grid = b.Grid(
+        table=b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads), caption=caption
+    )
+    return b.Fold(summary="The numbers", blocks=(grid,))
 
 
 def _matching(report: StyleReport) -> b.Section | None:
-    systems = report.systems
+    systems, names = report.systems, [s.name for s in report.systems]
     if not any(s.matching for s in systems):
         return None
-    names = [s.name for s in systems]
     pictures = [
         _compared(
             f"Ranks gained under queries of the same style, {system.name}",
@@ -552,13 +566,6 @@ def _matching(report: StyleReport) -> b.Section | None:
         )
         for system in systems
     ]
-    rows = tuple(
-        (
-            style_name(gains[0].style) if gains[0].style else "all styles",
-            *(f"{number(g.mean, signed=True)}{span(g.gain)}" for g in gains),
-        )
-        for gains in zip(*(s.matching for s in systems), strict=True)
-    )
     return b.Section(
         id="matching",
         title="Matching styles",
@@ -569,7 +576,16 @@ def _matching(report: StyleReport) -> b.Section | None:
             *_said(systems, matching_sentence, b.EVERYWHERE),
             *_figures(names, pictures),
             b.Grid(
-                table=b.Table(columns=("style", *names), rows=rows),
+                table=b.Table(
+                    columns=("style", *names),
+                    rows=tuple(
+                        (
+                            style_name(gains[0].style) if gains[0].style else "all styles",
+                            *(f"{number(g.mean, signed=True)}{span(g.gain)}" for g in gains),
+                        )
+                        for gains in zip(*(s.matching for s in systems), strict=True)
+                    ),
+                ),
                 caption="Places gained under queries of the same style",
             ),
         ),
@@ -613,11 +629,6 @@ def _length(report: StyleReport) -> b.Section | None:
         )
         for system, rows in found
     ]
-    cells = (
-        (system.name, name, score_with(mean, raw, digits=1), estimate(adjusted))
-        for system, rows in found
-        for name, mean, raw, adjusted in rows
-    )
     return b.Section(
         id="length",
         title="Length",
@@ -629,7 +640,11 @@ def _length(report: StyleReport) -> b.Section | None:
             *_figures((s.name for s, _ in found), pictures),
             _numbers(
                 ("system", "document style", "as it is", "at equal length"),
-                cells,
+                (
+                    (system.name, name, score_with(mean, raw, digits=1), estimate(adjusted))
+                    for system, rows in found
+                    for name, mean, raw, adjusted in rows
+                ),
                 "Average ranks as they are and at equal length, under "
                 f"{style_name(report.config.original_query)} queries",
                 n_heads=2,
@@ -677,12 +692,7 @@ def _quality(report: StyleReport) -> b.Section | None:
                 (f"{s.name}: {measure}" for s in changed),
                 [_quality_picture(report, measure, s) for s in changed],
             ),
-            _numbers(
-                columns,
-                rows,
-                "Quality by query style, ×100",
-                n_heads=3,
-            ),
+            _numbers(columns, rows, "Quality by query style, ×100", n_heads=3),
         ),
     )
 
@@ -812,12 +822,6 @@ def _pairs(report: StyleReport) -> b.Section | None:
     total, name = sum(len(s.pairs) for s in report.systems), level(report.config.confidence_level)
     if not total:
         return None
-    strong = [
-        (system, pair, pair.difference > 0)
-        for system in report.systems
-        for pair in sorted(system.pairs, key=lambda pair: -abs(pair.difference))
-        if significant(report, pair.p_adjusted)
-    ]
     rows = tuple(
         (
             system.name,
@@ -828,17 +832,19 @@ def _pairs(report: StyleReport) -> b.Section | None:
             p_value(pair.p_value),
             p_value(pair.p_adjusted),
         )
-        for system, pair, turned in strong
+        for system in report.systems
+        for pair in sorted(system.pairs, key=lambda pair: -abs(pair.difference))
+        for turned in (pair.difference > 0,)
+        if significant(report, pair.p_adjusted)
     )
     columns = (
         "system", "ranks above", "this style", "by places", f"{name} interval", "p", "adjusted p",
     )  # fmt: skip
-    query_style = style_name(report.config.original_query)
     grid = b.Grid(
         table=b.Table(columns=columns, rows=rows, n_heads=3),
-        caption=f"Significant pairs under {query_style} queries, the largest difference first",
+        caption=f"Significant pairs under {style_name(report.config.original_query)} queries, the "
+        "largest difference first",
     )
-    fold = b.Fold(summary="Pairs that differ significantly", blocks=(grid,))
     return b.Section(
         id="pairs",
         nav="Pairs",
@@ -847,7 +853,7 @@ def _pairs(report: StyleReport) -> b.Section | None:
         "and all pairs of a system are adjusted together.",
         blocks=(
             b.Paragraph(text=f"{len(rows)} of {total} differ significantly."),
-            *[fold] * bool(rows),
+            *[b.Fold(summary="Pairs that differ significantly", blocks=(grid,))] * bool(rows),
         ),
     )
 
@@ -857,23 +863,23 @@ def _pairs(report: StyleReport) -> b.Section | None:
 
 def _reading(report: StyleReport) -> b.Section:
     config, k = report.config, len(report.data.doc_styles)
-    shared = "mean" if config.ties == "average" else config.ties
-    limit = number(config.margin * (k - 1), digits=2)
     return b.reading(
         (
             (
                 "What is an average rank?",
                 f"Every document exists in {k} styles that should say the same thing. For each "
                 f"query the {k} versions are ranked by similarity, 1 to {k}, ties sharing the "
-                f"{shared} of their ranks. A system that does not care about style gives every "
-                f"style {number((k + 1) / 2)} on average.",
+                f"{'mean' if config.ties == 'average' else config.ties} of their ranks. A system "
+                f"that does not care about style gives every style {number((k + 1) / 2)} on "
+                "average.",
             ),
             (
                 "When is a style called higher or lower?",
                 "When Friedman's test says that styles differ, it ranks above or below "
                 f"{original_text(report)} with an adjusted p-value below "
                 f"{number(alpha(report), digits=2)}, and not all styles are certain to lie within "
-                f"{limit} places of each other: these are called alike.",
+                f"{number(config.margin * (k - 1), digits=2)} places of each other: these are "
+                "called alike.",
             ),
             (
                 "How large is an unfairness score?",
@@ -910,8 +916,8 @@ def _caveats(report: StyleReport) -> b.Section:
     noted, made = [("", text) for text in report.warnings], list[tuple[str, Iterable[str]]]()
     for system in report.systems:
         found = _intervals(system)
-        noted += [(system.name, note) for note in system.notes]
-        noted += [(system.name, f"{what}: {note}") for what, i in found for note in i.notes]
+        notes = (*system.notes, *(f"{what}: {note}" for what, i in found for note in i.notes))
+        noted += [(system.name, note) for note in notes]
         made += [(f"{what}, {i.method}", i.assumptions) for what, i in found]
     made += [
         ("text statistics", statistic.mean.assumptions)
@@ -958,13 +964,15 @@ def _data(report: StyleReport) -> b.Section:
         ("licence", data.license or "not stated"),
         ("attribution", data.attribution or "not stated"),
     )
-    missing = "queries that lack one are left out" if c.missing == "balanced" else "refused"
     audit = (
         ("original document style", c.original),
         ("original query style", c.original_query),
         ("standard deviation in unfairness", f"ddof = {c.ddof}"),
         ("rank of ties", c.ties),
-        ("missing versions", missing),
+        (
+            "missing versions",
+            "queries that lack one are left out" if c.missing == "balanced" else "refused",
+        ),
         ("cutoffs", ", ".join(map(str, c.cutoffs))),
         ("confidence level", level(c.confidence_level)),
         ("margin of “alike”", f"{100 * c.margin:g}% of the places"),
@@ -972,12 +980,17 @@ def _data(report: StyleReport) -> b.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    systems = tuple((s.name, settings(s.settings)) for s in report.systems)
     return b.data(
         (
             ("Data", b.Table(columns=("data", ""), rows=about)),
             ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-            ("Systems", b.Table(columns=("system", "settings"), rows=systems)),
+            (
+                "Systems",
+                b.Table(
+                    columns=("system", "settings"),
+                    rows=tuple((s.name, settings(s.settings)) for s in report.systems),
+                ),
+            ),
             ("Environment", b.environment_table(report.environment, report.created)),
         )
     )

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.core.skew import SourceScores
 from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.retrieval.cache import DocumentVectors, encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import BM25Spec, DenseRetriever, version_scores
@@ -21,14 +22,12 @@ from rag_sourcebias.stats.clusters import (
 )
 from rag_sourcebias.stats.ranking import group_scores, score_run
 from rag_sourcebias.stats.skew import published_delta
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics
-from rag_sourcebias.stats.texts import text_statistics as summarise_texts
+from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics, text_statistics
 from rag_sourcebias.style.audit import (
     assemble_styles,
     columns_of,
-    measure_systems,
     style_settings,
-    take_queries,
+    style_system,
     with_every_version,
 )
 from rag_sourcebias.style.data import (
@@ -39,7 +38,7 @@ from rag_sourcebias.style.data import (
     StyleReport,
     StyleSystem,
 )
-from rag_sourcebias.style.measure import run_style_ranks
+from rag_sourcebias.style.measure import if_enough, run_style_ranks
 
 # The documents of a style audit as corpora to index.
 
@@ -75,22 +74,13 @@ class StyleCorpora:
     n_distractors: int
     warnings: tuple[str, ...] = ()
 
-    @property
-    def style_qrels(self) -> Qrels:
-        """Every version of its document is relevant to a query."""
-        return self._qrels(range(self.rows.shape[1]))
-
-    @property
-    def original_qrels(self) -> Qrels:
-        """Only the original version is."""
-        return self._qrels([self.styles.index(self.original)])
-
-    def _qrels(self, columns: Sequence[int]) -> Qrels:
-        ids = self.versions.doc_ids
+    def qrels(self, styles: Sequence[str]) -> Qrels:
+        """Versions of its document in these styles are relevant to a query."""
+        columns = [self.styles.index(style) for style in styles]
         return Qrels.from_rows(
-            (query, ids[row], 1)
+            (query, self.versions.doc_ids[row], 1)
             for query, rows in zip(self.pair_of, self.rows, strict=True)
-            for row in rows[list(columns)].tolist()
+            for row in rows[columns].tolist()
         )
 
 
@@ -113,7 +103,15 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
     texts = list(zip(*columns.values(), strict=True))
     first: dict[str, int] = {}
     for at, doc_id in enumerate(complete.doc_ids):
-        _require_same(complete, texts, first.setdefault(doc_id, at), at)
+        before = first.setdefault(doc_id, at)
+        if texts[before] != texts[at]:
+            same = [a == b for a, b in zip(texts[before], texts[at], strict=True)]
+            raise DataError(
+                f"document {doc_id!r} has different texts in style "
+                f"{list(complete.documents)[same.index(False)]!r} for queries "
+                f"{complete.query_ids[before]!r} and {complete.query_ids[at]!r}; give such "
+                "documents different ids"
+            )
     place = {doc_id: i for i, doc_id in enumerate(first)}
     d, at_original = len(columns), list(columns).index(original)
     documents = [texts[at] for at in first.values()]
@@ -124,10 +122,11 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
         for i, doc_id in enumerate(first)
         for style in columns
     ]
-    table = TagTable.from_tags([*tags, *((f"x{i}", DocTags()) for i in range(len(others)))])
-    versions = Corpus(texts=(*(t for row in documents for t in row), *others), tags=table)
+    tags += [(f"x{i}", DocTags()) for i in range(len(others))]
+    versions = Corpus(
+        texts=(*(t for row in documents for t in row), *others), tags=TagTable.from_tags(tags)
+    )
     start = np.array([place[doc_id] * d for doc_id in complete.doc_ids], dtype=np.int64)
-    kept = np.r_[at_original : len(tags) : d, len(tags) : len(versions)]
     return StyleCorpora(
         queries={
             form: tuple(
@@ -136,26 +135,15 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
             for form, column in columns_of(complete.queries).items()
         },
         versions=versions,
-        originals=versions.take(kept),
+        originals=versions.take(
+            np.r_[at_original : len(first) * d : d, len(first) * d : len(versions)]
+        ),
         rows=start[:, None] + np.arange(d),
         styles=tuple(columns),
         original=original,
         pair_of=dict(zip(complete.query_ids, complete.doc_ids, strict=True)),
         n_distractors=len(others),
         warnings=_warnings(complete, [row[at_original] for row in documents], len(others)),
-    )
-
-
-def _require_same(
-    complete: StyledTexts, texts: Sequence[tuple[str, ...]], first: int, at: int
-) -> None:
-    if texts[first] == texts[at]:
-        return
-    differs = [a != b for a, b in zip(texts[first], texts[at], strict=True)].index(True)
-    raise DataError(
-        f"document {complete.doc_ids[at]!r} has different texts in style "
-        f"{list(complete.documents)[differs]!r} for queries {complete.query_ids[first]!r} and "
-        f"{complete.query_ids[at]!r}; give such documents different ids"
     )
 
 
@@ -198,43 +186,41 @@ def style_quality(
     retriever : Retriever
         Over ``corpora.originals``.
     """
-    qrels = corpora.original_qrels
-    depth = index_depth(config)
-    values: dict[str, FloatArray] = {}
-    measures: tuple[str, ...] = ()
-    for form, queries in corpora.queries.items():
-        scores = score_run(
-            retriever.retrieve(queries, depth),
+    qrels = corpora.qrels([corpora.original])
+    scores = {
+        form: score_run(
+            retriever.retrieve(queries, index_depth(config)),
             qrels,
             measures=("NDCG", "Recall"),
             cutoffs=config.cutoffs,
         )
-        measures = scores.measures
-        values[form] = np.stack([scores.of(measure, "all") for measure in measures])
-    rows = list(_quality_rows(values, measures, config))
+        for form, queries in corpora.queries.items()
+    }
+    rows = list(_quality_rows(scores, config))
     adjusted = adjust_p_values([row.p_value for row in rows], correction=config.correction)
     return tuple(replace(row, p_adjusted=p) for row, p in zip(rows, adjusted, strict=True))
 
 
 def _quality_rows(
-    values: dict[str, FloatArray], measures: Sequence[str], config: StyleConfig
+    scores: Mapping[str, SourceScores], config: StyleConfig
 ) -> Iterator[StyleQuality]:
     level = config.confidence_level
-    for form, table in values.items():
-        for j, measure in enumerate(measures):
+    for form, found in scores.items():
+        for measure in found.measures:
             if measure == "Recall@1":
                 continue
-            column, base = table[j], values[config.original_query][j]
-            differs = bool(np.any(np.abs(column - base) > _NO_CHANGE))
+            column = found.of(measure, "all")
+            change = column - scores[config.original_query].of(measure, "all")
+            each = np.arange(len(change))
             yield StyleQuality(
                 query_style=form,
                 measure=measure,
                 mean=float(column.mean()),
                 score=_share(column, level),
-                change=_change(column - base, level) if differs else None,
-                p_value=None
-                if form == config.original_query
-                else difference_test(column - base, np.arange(len(column))),
+                change=if_enough(clustered_difference, change, each, confidence_level=level)
+                if np.any(np.abs(change) > _NO_CHANGE)
+                else None,
+                p_value=None if form == config.original_query else difference_test(change, each),
             )
 
 
@@ -248,20 +234,27 @@ def index_scores(
     run : Run
         Of the original queries, over ``corpora.versions``.
     """
-    qrels, tags = corpora.style_qrels, corpora.versions.tags
-    styles = corpora.styles
+    styles, tags = corpora.styles, corpora.versions.tags
+    qrels = corpora.qrels(styles)
     column = np.array([styles.index(name) for name in tags.styles], dtype=np.int64)
-    groups = column[tags.style_codes[tags.rows_for(qrels.doc_ids)]]
-    scores = group_scores(run, qrels, groups, styles, measures=("NDCG",), cutoffs=config.cutoffs)
+    scores = group_scores(
+        run,
+        qrels,
+        column[tags.style_codes[tags.rows_for(qrels.doc_ids)]],
+        styles,
+        measures=("NDCG",),
+        cutoffs=config.cutoffs,
+    )
     found = []
     for style in styles:
         for measure in scores.measures:
             values = scores.of(measure, style)
             delta, interval = None, None
             if style != corpora.original:
-                original = scores.of(measure, corpora.original)
                 delta, interval, _ = published_delta(
-                    original, values, confidence_level=config.confidence_level
+                    scores.of(measure, corpora.original),
+                    values,
+                    confidence_level=config.confidence_level,
                 )
             found.append(
                 StyleIndexScore(
@@ -277,22 +270,13 @@ def index_scores(
 
 
 def _share(values: FloatArray, level: float) -> Interval | None:
-    try:
-        return clustered_mean(
-            np.clip(values, 0.0, 1.0),
-            np.arange(len(values)),
-            confidence_level=level,
-            bounds=(0.0, 1.0),
-        )
-    except InsufficientDataError:
-        return None
-
-
-def _change(difference: FloatArray, level: float) -> Interval | None:
-    try:
-        return clustered_difference(difference, np.arange(len(difference)), confidence_level=level)
-    except InsufficientDataError:
-        return None
+    return if_enough(
+        clustered_mean,
+        np.clip(values, 0.0, 1.0),
+        np.arange(len(values)),
+        confidence_level=level,
+        bounds=(0.0, 1.0),
+    )
 
 
 # Encoders and BM25, asked the same things: similarity of versions, and search.
@@ -300,31 +284,6 @@ def _change(difference: FloatArray, level: float) -> Interval | None:
 
 Stage = Callable[[str], None]
 _QUERIES = 1_000  # whose vectors are copied together
-
-
-class StyleSearch(Protocol):
-    """One system of the audit over one set of corpora."""
-
-    @property
-    def name(self) -> str:
-        """Name of the system."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings a report must state."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What must be said about the similarities."""
-
-    def similarity(self) -> FloatArray:
-        """Similarity of every query form to every version of its document, (n, q, d)."""
-
-    def versions_run(self, form: str, depth: int) -> Run:
-        """Search all versions and distractors with one query style."""
-
-    def originals(self) -> Retriever:
-        """Index the original documents and distractors."""
 
 
 class _Remembered:
@@ -352,8 +311,13 @@ class _Remembered:
         return self.encoder.encode_documents(texts)
 
 
-class EncoderSearch:
-    """Cosine similarity of vectors; every distinct text is encoded once."""
+class _EncoderSearch:
+    """Cosine similarity of vectors; every distinct text is encoded once.
+
+    As all searches: ``similarity`` is that of every query form to every version of its document,
+    shape (n, q, d); ``versions_run`` searches all versions and distractors with one query style,
+    ``originals`` indexes the original documents and distractors.
+    """
 
     def __init__(self, encoder: Encoder, corpora: StyleCorpora, on_stage: Stage) -> None:
         self.name, self.corpora = encoder.name, corpora
@@ -366,9 +330,14 @@ class EncoderSearch:
         self.encoder = _Remembered(encoder, asked)
 
     def similarity(self) -> FloatArray:
-        """Compare each query with the versions of its own document."""
         rows = self.vectors.row_of_doc[self.corpora.rows]
-        encoded = np.stack([self._queries(form) for form in self.corpora.queries.values()], axis=1)
+        encoded = np.stack(
+            [
+                query_vectors(self.encoder, form, similarity="cosine")
+                for form in self.corpora.queries.values()
+            ],
+            axis=1,
+        )
         size = self.vectors.distinct.shape[1]
         if encoded.shape[2] != size:
             raise DataError(
@@ -378,38 +347,33 @@ class EncoderSearch:
         found = np.empty((len(rows), encoded.shape[1], rows.shape[1]))
         for start in range(0, len(rows), _QUERIES):
             part = slice(start, start + _QUERIES)
-            own = self.vectors.distinct[rows[part]].transpose(0, 2, 1)
-            found[part] = np.matmul(encoded[part], own)
+            found[part] = np.matmul(
+                encoded[part], self.vectors.distinct[rows[part]].transpose(0, 2, 1)
+            )
         # Equal texts must tie exactly, and a product may round differently in each column.
         same = np.argmax(rows[:, :, None] == rows[:, None, :], axis=2)
         return np.take_along_axis(found, same[:, None, :], axis=2)
 
     def versions_run(self, form: str, depth: int) -> Run:
-        """Search all versions."""
-        return self._retriever(self.vectors).retrieve(self.corpora.queries[form], depth)
+        return DenseRetriever(name=self.name, encoder=self.encoder, vectors=self.vectors).retrieve(
+            self.corpora.queries[form], depth
+        )
 
     def originals(self) -> Retriever:
         """Index the vectors at hand: nothing is encoded again."""
         kept = self.corpora.originals.doc_ids
         rows = self.vectors.row_of_doc[self.corpora.versions.tags.rows_for(kept)]
         distinct, row_of_doc = np.unique(rows, return_inverse=True)
-        return self._retriever(
-            DocumentVectors(
-                doc_ids=kept,
-                distinct=self.vectors.distinct[distinct],
-                row_of_doc=row_of_doc.reshape(-1),
-                similarity="cosine",
-            )
+        vectors = DocumentVectors(
+            doc_ids=kept,
+            distinct=self.vectors.distinct[distinct],
+            row_of_doc=row_of_doc.reshape(-1),
+            similarity="cosine",
         )
-
-    def _queries(self, form: Sequence[Query]) -> npt.NDArray[np.float32]:
-        return query_vectors(self.encoder, form, similarity="cosine")
-
-    def _retriever(self, vectors: DocumentVectors) -> DenseRetriever:
         return DenseRetriever(name=self.name, encoder=self.encoder, vectors=vectors)
 
 
-class BM25Search:
+class _BM25Search:
     """BM25 scores as a similarity ([W] W2)."""
 
     def __init__(self, spec: BM25Spec, corpora: StyleCorpora) -> None:
@@ -418,29 +382,24 @@ class BM25Search:
         self.notes: list[str] = []
 
     def similarity(self) -> FloatArray:
-        """Score the versions of each query's document."""
-        texts, d = self.corpora.versions.texts, self.corpora.rows.shape[1]
-        forms = self.corpora.queries.values()
+        texts, forms = self.corpora.versions.texts, self.corpora.queries.values()
         found = version_scores(
             self.spec,
             [[query.text for query in queries] for queries in zip(*forms, strict=True)],
             [[texts[row] for row in rows] for rows in self.corpora.rows.tolist()],
         )
-        silent = int(np.count_nonzero(~found.any(axis=2)))
-        if silent:
+        heard = found.any(axis=2)
+        if silent := int(np.count_nonzero(~heard)):
             self.notes.append(
-                f"{silent} of {found.size // d} query versions share no word with any version of "
+                f"{silent} of {heard.size} query versions share no word with any version of "
                 "their document, which all tie"
             )
         return found
 
     def versions_run(self, form: str, depth: int) -> Run:
-        """Search all versions."""
-        retriever = self.spec.build(self.corpora.versions)
-        return retriever.retrieve(self.corpora.queries[form], depth)
+        return self.spec.build(self.corpora.versions).retrieve(self.corpora.queries[form], depth)
 
     def originals(self) -> Retriever:
-        """Index the original documents."""
         return self.spec.build(self.corpora.originals)
 
 
@@ -451,7 +410,7 @@ _DEPTH = (1_000, 10_000)  # fewest and most documents asked for per query
 _ENTRIES = 1_000_000  # of one run
 
 
-class StackSearch:
+class _StackSearch:
     """A whole retriever: versions are ranked as it ranks them among everything else."""
 
     def __init__(
@@ -460,8 +419,9 @@ class StackSearch:
         self.name, self.spec, self.corpora = spec.name, spec, corpora
         self.settings, self.on_stage = dict(spec.settings), on_stage
         self.notes: list[str] = []
-        depth = int(np.clip(_ENTRIES // len(corpora.rows), *_DEPTH))
-        self.depth = min(len(corpora.versions), depth)
+        self.depth = min(
+            len(corpora.versions), int(np.clip(_ENTRIES // len(corpora.rows), *_DEPTH))
+        )
         on_stage(f"{self.name}: indexing {len(corpora.versions):,} documents")
         self.retriever = spec.build(corpora.versions)
         self.runs: dict[str, Run] = {}
@@ -477,16 +437,13 @@ class StackSearch:
                 -ranks.ranks[:, [ranks.styles.index(style) for style in self.corpora.styles]]
             )
         unseen = sum(self._unseen(run) for run in self.runs.values())
-        total = self.corpora.rows.size * len(self.runs)
+        rest = (
+            f"{unseen / (self.corpora.rows.size * len(self.runs)):.1%} of the versions were not "
+            "returned and rank below the others, tied"
+        )
         self.notes.append(
             f"ranked among the versions that the retriever returned, at most {self.depth} "
-            "documents per query"
-            + (
-                f"; {unseen / total:.1%} of the versions were not returned and rank below the "
-                "others, tied"
-                if unseen
-                else "; every version was returned"
-            )
+            f"documents per query; {rest if unseen else 'every version was returned'}"
         )
         return np.stack(found, axis=1)
 
@@ -506,7 +463,6 @@ class StackSearch:
         return self.runs[form]
 
     def originals(self) -> Retriever:
-        """Index the original documents."""
         return self.spec.build(self.corpora.originals)
 
     def _unseen(self, run: Run) -> int:
@@ -581,18 +537,26 @@ def audit_style(
         )
     config, warnings = style_settings(texts, config)
     keep = with_every_version(texts, config)
-    complete = take_queries(texts, keep)
+    complete = texts.take(keep)
     corpora = build_corpora(
         complete if index else replace(complete, distractors=()), config.original
     )
-    searches = _searches(corpora, encoders, bm25, retrievers, stage)
-    systems = [_system(s, complete, corpora, config, index=index, stage=stage) for s in searches]
+    warnings += corpora.warnings
+    if index and len(corpora.originals) < _SMALL_INDEX:
+        warnings += (
+            f"the index holds {len(corpora.originals)} documents ({corpora.n_distractors} of them "
+            "distractors): finding the right one is easier than in a large index, so a loss of "
+            "quality shows less",
+        )
     report = assemble_styles(
-        systems,
+        [
+            _system(search, complete, corpora, config, index=index, stage=stage)
+            for search in _searches(corpora, encoders, bm25, retrievers, stage)
+        ],
         complete,
         config,
-        dropped=tuple(q for q, kept in zip(texts.query_ids, keep, strict=True) if not kept),
-        warnings=(*warnings, *corpora.warnings, *(_index_warnings(corpora) if index else ())),
+        dropped=tuple(compress(texts.query_ids, ~keep)),
+        warnings=warnings,
         n_distractors=corpora.n_distractors,
     )
     return _with_statistics(report, complete, stage) if text_statistics else report
@@ -604,18 +568,18 @@ def _searches(
     bm25: BM25Spec | None,
     retrievers: Sequence[RetrieverSpec],
     stage: Stage,
-) -> Iterator[StyleSearch]:
+) -> Iterator[_EncoderSearch | _BM25Search | _StackSearch]:
     """One system after the other, so that only one holds its vectors."""
     if bm25 is not None:
-        yield BM25Search(bm25, corpora)
+        yield _BM25Search(bm25, corpora)
     for encoder in encoders:
-        yield EncoderSearch(encoder, corpora, stage)
+        yield _EncoderSearch(encoder, corpora, stage)
     for spec in retrievers:
-        yield StackSearch(spec, corpora, stage)
+        yield _StackSearch(spec, corpora, stage)
 
 
 def _system(
-    search: StyleSearch,
+    search: _EncoderSearch | _BM25Search | _StackSearch,
     complete: StyledTexts,
     corpora: StyleCorpora,
     config: StyleConfig,
@@ -625,12 +589,8 @@ def _system(
 ) -> StyleSystem:
     similarity = search.similarity()
     stage(f"{search.name}: ranking {similarity.shape[2]} document styles")
-    (system,) = measure_systems(
-        {search.name: similarity},
-        complete,
-        config,
-        {search.name: search.settings},
-        notes={search.name: search.notes},
+    system = style_system(
+        search.name, similarity, complete, config, settings=search.settings, notes=search.notes
     )
     if not index:
         return system
@@ -641,22 +601,12 @@ def _system(
     return replace(system, quality=quality, index_scores=index_scores(run, corpora, config))
 
 
-def _index_warnings(corpora: StyleCorpora) -> tuple[str, ...]:
-    size = len(corpora.originals)
-    if size >= _SMALL_INDEX:
-        return ()
-    return (
-        f"the index holds {size} documents ({corpora.n_distractors} of them distractors): finding "
-        "the right one is easier than in a large index, so a loss of quality shows less",
-    )
-
-
 def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -> StyleReport:
     """Describe the texts by the statistics whose library is installed; warn of the others."""
     stage("text statistics")
     config, statistics = report.config, installed_statistics()
     documents, queries = (
-        summarise_texts(
+        text_statistics(
             columns,
             columns[original],
             original=original,
@@ -670,10 +620,10 @@ def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -
         )
     )
     missing = [name for name in TEXT_STATISTICS if name not in statistics]
-    warning = (f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'",)
+    warning = f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'"
     return replace(
         report,
         document_statistics=documents,
         query_statistics=queries,
-        warnings=(*report.warnings, *(warning if missing else ())),
+        warnings=(*report.warnings, *[warning] * bool(missing)),
     )

@@ -17,6 +17,7 @@ from rag_sourcebias.report.blocks import (
     estimate,
     interval,
     join,
+    level,
     number,
     p_clause,
     score,
@@ -93,6 +94,30 @@ def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
     return tuple(map(float, system.average_ranks[system.rows.index(row)]))
 
 
+def marked_names(report: StyleReport) -> list[str]:
+    """Return the names of the document styles, the original marked as such."""
+    return [
+        style_name(s) + " (original)" * (s == report.config.original)
+        for s in report.data.doc_styles
+    ]
+
+
+def star_note(report: StyleReport, *, intervals: bool = True) -> str:
+    """Return what stars and intervals in tables of average ranks mean."""
+    config, threshold = report.config, number(alpha(report), digits=2)
+    bounds = f" with {level(config.confidence_level)} intervals" if intervals else ""
+    rule = (
+        f"p below {threshold}, not corrected"
+        if config.correction == "none"
+        else f"adjusted p below {threshold} ({CORRECTIONS[config.correction]} over the document "
+        "styles of one query style)"
+    )
+    return (
+        f"Average ranks{bounds}; 1 is most similar to the query. * differs from "
+        f"{original_text(report)}: {rule}."
+    )
+
+
 def sides(report: StyleReport, row: StyleRow) -> tuple[str, ...]:
     """Return "baseline" for styles significantly above the original, "other" below, else ""."""
     found = {
@@ -117,11 +142,11 @@ class Verdict(NamedTuple):
 def verdicts(report: StyleReport) -> tuple[Verdict, ...]:
     """Return one verdict per system, in the order of the report."""
     rows = [(system, original_row(report, system)) for system in report.systems]
-    # A report of version 0.1 has ranks but no finding.
-    return tuple(Verdict(s, row, s.finding or _decided(report, s, row)) for s, row in rows)
+    return tuple(Verdict(s, row, s.finding or decided(report, s, row)) for s, row in rows)
 
 
-def _decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
+def decided(report: StyleReport, system: StyleSystem, row: StyleRow) -> StyleFinding:
+    """Return what the ranks of a system say; a report of version 0.1 holds no finding."""
     ranks, config = system.ranks[:, system.rows.index(row)], report.config
     return style_finding(
         ranks,
@@ -155,8 +180,11 @@ def _listed(report: StyleReport, found: Sequence[str]) -> str:
     others = [s for s in report.data.doc_styles if s not in (*found, report.config.original)]
     if not others:
         return "every other style"
-    few = len(others) <= _EXCEPTED
-    return f"all styles but {style_list(others)}" if few else f"{len(styles)} styles"
+    return (
+        f"all styles but {style_list(others)}"
+        if len(others) <= _EXCEPTED
+        else f"{len(styles)} styles"
+    )
 
 
 def predicate(report: StyleReport, found: StyleFinding) -> str:
@@ -236,10 +264,10 @@ def chance_sentence(report: StyleReport, row: StyleRow) -> str:
     null = number(found.null_expectation, digits=2)
     if found.score <= found.null_expectation:
         return f"{start}: no more than the {null} that chance alone gives over {queries}."
-    part = number(100 * found.null_expectation / found.score, digits=0)
     rest = f", and the rest may be chance too (Friedman {p_clause(p_value)})"
     return (
-        f"{start}; chance alone would give {null} over {queries} ({part}% of that)"
+        f"{start}; chance alone would give {null} over {queries} "
+        f"({number(100 * found.null_expectation / found.score, digits=0)}% of that)"
         f"{'' if significant(report, p_value) else rest}."
     )
 
@@ -313,8 +341,9 @@ def matching_sentence(system: StyleSystem) -> str:
         text += ", which may be chance"
     if len(each) > 1:
         most = max(each, key=lambda g: g.mean)
-        gained = f"{number(most.mean, signed=True)}{span(most.gain)}"
-        text += f"; most in {style_name(most.style)}: {gained}"
+        text += (
+            f"; most in {style_name(most.style)}: {number(most.mean, signed=True)}{span(most.gain)}"
+        )
     return f"{text}."
 
 

@@ -9,10 +9,12 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.style.audit import matching_intervals, style_matrix_intervals
+from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.style.audit import style_matrix_intervals
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     length_adjusted,
+    matching_effect,
     max_unfairness,
     unfairness_score,
 )
@@ -81,15 +83,21 @@ def test_queries_that_all_agree_leave_room_for_one_that_does_not():
 
 def test_matching_against_student():
     m = matrix(80, match=1.0)
-    found = matching_intervals(m, reference="a")
+    found = matching_effect(m, reference="a")
+    assert found.styles == ("b", "c", "d")
     gain = m.ranks[:, 0, 2] - m.ranks[:, 2, 2]
-    low, high = stats.ttest_1samp(gain, 0).confidence_interval(0.95)
-    assert (found.by_style["c"].lower, found.by_style["c"].upper) == pytest.approx((low, high))
-    assert list(found.by_style) == ["b", "c", "d"]
-    assert found.overall.lower > 0
-    none = matching_intervals(matrix(80))
-    assert list(none.by_style) == list(STYLES)
-    assert none.overall.lower < 0 < none.overall.upper
+    np.testing.assert_array_equal(found.gains[:, 1], gain)
+    own, overall = (mean_of(gains) for gains in (gain, found.gains.mean(axis=1)))
+    expected = stats.ttest_1samp(gain, 0).confidence_interval(0.95)
+    assert (own.lower, own.upper) == pytest.approx(tuple(expected))
+    assert overall.lower > 0
+    none = matching_effect(matrix(80))
+    assert none.styles == STYLES
+    assert mean_of(none.gains.mean(axis=1)).lower < 0 < mean_of(none.gains.mean(axis=1)).upper
+
+
+def mean_of(gains):
+    return clustered_mean(gains, np.arange(len(gains)))
 
 
 def test_ranks_at_equal_length_against_a_literal_bootstrap():

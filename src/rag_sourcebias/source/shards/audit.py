@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, Reranker
 from rag_sourcebias.core.skew import (
     AuditConfig,
@@ -21,7 +20,8 @@ from rag_sourcebias.core.skew import (
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
 from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
-from rag_sourcebias.source.audit import agreement, assemble
+from rag_sourcebias.retrieval.search import best_run
+from rag_sourcebias.source.audit import agreement, alone_checks, assemble, require_plan
 from rag_sourcebias.source.shards.facts import AlignedCorpus, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
@@ -32,22 +32,9 @@ from rag_sourcebias.source.shards.work import (
     ShardedRetriever,
 )
 from rag_sourcebias.stats.exposure import data_warnings
-from rag_sourcebias.stats.ranking import score_run, source_codes_for
-from rag_sourcebias.stats.skew import Variant, measure_system, sole_corpus_checks
+from rag_sourcebias.stats.skew import Variant, measure_system, require_sources
 
 # From what was found to the entries of a report.
-
-
-def judgments_of(dataset: ShardedDataset, found: Found) -> Qrels:
-    """Judgments of the documents that were read, in the order of a data set in memory."""
-    doc_ids = found.excerpt.corpus.doc_ids
-    return assemble_judged(
-        dataset.judged,
-        query_ids=[query.query_id for query in dataset.queries],
-        doc_ids=doc_ids,
-        rows=rows_as_judged(doc_ids, dataset.corpus.judged_as),
-        where=dataset.where,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,44 +48,40 @@ class Measured:
         Of the documents of the excerpt.
     """
 
+    audit: _Audit
     found: Found
     qrels: Qrels
-    dataset: ShardedDataset
     retriever: ShardedRetriever
     encoder: Encoder | None
-    config: AuditConfig
-    depth: int
-
-    @property
-    def tags(self) -> TagTable:
-        """Tags of the excerpt, with the counts of the whole corpus."""
-        return self.found.excerpt.corpus.tags
 
     def run(self, view: str = MIXED, *, depth: int | None = None) -> Run:
         """Run of a view, cut at the depth of the audit."""
-        queries = [query.query_id for query in self.dataset.queries]
-        run = self.found.excerpt.run(
-            self.found.best[view], query_ids=queries, name=self.retriever.name
+        found = self.found.best[view]
+        run = best_run(
+            replace(found, row=np.searchsorted(self.found.rows, found.row)),
+            query_ids=[query.query_id for query in self.audit.job.dataset.queries],
+            doc_ids=self.found.corpus.doc_ids,
+            name=self.retriever.name,
         )
-        return run.top(depth or self.depth)
+        return run.top(depth or self.audit.depth)
 
     def system(
         self,
         run: Run,
         *,
+        settings: Mapping[str, str] | None = None,
         variant: Variant = "mixed",
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
         notes: Sequence[str] = (),
     ) -> SystemSkew:
         """Measure one run."""
-        corpus = self.found.excerpt.corpus
         return measure_system(
             run,
             self.qrels,
-            corpus.tags,
-            self.config,
-            corpus=corpus,
-            settings=self.retriever.settings(self.encoder),
+            self.found.corpus.tags,
+            self.audit.config,
+            corpus=self.found.corpus,
+            settings=settings or self.retriever.settings(self.encoder),
             variant=variant,
             sole_corpus=sole_corpus,
             notes=notes,
@@ -106,34 +89,32 @@ class Measured:
 
     def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
         """Measure what an index found beside what exact search finds."""
-        checks = self._alone() if alone else ()
-        full = self.run()
+        config, full = self.audit.config, self.run()
+        checks = alone_checks(self.run, self.qrels, self.found.corpus.tags, config) if alone else ()
         if approximate is None:
             yield self.system(full, sole_corpus=checks)
             return
-        run = approximate.run()
-        top = max(self.config.cutoffs)
+        run, top = approximate.run(), max(config.cutoffs)
         share = agreement(run, full, top)
-        note = f"the approximate index returned {share:.1%} of the exact top {top}"
-        yield approximate.system(run, sole_corpus=checks, notes=[note])
+        yield approximate.system(
+            run,
+            sole_corpus=checks,
+            notes=[f"the approximate index returned {share:.1%} of the exact top {top}"],
+        )
         if share < 1:
             yield self.system(full, variant="exact")
 
-    def _alone(self) -> tuple[SoleCorpusCheck, ...]:
-        tags = self.found.excerpt.corpus.tags
-        codes = source_codes_for(self.qrels.doc_ids, tags)[self.qrels.doc_codes]
-        alone = {
-            source: score_run(
-                self.run(source),
-                self.qrels.take(codes == code),
-                measures=self.config.measures,
-                cutoffs=self.config.cutoffs,
-                ties=self.config.ties,
-                gain=self.config.gain,
-            )
-            for code, source in enumerate(tags.sources)
-        }
-        return sole_corpus_checks(alone, self.config)
+    def reranked(self, reranker: Reranker, *, depth: int) -> SystemSkew:
+        """Rescore what the first stage found; its texts were read already."""
+        job = self.audit.job
+        job.begin(f"{self.retriever.name} > {reranker.name}: rescoring")
+        found = rerank(
+            self.run(depth=depth), reranker, self.found.corpus, job.dataset.queries, depth=depth
+        )
+        return self.system(
+            found.top(self.audit.depth),
+            settings=rerank_settings(self.retriever.settings(self.encoder), reranker, depth=depth),
+        )
 
 
 # The verb: measure source bias on a corpus that is worked on shard by shard.
@@ -205,12 +186,10 @@ def audit_source_sharded(
         cannot be used.
     """
     config = config or AuditConfig()
-    deepest = max(depth, rerank_depth) if rerankers else depth
-    _check(retrievers, config, depth)
-    folder = WorkFolder.opened(Path(work_folder).absolute())
+    require_plan([one.name for one in retrievers], depth, config)
     job = Job(
         dataset,
-        folder,
+        WorkFolder.opened(Path(work_folder).absolute()),
         engine or LocalEngine(),
         on_stage or (lambda _: None),
         on_done,
@@ -218,29 +197,48 @@ def audit_source_sharded(
     )
     corpus = AlignedCorpus(dataset.corpus, shard_documents)
     known = job.scanned(corpus, "reading the corpus")
-    known.facts.require_sources(config)
-    paired = bool(np.any(known.facts.pair > 0))
-    audit = _Audit(job, config, depth, deepest)
+    facts = known.facts
+    nothing = TagTable.from_tags([])
+    require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
+    paired = bool(np.any(facts.pair > 0))
+    audit = _Audit(job, config, depth, max(depth, rerank_depth) if rerankers else depth)
     systems: list[SystemSkew] = []
     tail: list[SystemSkew] = []
     for number, retriever in enumerate(retrievers):
-        encoder = job.encoder(retriever)
-        measured = audit.measured(known, retriever, encoder, alone=sole_corpus)
-        approximate = audit.approximate(known, retriever, encoder)
+        # For queries and settings; every worker makes its own.
+        encoder = None if retriever.make_encoder is None else retriever.make_encoder()
+        measured, approximate = audit.measured(known, retriever, encoder, alone=sole_corpus), None
+        if retriever.index != "exact":
+            approximate = audit.measured(
+                known, retriever, encoder, alone=False, index=retriever.index
+            )
         job.begin(f"{retriever.name}: measuring")
         systems += measured.deployed(approximate, alone=sole_corpus)
         if not number:
             first = approximate or measured
-            tail += [audit.reranked(first, one, depth=rerank_depth) for one in rerankers]
+            tail += [first.reranked(one, depth=rerank_depth) for one in rerankers]
         if length_matched and paired and retriever.vectors is None:
             shortest = job.scanned(
-                cut(corpus, known.facts, known.folder.sub("words-kept")),
+                cut(corpus, facts, known.folder.sub("words-kept")),
                 f"{retriever.name}: pairs cut to equal length",
             )
             matched = audit.measured(shortest, retriever, encoder, alone=False)
             systems.append(matched.system(matched.run(), variant="length-matched"))
-    data = _summary(dataset, known, measured)
-    warnings = data_warnings(data, measured.qrels, measured.tags, config)
+    data = DataSummary(
+        name=dataset.name,
+        design=dataset.design,
+        n_queries=len(dataset.queries),
+        n_judgments=len(measured.qrels),
+        documents=facts.counts(),
+        n_pairs=facts.n_pairs(),
+        mean_words={
+            name: float(facts.words[facts.source_codes == code].mean(dtype=np.float64))
+            for code, name in enumerate(facts.sources)
+        },
+        license=dataset.license,
+        attribution=dataset.attribution,
+    )
+    warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
     if length_matched and paired and any(one.vectors is not None for one in retrievers):
         warnings.append(_NOT_CUT)
     report = assemble([*systems, *tail], data, config, warnings=warnings)
@@ -263,74 +261,20 @@ class _Audit:
         alone: bool,
         index: str = "exact",
     ) -> Measured:
-        queries = self.job.queries(retriever, encoder)
         found = self.job.find(
-            known,
-            retriever,
-            encoder,
-            queries=queries,
-            depth=self.deepest,
-            alone=alone,
-            index=index,
+            known, retriever, encoder, depth=self.deepest, alone=alone, index=index
         )
+        dataset, doc_ids = self.job.dataset, found.corpus.doc_ids
         return Measured(
+            audit=self,
             found=found,
-            qrels=judgments_of(self.job.dataset, found),
-            dataset=self.job.dataset,
+            qrels=assemble_judged(  # in the order of a data set in memory
+                dataset.judged,
+                query_ids=[query.query_id for query in dataset.queries],
+                doc_ids=doc_ids,
+                rows=rows_as_judged(doc_ids, dataset.corpus.judged_as),
+                where=dataset.where,
+            ),
             retriever=retriever,
             encoder=encoder,
-            config=self.config,
-            depth=self.depth,
         )
-
-    def approximate(
-        self, known: Known, retriever: ShardedRetriever, encoder: Encoder | None
-    ) -> Measured | None:
-        """Search with the index of the retriever, where that is not exact search."""
-        if retriever.index == "exact":
-            return None
-        return self.measured(known, retriever, encoder, alone=False, index=retriever.index)
-
-    def reranked(self, first: Measured, reranker: Reranker, *, depth: int) -> SystemSkew:
-        """Rescore what the first stage found; its texts were read already."""
-        self.job.begin(f"{first.retriever.name} > {reranker.name}: rescoring")
-        corpus = first.found.excerpt.corpus
-        run = rerank(
-            first.run(depth=depth), reranker, corpus, self.job.dataset.queries, depth=depth
-        ).top(self.depth)
-        return measure_system(
-            run,
-            first.qrels,
-            corpus.tags,
-            self.config,
-            corpus=corpus,
-            settings=rerank_settings(
-                first.retriever.settings(first.encoder), reranker, depth=depth
-            ),
-        )
-
-
-def _check(retrievers: Sequence[ShardedRetriever], config: AuditConfig, depth: int) -> None:
-    if depth < max(config.cutoffs):
-        raise DataError(
-            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
-            "least that many documents"
-        )
-    names = [one.name for one in retrievers]
-    if not names or len(set(names)) != len(names):
-        raise DataError(f"give one or more retrievers with different names, got {names}")
-
-
-def _summary(dataset: ShardedDataset, known: Known, measured: Measured) -> DataSummary:
-    facts = known.facts
-    return DataSummary(
-        name=dataset.name,
-        design=dataset.design,
-        n_queries=len(dataset.queries),
-        n_judgments=len(measured.qrels),
-        documents=facts.counts(),
-        n_pairs=facts.n_pairs(),
-        mean_words=facts.mean_words(),
-        license=dataset.license,
-        attribution=dataset.attribution,
-    )

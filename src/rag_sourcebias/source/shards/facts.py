@@ -6,13 +6,13 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -21,16 +21,15 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, ShardedCorpus
-from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.io.files import map_array, read_arrays
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
-from rag_sourcebias.stats.skew import require_sources
 from rag_sourcebias.stats.texts import cut_to_words, word_counts
 
 # Tag tables of several shards put together, column by column.
 
 
 IntArray = npt.NDArray[np.int32]
+T = TypeVar("T")
 
 
 def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = None) -> TagTable:
@@ -55,7 +54,16 @@ def joined_tags(tables: Sequence[TagTable], *, sources: Sequence[str] | None = N
         styles=styles,
         style_codes=style_codes,
         origins=origins if any(origins) else None,
-        confidences=np.concatenate([_confidences(t) for t in tables]) if known else None,
+        confidences=np.concatenate(
+            [
+                np.full(len(t), np.nan, dtype=np.float32)
+                if t.confidences is None
+                else t.confidences
+                for t in tables
+            ]
+        )
+        if known
+        else None,
     )
 
 
@@ -63,21 +71,16 @@ def _joined(
     columns: Sequence[tuple[Sequence[str], IntArray]], *, names: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], IntArray]:
     """Recode columns to one sorted list of names, by default those in use; −1 stays −1."""
-    used = [[own[code] for code in np.unique(codes[codes >= 0])] for own, codes in columns]
-    together = tuple(sorted({name for some in used for name in some}) if names is None else names)
-    code_of = {name: code for code, name in enumerate(together)}
-    result = [np.empty(0, dtype=np.int32)]
-    for own, codes in columns:
+    if names is None:
+        used = ((own, np.unique(codes[codes >= 0])) for own, codes in columns)
+        names = sorted({own[code] for own, some in used for code in some})
+    code_of = {name: code for code, name in enumerate(names)}
+    recoded = [
         # The last one is taken by code −1.
-        recode = np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)
-        result.append(recode[codes])
-    return together, np.concatenate(result)
-
-
-def _confidences(table: TagTable) -> npt.NDArray[np.float32]:
-    if table.confidences is not None:
-        return table.confidences
-    return np.full(len(table), np.nan, dtype=np.float32)
+        np.array([*(code_of.get(name, -1) for name in own), -1], dtype=np.int32)[codes]
+        for own, codes in columns
+    ]
+    return tuple(names), np.concatenate([np.empty(0, dtype=np.int32), *recoded])
 
 
 # What a sharded corpus over another one has of it.
@@ -128,15 +131,15 @@ class WorkFolder:
     ----------
     path : Path
         Created on first use.
-    root : Path, optional
+    root : Path
         The whole work folder, which is not created where it is missing.
-    mark : str, optional
+    mark : str
         What a file in it says: another folder may lie under its path on another machine.
     """
 
     path: Path
-    root: Path | None = None
-    mark: str = ""
+    root: Path
+    mark: str
 
     @classmethod
     def opened(cls, path: Path) -> WorkFolder:
@@ -164,16 +167,6 @@ class WorkFolder:
         """Return the file of a shard."""
         return self.path / f"{index:06d}.{ending}"
 
-    def write_array(self, index: int, values: npt.NDArray[Any]) -> None:
-        """Store one array for a shard."""
-        self._write(self.file(index, "npy"), lambda file: np.save(file, values))
-
-    def write_arrays(self, index: int, values: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Store several arrays for a shard."""
-        self._write(
-            self.file(index, "npz"), lambda file: np.savez(file, allow_pickle=False, **dict(values))
-        )
-
     def map_array(self, index: int) -> npt.NDArray[Any]:
         """Return the array of a shard, read from disk where it is used.
 
@@ -194,28 +187,27 @@ class WorkFolder:
         """
         return read_arrays(self.file(index, "npz"), remedy=_REMEDY)
 
-    def _check_root(self) -> None:
-        if self.root is None:
-            return
-        seen = None
+    def write(self, index: int, values: npt.NDArray[Any] | Arrays) -> None:
+        """Store one array for a shard, or several by their names."""
+        path, seen = self.file(index, "npz" if isinstance(values, dict) else "npy"), None
         with suppress(OSError):
             seen = (self.root / _MARK).read_text(encoding="utf-8", errors="replace")
         if seen != self.mark:
-            what = "missing" if seen is None else "another folder"
             raise DataError(
-                f"work folder {self.root} is {what} on {platform.node()}: all machines must "
-                "see it under this path; put it on storage that they share"
+                f"work folder {self.root} is {'missing' if seen is None else 'another folder'} on "
+                f"{platform.node()}: all machines must see it under this path; put it on storage "
+                "that they share"
             )
-
-    def _write(self, path: Path, save: Callable[[IO[bytes]], None]) -> None:
-        self._check_root()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             # Two workers may do one shard, when the first was taken for lost: the last one wins.
             handle, name = tempfile.mkstemp(dir=self.path, prefix=".unfinished-")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    save(file)
+                    if isinstance(values, dict):
+                        np.savez(file, allow_pickle=False, **values)
+                    else:
+                        np.save(file, values)
                 Path(name).replace(path)
             finally:
                 Path(name).unlink(missing_ok=True)
@@ -232,27 +224,27 @@ def _unwritable(path: Path, error: OSError) -> DataError:
 # First step: what has to be known of every document, without its text.
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    corpus: ShardedCorpus
-    folder: WorkFolder
+def task(function: Callable[..., T], *shared: object) -> Callable[[], Callable[[Any], T]]:
+    """Return what an engine prepares in a worker: a function of an item, its last argument."""
+    return partial(partial, function, *shared)
 
-    def __call__(self, shard: Shard) -> None:
-        corpus = self.corpus.read(shard)
-        tags = corpus.tags
-        self.folder.write_arrays(
-            shard.index,
-            {
-                "doc": digests(corpus.doc_ids)[:, 0],
-                "judged": digests([self.corpus.judged_as(d) for d in corpus.doc_ids])[:, 0],
-                "text": digests(corpus.texts),
-                # The last one is taken by code −1, no pair.
-                "pair": np.append(digests(tags.pair_ids)[:, 0], np.uint64(0))[tags.pair_codes],
-                "words": word_counts(corpus.texts).astype(np.int32),
-                "source": tags.source_codes,
-                "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
-            },
-        )
+
+def _scan(corpus: ShardedCorpus, folder: WorkFolder, shard: Shard) -> None:
+    held = corpus.read(shard)
+    tags = held.tags
+    folder.write(
+        shard.index,
+        {
+            "doc": digests(held.doc_ids)[:, 0],
+            "judged": digests([corpus.judged_as(d) for d in held.doc_ids])[:, 0],
+            "text": digests(held.texts),
+            # The last one is taken by code −1, no pair.
+            "pair": np.append(digests(tags.pair_ids)[:, 0], np.uint64(0))[tags.pair_codes],
+            "words": word_counts(held.texts).astype(np.int32),
+            "source": tags.source_codes,
+            "sources": np.array([name.encode() for name in tags.sources], dtype=np.bytes_),
+        },
+    )
 
 
 def scan(
@@ -270,7 +262,7 @@ def scan(
         For each shard digests of ids, texts and pairs, words and sources.
     """
     left = [shard for shard in corpus.shards if not folder.file(shard.index, "npz").exists()]
-    engine.map(partial(_Scan, corpus, folder), left, on_done=on_done)
+    engine.map(task(_scan, corpus, folder), left, on_done=on_done)
     return [folder.read_arrays(shard.index) for shard in corpus.shards]
 
 
@@ -314,29 +306,11 @@ class CorpusFacts:
     def __len__(self) -> int:
         return len(self.words)
 
-    def require_sources(self, config: AuditConfig) -> None:
-        """Refuse tags that allow no comparison with the baseline.
-
-        Raises
-        ------
-        MissingTagsError, DataError
-            As :func:`rag_sourcebias.stats.skew.require_sources`.
-        """
-        nothing = TagTable.from_tags([])
-        require_sources(replace(nothing, sources=self.sources, whole=self.counts()), config)
-
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts untagged ones when there are any."""
         found = np.bincount(self.source_codes + 1, minlength=len(self.sources) + 1).tolist()
-        result = dict(zip(self.sources, found[1:], strict=True))
-        return result | ({"": found[0]} if found[0] else {})
-
-    def mean_words(self) -> dict[str, float]:
-        """Mean document length in words per source."""
-        return {
-            name: float(self.words[self.source_codes == code].mean(dtype=np.float64))
-            for code, name in enumerate(self.sources)
-        }
+        untagged = {"": found[0]} if found[0] else {}
+        return dict(zip(self.sources, found[1:], strict=True)) | untagged
 
     def n_pairs(self) -> int:
         """Number of pairs with documents of more than one source."""
@@ -345,17 +319,6 @@ class CorpusFacts:
         pair, source = self.pair[order], self.source_codes[order]
         same = pair[1:] == pair[:-1]
         return len(np.unique(pair[1:][same & (source[1:] != source[:-1])]))
-
-    def judged_rows(self, doc_ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Rows of all versions of judged documents, by the ids that judgments use."""
-        return np.flatnonzero(np.isin(self.judged, digests(doc_ids)[:, 0]))
-
-    def shortest_of_pair(self) -> npt.NDArray[np.int32]:
-        """Words of the shortest version of each document; its own without a pair."""
-        names, code = np.unique(self.pair, return_inverse=True)
-        shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
-        np.minimum.at(shortest, code, self.words)
-        return np.where(self.pair > 0, shortest[code], self.words).astype(np.int32)
 
 
 def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
@@ -369,32 +332,17 @@ def gather(corpus: ShardedCorpus, found: Sequence[Arrays]) -> CorpusFacts:
     if not found:
         raise DataError(f"corpus {corpus.name!r} has no documents")
     names = [[name.decode() for name in one["sources"].tolist()] for one in found]
-    sources = tuple(sorted({name for some in names for name in some}))
-    code_of = {name: code for code, name in enumerate(sources)}
-    codes = [
-        # The last one is taken by code −1, untagged.
-        np.array([*(code_of[n] for n in some), -1], dtype=np.int32)[one["source"]]
-        for some, one in zip(names, found, strict=True)
-    ]
+    sources, codes = _joined(
+        [(some, one["source"]) for some, one in zip(names, found, strict=True)],
+        names=sorted({name for some in names for name in some}),
+    )
+    columns = ("words", "doc", "judged", "pair", "text")
     facts = CorpusFacts(
         shards=tuple(corpus.shards),
         sources=sources,
-        source_codes=np.concatenate(codes),
-        words=_column(found, "words"),
-        doc=_column(found, "doc"),
-        judged=_column(found, "judged"),
-        pair=_column(found, "pair"),
-        text=_column(found, "text"),
+        source_codes=codes,
+        **{name: np.concatenate([one[name] for one in found]) for name in columns},
     )
-    _refuse_twice(corpus, facts)
-    return facts
-
-
-def _column(found: Sequence[Arrays], name: str) -> npt.NDArray[Any]:
-    return np.concatenate([one[name] for one in found])
-
-
-def _refuse_twice(corpus: ShardedCorpus, facts: CorpusFacts) -> None:
     order = np.argsort(facts.doc, kind="stable")
     same = np.flatnonzero(facts.doc[order][1:] == facts.doc[order][:-1])
     for at in same.tolist():
@@ -404,6 +352,7 @@ def _refuse_twice(corpus: ShardedCorpus, facts: CorpusFacts) -> None:
                 f"document id {first!r} occurs twice in {corpus.name!r}; each document needs its "
                 "own id"
             )
+    return facts
 
 
 def _doc_id(corpus: ShardedCorpus, facts: CorpusFacts, row: int) -> str:
@@ -452,13 +401,15 @@ class AlignedCorpus(OverCorpus):
             stop = min(shard.rows.stop, under.rows.stop)
             if start < stop:
                 found = _read(_Held(self.corpus), under)
-                whole = stop - start == under.n_documents
-                rows = np.arange(start - under.first_row, stop - under.first_row)
-                parts.append(found if whole else found.take(rows))
+                if stop - start < under.n_documents:
+                    found = found.take(np.arange(start, stop) - under.first_row)
+                parts.append(found)
         if len(parts) == 1:
             return parts[0]
-        texts = tuple(text for part in parts for text in part.texts)
-        return Corpus(texts=texts, tags=joined_tags([part.tags for part in parts]))
+        return Corpus(
+            texts=tuple(text for part in parts for text in part.texts),
+            tags=joined_tags([part.tags for part in parts]),
+        )
 
     @property
     def _size(self) -> int:
@@ -518,9 +469,12 @@ class CutCorpus(OverCorpus):
 
 
 def cut(corpus: ShardedCorpus, facts: CorpusFacts, folder: WorkFolder) -> CutCorpus:
-    """Cut the pairs of a corpus to equal length."""
-    shortest = facts.shortest_of_pair()
+    """Cut every version of a document to the words of its shortest one."""
+    names, code = np.unique(facts.pair, return_inverse=True)
+    shortest = np.full(len(names), np.iinfo(np.int32).max, dtype=np.int32)
+    np.minimum.at(shortest, code, facts.words)
+    kept = np.where(facts.pair > 0, shortest[code], facts.words).astype(np.int32)
     for shard in facts.shards:
         if not folder.file(shard.index, "npy").exists():
-            folder.write_array(shard.index, shortest[shard.rows.start : shard.rows.stop])
+            folder.write(shard.index, kept[shard.rows.start : shard.rows.stop])
     return CutCorpus(corpus, folder)

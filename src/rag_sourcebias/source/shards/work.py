@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Run, Shard
+from rag_sourcebias.core.data import Corpus, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
 from rag_sourcebias.core.values import Float32Array, IntArray
@@ -23,7 +23,6 @@ from rag_sourcebias.retrieval.search import (
     Best,
     approximate_best,
     best_documents,
-    best_run,
     merge_best,
     parts_of,
     require_index,
@@ -32,20 +31,15 @@ from rag_sourcebias.retrieval.search import (
 from rag_sourcebias.source.shards.facts import (
     CorpusFacts,
     WorkFolder,
+    digests,
     gather,
     identity,
     joined_tags,
     scan,
+    task,
 )
 
 # Where the vectors of a shard are, and how they are read.
-
-
-class StoredVectors(Protocol):
-    """Vectors that a worker can read."""
-
-    def read(self, shard: Shard) -> Float32Array:
-        """Return the vectors of the documents of a shard, shape ``(n_documents, dimension)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +84,9 @@ class GivenVectors:
         )
 
 
+StoredVectors: TypeAlias = EncodedVectors | GivenVectors  # what a worker reads
+
+
 # What retrieves from a sharded corpus: an encoder, or vectors that exist already.
 
 
@@ -127,7 +124,8 @@ class ShardedRetriever:
 
     def settings(self, encoder: Encoder | None) -> Mapping[str, str]:
         """Settings a report must state."""
-        own = encoder.settings if encoder is not None else {"vectors": self._file_name()}
+        file = "" if self.vectors is None else self.vectors.documents.path.name
+        own = {"vectors": file} if encoder is None else encoder.settings
         return {**own, "similarity": self.similarity, "search": self.index}
 
     def fingerprint(self, encoder: Encoder | None) -> str:
@@ -136,9 +134,6 @@ class ShardedRetriever:
             files = self.vectors.documents.fingerprint, self.vectors.queries.fingerprint
             return identity(*files, self.similarity)
         return identity("" if encoder is None else encoder.fingerprint, self.similarity)
-
-    def _file_name(self) -> str:
-        return "" if self.vectors is None else self.vectors.documents.path.name
 
 
 # Second step: the vector of every distinct text, in files of the work folder.
@@ -203,29 +198,29 @@ class _EncodeItem(NamedTuple):
     own: npt.NDArray[np.bool_]
 
 
-@dataclass(slots=True)
-class _Encode:
-    corpus: ShardedCorpus
-    folder: WorkFolder
-    encoder: Encoder
-    similarity: Similarity
-
-    def __call__(self, item: _EncodeItem) -> None:
-        corpus = self.corpus.read(item.shard)
-        rows = np.flatnonzero(item.own)
-        part = (rows + item.shard.first_row) // ENCODED_TOGETHER
-        groups = np.split(rows, np.flatnonzero(np.diff(part)) + 1) if len(rows) else []
-        found = [
-            checked_vectors(
-                self.encoder.encode_documents([corpus.texts[row] for row in group]),
-                what=f"encoder {self.encoder.name!r}, documents",
-                names=[corpus.doc_ids[row] for row in group],
-                similarity=self.similarity,
-            )
-            for group in groups
-        ]
-        nothing = np.empty((0, 0), dtype=np.float32)
-        self.folder.write_array(item.shard.index, np.concatenate(found) if found else nothing)
+def _encode(
+    corpus: ShardedCorpus,
+    folder: WorkFolder,
+    encoder: Encoder,
+    similarity: Similarity,
+    item: _EncodeItem,
+) -> None:
+    held, rows = corpus.read(item.shard), np.flatnonzero(item.own)
+    part = (rows + item.shard.first_row) // ENCODED_TOGETHER
+    groups = np.split(rows, np.flatnonzero(np.diff(part)) + 1) if len(rows) else []
+    found = [
+        checked_vectors(
+            encoder.encode_documents([held.texts[row] for row in group]),
+            what=f"encoder {encoder.name!r}, documents",
+            names=[held.doc_ids[row] for row in group],
+            similarity=similarity,
+        )
+        for group in groups
+    ]
+    folder.write(
+        item.shard.index,
+        np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32),
+    )
 
 
 def _prepare(
@@ -233,8 +228,8 @@ def _prepare(
     folder: WorkFolder,
     make_encoder: Callable[[], Encoder],
     similarity: Similarity,
-) -> _Encode:
-    return _Encode(corpus, folder, make_encoder(), similarity)
+) -> Callable[[_EncodeItem], None]:
+    return partial(_encode, corpus, folder, make_encoder(), similarity)
 
 
 def encode(
@@ -252,11 +247,12 @@ def encode(
     Texts are handed to the encoder as :func:`rag_sourcebias.retrieval.cache.encode_corpus` does,
     so that the vectors are the same to the last digit.
     """
-    shards: Sequence[Shard] = corpus.shards
-    items = [_EncodeItem(s, own[s.first_row : s.first_row + s.n_documents]) for s in shards]
-    left = [item for item in items if not folder.file(item.shard.index, "npy").exists()]
-    prepare = partial(_prepare, corpus, folder, make_encoder, similarity)
-    engine.map(prepare, left, on_done=on_done)
+    left = [
+        _EncodeItem(shard, own[shard.rows.start : shard.rows.stop])
+        for shard in corpus.shards
+        if not folder.file(shard.index, "npy").exists()
+    ]
+    engine.map(partial(_prepare, corpus, folder, make_encoder, similarity), left, on_done=on_done)
 
 
 # Third step: the best documents of every query in each shard, merged.
@@ -320,19 +316,13 @@ def views_of(facts: CorpusFacts, *, alone: bool) -> list[View]:
     return views
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    searched: Searched
-    folder: WorkFolder
-
-    def __call__(self, item: _SearchItem) -> None:
-        number = item.shards[0].index
-        for position, view in enumerate(item.views):
-            folder = self.folder.sub(f"view-{position}")
-            if folder.file(number, "npz").exists():
-                continue
-            found = self._best(item, view)
-            folder.write_arrays(
+def _search(searched: Searched, folder: WorkFolder, item: _SearchItem) -> None:
+    number = item.shards[0].index
+    for position, view in enumerate(item.views):
+        own = folder.sub(f"view-{position}")
+        if not own.file(number, "npz").exists():
+            found = _best(searched, item, view)
+            own.write(
                 number,
                 {
                     "query": found.query,
@@ -342,27 +332,27 @@ class _Search:
                 },
             )
 
-    def _best(self, item: _SearchItem, view: View) -> Best:
-        searched = self.searched
-        if view.source is not None or searched.index_type == "exact":
-            parts = (
-                part
-                for rows, priority, vectors in _documents(item, view)
-                for part in parts_of(vectors, priority, rows=rows)
-            )
-            return best_documents(searched.queries, parts, depth=searched.depth)
-        found = [
-            approximate_best(
-                searched.queries,
-                vectors,
-                rows=rows,
-                priority=priority,
-                depth=searched.depth,
-                description=searched.index_type,
-            )
+
+def _best(searched: Searched, item: _SearchItem, view: View) -> Best:
+    if view.source is not None or searched.index_type == "exact":
+        parts = (
+            part
             for rows, priority, vectors in _documents(item, view)
-        ]
-        return merge_best(found, depth=searched.depth)
+            for part in parts_of(vectors, priority, rows=rows)
+        )
+        return best_documents(searched.queries, parts, depth=searched.depth)
+    found = [
+        approximate_best(
+            searched.queries,
+            vectors,
+            rows=rows,
+            priority=priority,
+            depth=searched.depth,
+            description=searched.index_type,
+        )
+        for rows, priority, vectors in _documents(item, view)
+    ]
+    return merge_best(found, depth=searched.depth)
 
 
 def _documents(
@@ -401,8 +391,11 @@ def search(
     """
     groups = _grouped(facts.shards)
     folder = folder.sub(f"by-{_TOGETHER}")
-    items = list(_items(groups, facts, views, vectors, folder))
-    engine.map(partial(_Search, searched, folder), items, on_done=on_done)
+    engine.map(
+        task(_search, searched, folder),
+        list(_items(groups, facts, views, vectors, folder)),
+        on_done=on_done,
+    )
     return {
         view.name: _merged(folder.sub(f"view-{number}"), groups, searched)
         for number, view in enumerate(views)
@@ -417,8 +410,9 @@ def _items(
     folder: WorkFolder,
 ) -> Iterator[_SearchItem]:
     for shards in groups:
-        files = (folder.sub(f"view-{i}").file(shards[0].index, "npz") for i in range(len(views)))
-        if all(file.exists() for file in files):
+        if all(
+            folder.sub(f"view-{i}").file(shards[0].index, "npz").exists() for i in range(len(views))
+        ):
             continue
         part = slice(shards[0].rows.start, shards[-1].rows.stop)
         # Copies: what is sent to a worker must not carry the columns of the whole corpus.
@@ -426,8 +420,9 @@ def _items(
             View(name=view.name, source=view.source, priority=view.priority[part].copy())
             for view in views
         )
-        stored = tuple(vectors(shard) for shard in shards)
-        yield _SearchItem(shards, facts.source_codes[part].copy(), own, stored)
+        yield _SearchItem(
+            shards, facts.source_codes[part].copy(), own, tuple(vectors(shard) for shard in shards)
+        )
 
 
 def _grouped(shards: Sequence[Shard]) -> list[tuple[Shard, ...]]:
@@ -442,41 +437,15 @@ def _grouped(shards: Sequence[Shard]) -> list[tuple[Shard, ...]]:
 
 
 def _merged(folder: WorkFolder, groups: Sequence[tuple[Shard, ...]], searched: Searched) -> Best:
-    result = Best.none(len(searched.queries))
+    n_queries = len(searched.queries)
+    result = Best.none(n_queries)
     for shards in groups:
-        stored = folder.read_arrays(shards[0].index)
-        one = Best(n_queries=len(searched.queries), **stored)
+        one = Best(n_queries=n_queries, **folder.read_arrays(shards[0].index))
         result = merge_best([result, one], depth=searched.depth)
     return result
 
 
 # Fourth step: texts and tags of what was retrieved or judged, the only ones a report needs.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Excerpt:
-    """Some documents of a corpus, in row order, with the counts of the whole.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        Its tag table knows the number of documents per source of the whole corpus. Texts that
-        nothing needs are empty.
-    rows : int64 array of shape (n,)
-        Rows of the documents within the whole corpus, rising.
-    """
-
-    corpus: Corpus
-    rows: IntArray
-
-    def run(self, found: Best, *, query_ids: Sequence[str], name: str) -> Run:
-        """Turn what was found into a run over the excerpt."""
-        return best_run(
-            replace(found, row=np.searchsorted(self.rows, found.row)),
-            query_ids=query_ids,
-            doc_ids=self.corpus.doc_ids,
-            name=name,
-        )
 
 
 class _CollectItem(NamedTuple):
@@ -485,18 +454,16 @@ class _CollectItem(NamedTuple):
     with_text: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class _Collect:
-    corpus: ShardedCorpus
-
-    def __call__(self, item: _CollectItem) -> Corpus:
-        found = self.corpus.read(item.shard).take(item.rows - item.shard.first_row)
-        texts = zip(found.texts, item.with_text.tolist(), strict=True)
-        return Corpus(
-            texts=tuple(text if wanted else "" for text, wanted in texts),
-            # Names that only other documents of the shard have are not sent along.
-            tags=joined_tags([found.tags]),
-        )
+def _collect(corpus: ShardedCorpus, item: _CollectItem) -> Corpus:
+    found = corpus.read(item.shard).take(item.rows - item.shard.first_row)
+    return Corpus(
+        texts=tuple(
+            text if wanted else ""
+            for text, wanted in zip(found.texts, item.with_text.tolist(), strict=True)
+        ),
+        # Names that only other documents of the shard have are not sent along.
+        tags=joined_tags([found.tags]),
+    )
 
 
 def collect(
@@ -507,7 +474,7 @@ def collect(
     rows: IntArray,
     with_text: IntArray,
     on_done: Callable[[int, int], None] | None = None,
-) -> Excerpt:
+) -> tuple[Corpus, IntArray]:
     """Read the documents of the given rows from the shards that hold them.
 
     Parameters
@@ -515,6 +482,13 @@ def collect(
     rows, with_text : int64 arrays
         Rows of the whole corpus, in any order; the text of a document that is not among
         ``with_text`` is left empty.
+
+    Returns
+    -------
+    corpus : Corpus
+        Its tag table knows the number of documents per source of the whole corpus.
+    rows : int64 array of shape (n,)
+        Rows of its documents within the whole corpus, rising.
     """
     wanted = np.unique(np.concatenate((rows, with_text)))
     texted = np.isin(wanted, with_text)
@@ -523,12 +497,10 @@ def collect(
         start, stop = np.searchsorted(wanted, (shard.rows.start, shard.rows.stop))
         if stop > start:
             items.append(_CollectItem(shard, wanted[start:stop].copy(), texted[start:stop].copy()))
-    parts = engine.map(partial(_Collect, corpus), items, on_done=on_done)
+    parts = engine.map(task(_collect, corpus), items, on_done=on_done)
     tags = joined_tags([part.tags for part in parts], sources=facts.sources)
     texts = tuple(text for part in parts for text in part.texts)
-    return Excerpt(
-        corpus=Corpus(texts=texts, tags=replace(tags, whole=facts.counts())), rows=wanted
-    )
+    return Corpus(texts=texts, tags=replace(tags, whole=facts.counts())), wanted
 
 
 # One retriever on a sharded corpus: from texts to runs, each step kept in the work folder.
@@ -546,7 +518,8 @@ class Found(NamedTuple):
     """What a retriever found, by view, and the documents in it together with the judged ones."""
 
     best: Mapping[str, Best]
-    excerpt: Excerpt
+    corpus: Corpus
+    rows: IntArray  # of its documents, see collect
 
 
 @dataclass(slots=True)
@@ -568,12 +541,7 @@ class Job:
         found = scan(corpus, folder.sub("scan"), self.engine, on_done=self.advance)
         return Known(corpus, gather(corpus, found), folder)
 
-    def encoder(self, retriever: ShardedRetriever) -> Encoder | None:
-        """Build the encoder of a retriever, for queries and settings."""
-        return None if retriever.make_encoder is None else retriever.make_encoder()
-
-    def queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> Float32Array:
-        """Vectors of the queries, as they are searched."""
+    def _queries(self, retriever: ShardedRetriever, encoder: Encoder | None) -> Float32Array:
         if encoder is not None:
             return query_vectors(encoder, self.dataset.queries, similarity=retriever.similarity)
         if retriever.vectors is None:
@@ -591,40 +559,42 @@ class Job:
         retriever: ShardedRetriever,
         encoder: Encoder | None,
         *,
-        queries: Float32Array,
         depth: int,
         alone: bool,
         index: str,
     ) -> Found:
         """Search a corpus, and read what was found and what is judged."""
-        stored = self._vectors(known, retriever, encoder)
-        name = retriever.name
-        self.begin(f"{name}: searching {len(known.facts):,} documents, {_named(index)}")
-        asked = identity(
-            retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
-        )
+        queries = self._queries(retriever, encoder)
+        stored, name = self._vectors(known, retriever, encoder), retriever.name
+        how = "exactly" if index == "exact" else f"with one {index} index per shard"
+        self.begin(f"{name}: searching {len(known.facts):,} documents, {how}")
         best = search(
             known.facts,
             views_of(known.facts, alone=alone),
             stored,
-            known.folder.sub("found", asked),
+            known.folder.sub(
+                "found",
+                identity(
+                    retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
+                ),
+            ),
             self.engine,
             searched=Searched(queries, depth, index),
             on_done=self.advance,
         )
         self.begin(f"{name}: reading what was found")
-        judged = known.facts.judged_rows(self.dataset.judged.doc_ids)
-        found = np.concatenate([one.row for one in best.values()])
-        excerpt = collect(
+        ids = digests(self.dataset.judged.doc_ids)[:, 0]
+        judged = np.flatnonzero(np.isin(known.facts.judged, ids))  # all versions of documents
+        corpus, rows = collect(
             known.corpus,
             known.facts,
             self.engine,
-            rows=found,
+            rows=np.concatenate([one.row for one in best.values()]),
             # Twins are compared by their texts; a reranker reads what was retrieved.
             with_text=np.concatenate((judged, best[MIXED].row)) if self.texts else judged,
             on_done=self.advance,
         )
-        return Found(best, excerpt)
+        return Found(best, corpus, rows)
 
     def _vectors(
         self, known: Known, retriever: ShardedRetriever, encoder: Encoder | None
@@ -660,10 +630,6 @@ def _encoded_of(
 ) -> EncodedVectors:
     part = slice(shard.rows.start, shard.rows.stop)
     return EncodedVectors(folders, n_shards, own.file[part].copy(), own.index[part].copy())
-
-
-def _named(index: str) -> str:
-    return "exactly" if index == "exact" else f"with one {index} index per shard"
 
 
 # The engine that needs nothing: one shard after another, in this process.
