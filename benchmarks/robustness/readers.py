@@ -553,21 +553,21 @@ def _answer_cache(folder: Path) -> object:
 def _write_work(folder: Path) -> None:
     from rag_sourcebias.source.shards.facts import WorkFolder
 
-    work = WorkFolder(folder / "work")
-    work.write_array(0, np.ones((24, 8), np.float32))
-    work.write_arrays(0, {"rows": np.arange(24), "scores": np.ones(24), "names": np.array(["a"])})
+    work = WorkFolder.opened(folder / "work")
+    work.write(0, np.ones((24, 8), np.float32))
+    work.write(0, {"rows": np.arange(24), "scores": np.ones(24), "names": np.array(["a"])})
 
 
 def _work_array(folder: Path) -> object:
     from rag_sourcebias.source.shards.facts import WorkFolder
 
-    return np.array(WorkFolder(folder / "work").map_array(0))
+    return np.array(WorkFolder.opened(folder / "work").map_array(0))
 
 
 def _work_arrays(folder: Path) -> object:
     from rag_sourcebias.source.shards.facts import WorkFolder
 
-    return WorkFolder(folder / "work").read_arrays(0)
+    return WorkFolder.opened(folder / "work").read_arrays(0)
 
 
 # production

@@ -36,7 +36,7 @@ def step_times() -> dict[str, float]:
         folder = Path(name) / "data"
         write(folder, 40_000)
         data = open_sharded(folder)
-        work = WorkFolder(Path(name) / "work")
+        work = WorkFolder.opened(Path(name) / "work")
         scanned = _seconds(lambda: scan(data.corpus, work, LocalEngine()))
         facts = gather(data.corpus, scan(data.corpus, work, LocalEngine()))
         vectors = np.load(folder / "documents.npy")

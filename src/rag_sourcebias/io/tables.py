@@ -269,6 +269,7 @@ def parquet_columns(
 
 
 _RECORDS = 256
+_PARSED = 100_000  # rows
 _PARQUET = (".parquet", ".pq")
 Chooser = Callable[[tuple[str, ...]], Sequence[str]]
 
@@ -309,7 +310,9 @@ class Table:
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
-def read_table(path: PathLike, choose: Chooser) -> Table:
+def read_table(
+    path: PathLike, choose: Chooser, *, numbers: Callable[[], Iterable[str]] = tuple
+) -> Table:
     """Read some columns of a table.
 
     Parameters
@@ -321,6 +324,8 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
         has no comma).
     choose : callable
         Gets the names of all columns and returns those to read; it raises if one is lacking.
+    numbers : callable
+        Called after it: columns that are arrays where all their cells are numbers or empty.
 
     Raises
     ------
@@ -351,6 +356,8 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
     index = {n: names.index(n) for n in choose(names)}
     columns: dict[str, list[Any]] = {n: [] for n in index}
     targets = [(columns[n].append, i) for n, i in index.items()]
+    # Converted by and by: texts freed all at once, between ids that stay, would free no memory.
+    parsed: dict[str, list[FloatArray]] = {n: [] for n in numbers()}
     lines: list[int] = []
     for line, cells in records:
         if len(cells) != len(names):
@@ -361,7 +368,23 @@ def read_table(path: PathLike, choose: Chooser) -> Table:
         lines.append(line)
         for append, i in targets:
             append(cells[i])
-    return Table(path=name, names=names, lines=lines, columns=columns)
+        if not len(lines) % _PARSED:
+            _parse(columns, parsed)
+    _parse(columns, parsed)
+    arrays = {n: np.concatenate(parts) for n, parts in parsed.items()}
+    return Table(path=name, names=names, lines=lines, columns=columns | arrays)
+
+
+def _parse(columns: dict[str, list[Any]], parsed: dict[str, list[FloatArray]]) -> None:
+    """Move columns' cells to their numbers, or numbers back where a cell is none."""
+    for name, parts in [*parsed.items()]:
+        values = _numbers(columns[name])
+        if values is None:
+            found = np.concatenate([np.empty(0), *parsed.pop(name)]).tolist()
+            columns[name][:0] = [None if math.isnan(value) else value for value in found]
+        else:
+            parts.append(values)
+            columns[name].clear()
 
 
 def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
@@ -500,12 +523,18 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> Float
 
 
 def _numbers(cells: Sequence[Any]) -> FloatArray | None:
-    """Return cells that are all numbers or missing, as of Parquet; None if one is anything else."""
-    if not set(map(type, cells)) <= {float, int, type(None)}:
-        return None
+    """Return cells that are all numbers or missing; None if one is anything else."""
+    if isinstance(cells, np.ndarray):
+        return cells
+    kinds = set(map(type, cells))
     try:
-        values = np.array(cells, dtype=np.float64)  # None becomes NaN
-    except OverflowError:
+        if kinds == {str} and "_" not in "".join(cells):  # Python reads 1_0 as 10
+            values = np.array([float(cell) if cell else math.nan for cell in cells])
+        elif kinds <= {float, int, type(None)}:
+            values = np.array(cells, dtype=np.float64)  # None becomes NaN
+        else:
+            return None
+    except (OverflowError, ValueError):
         return None
     return None if np.isinf(values).any() else values
 

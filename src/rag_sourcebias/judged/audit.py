@@ -491,7 +491,7 @@ def judge_items_with_intervals(
     warnings = [*_crc_warning(config), *_warnings(items, missing)]
     found = [
         _one_mean(
-            items.take(rows),
+            items if len(groups) == 1 else items.take(rows),
             measure,
             system,
             config=config,

@@ -161,7 +161,9 @@ def _read_items(
         chosen = (*found.values(), *judges, *id_columns, *further.values())
         return list(dict.fromkeys(filter(None, chosen)))
 
-    table = read_table(path, choose)
+    table = read_table(
+        path, choose, numbers=lambda: {c for c in (found["human"], found["judge"], *judges) if c}
+    )
     judges = judges or (str(found["judge"]),)
     if found["human"] in judges:
         raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")

@@ -232,10 +232,12 @@ def _beyond_mean(
     judges: FloatArray, answered: npt.NDArray[np.bool_], slopes: float, n: int
 ) -> tuple[FloatArray, float]:
     """Principal components of the deviations from the mean, and a penalty for so many slopes."""
-    filled = np.where(answered, judges, np.nanmean(np.where(answered, judges, np.nan), axis=0))
+    filled = np.where(answered, judges, np.nanmean(judges, axis=0))
     scale = filled.std(axis=0)
-    usable = scale > 1e-10 * np.abs(filled).max(axis=0)
-    z = (filled[:, usable] - filled[:, usable].mean(axis=0)) / scale[usable]
+    usable = scale > 1e-10 * np.maximum(filled.max(axis=0), -filled.min(axis=0))
+    z = filled[:, usable]
+    z -= z.mean(axis=0)  # in place: a million items by many judges are large
+    z /= scale[usable]
     z -= z.mean(axis=1, keepdims=True)
     z -= z.mean(axis=0)
     spread, vectors = np.linalg.eigh(z.T @ z / len(z))
