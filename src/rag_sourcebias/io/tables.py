@@ -286,8 +286,8 @@ class Table:
     lines : sequence of int
         Line of each row; for Parquet the number of the row, from 1.
     columns : dict of str to list
-        The chosen ones. Text in CSV and TSV; what the file holds in JSON lines and Parquet, None
-        where a JSON row lacks the key.
+        The chosen ones. Text in CSV and TSV (arrays of ``numbers``); what the file holds in JSON
+        lines and Parquet, None where a JSON row lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
     """
@@ -371,7 +371,7 @@ def read_table(
         if not len(lines) % _PARSED:
             _parse(columns, parsed)
     _parse(columns, parsed)
-    arrays = {n: np.concatenate(parts) for n, parts in parsed.items()}
+    arrays: dict[str, Any] = {n: np.concatenate(parts) for n, parts in parsed.items()}
     return Table(path=name, names=names, lines=lines, columns=columns | arrays)
 
 
