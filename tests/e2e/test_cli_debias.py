@@ -196,6 +196,21 @@ def test_search_that_admits_nothing_writes_nothing(folder: Path) -> None:
     assert report_of(folder / "r").search.chosen is None
 
 
+def test_search_leaves_an_encoder_that_is_at_the_target_as_it_is(folder: Path) -> None:
+    arguments = ("debias", "search", "data", *TINY, "--values", "1", "--method", "mean")
+    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
+    now = report_of(folder / "r").search.points[0].relative_delta.estimate
+    code, _, told = inside(
+        *arguments, f"--target={now:.3f}", "--output", "again", "--report", "s", cwd=folder
+    )
+    assert code == 1
+    assert "nothing was written: tiny as it is comes nearest to the target" in told
+    assert not (folder / "again").exists()
+    report = report_of(folder / "s")
+    assert report.search.chosen == 0
+    assert "tiny as it is comes nearest to the target; " in " ".join(report.warnings)
+
+
 def test_search_over_weights_trains_each_model_once(folder: Path) -> None:
     arguments = (
         "debias", "search", "data", *TINY, "--over", "weight", "--values", "0.3",

@@ -217,7 +217,7 @@ def _measured_choice(
         rng=judged.config.seed,
     )
     shown = _shown(tried.variants, found)
-    written = found.chosen is not None
+    written = bool(found.chosen)  # at 0 the encoder stays as it is
     name = shown.spec.name
     if written:
         tried.write(shown, output)
@@ -239,15 +239,21 @@ def _measured_choice(
         f"{name} is {tried.searched} {shown.weight:g}{of_seed}, chosen on {data.name}: its figures "
         "there are those of a choice, other data show what it is worth"
         if written
+        else f"{_as_it_is(before)}; {name} is the nearest of the others and was not written"
+        if found.chosen is not None
         else f"{name} was not admitted and not written; it is shown as the nearest to the target"
     )
     return replace(measured, warnings=(*measured.warnings, said))
 
 
+def _as_it_is(encoder: Encoder) -> str:
+    return f"{encoder.name} as it is comes nearest to the target"
+
+
 def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVariant:
     """Return the chosen variant, of the first seed, or the one nearest the target."""
-    weight = found.chosen if found.chosen is not None else found.selected
-    if weight is None:
+    weight = found.chosen or found.selected
+    if not weight:
         weight = min(
             (point for point in found.points if point.weight > 0),
             key=lambda p: abs(p.relative_delta.estimate - found.target),
@@ -375,8 +381,8 @@ def search(
         measured = _measured_choice(job, before, tried, output, progress)
     deliver(measured, job.judged.folder)
     found = measured.search
-    if found is None or found.chosen is None:
-        refusal = "" if found is None else found.refusal
+    if found is None or not found.chosen:
+        refusal = "" if found is None else found.refusal or _as_it_is(before)
         err.print(f"nothing was written: {refusal}", highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(1)
     err.print(f"{tried.searched} {found.chosen:g}: {output}", highlight=False, soft_wrap=True)
