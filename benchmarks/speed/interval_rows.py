@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -14,13 +16,20 @@ import numpy as np
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.judge_audit import audit_judge
 from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.systems import compare_systems
 
 Row = Callable[[str, str, str, float, str, bool], dict]
 
 
 def interval_rows(row: Row, *, quick: bool) -> list[dict]:
     n = 100_000 if quick else 1_000_000
-    return [*_calibration(row, quick=quick), _million(row, n=n), *_audit(row, n=n)]
+    return [
+        *_calibration(row, quick=quick),
+        _million(row, n=n),
+        *_audit(row, n=n),
+        *_judges(row, n=n),
+        _systems(row, quick=quick),
+    ]
 
 
 def _calibration(row: Row, *, quick: bool) -> list[dict]:
@@ -104,3 +113,78 @@ def _audit(row: Row, *, n: int) -> list[dict]:
         ),
         row("… memory beyond the items", f"{peak:.0f} MB", "–", peak, "≤ 500 MB", peak <= 500),
     ]
+
+
+def _judges(row: Row, *, n: int) -> list[dict]:
+    """The command on n items of three judges, in a process of its own."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=n)
+    judges = 1 / (1 + np.exp(-truth[:, None] - rng.normal(size=(n, 3))))
+    human = np.where(np.arange(n) < 300, (truth > 0).astype(float), np.nan)
+    names = ["a", "b", "c"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "items.csv"
+        lines = (
+            f"q{i},{'' if h != h else int(h)},{a:.4f},{b:.4f},{c:.4f}\n"
+            for i, (h, (a, b, c)) in enumerate(zip(human, judges, strict=True))
+        )
+        file.write_text("id,human,a,b,c\n" + "".join(lines), encoding="utf-8")
+        start = time.perf_counter()
+        read_judged_items(file, judge=names)
+        reading = time.perf_counter() - start
+        done = subprocess.run(
+            [sys.executable, "-c", _COMMAND, str(file)], check=True, capture_output=True, text=True
+        )
+    seconds, peak = map(float, done.stdout.split()[-2:])
+    return [
+        row(
+            f"interval from a file of {n:,} items and three judges",
+            f"{seconds:.1f} s",
+            f"reading them: {reading:.1f} s",
+            seconds / reading,
+            "≤ 3×",
+            seconds / reading <= 3,
+        ),
+        row("… memory of its process", f"{peak:.0f} MB", "–", peak, "≤ 500 MB", peak <= 500),
+    ]
+
+
+_COMMAND = """
+import resource, sys, time
+from rag_sourcebias.cli import main
+start = time.perf_counter()
+sys.argv = ["rag-sourcebias", "interval", sys.argv[1]]
+sys.argv += [part for name in "abc" for part in ("--judge", name)]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+"""
+
+
+def _systems(row: Row, *, quick: bool) -> dict:
+    """All pairs of 63 systems against the matrix product that forms their differences."""
+    m, n, resamples = 63, 53, 1_000 if quick else 10_000
+    rng = np.random.default_rng(0)
+    y = rng.random((n, m))
+    judge = np.clip(y + 0.2 * rng.normal(size=y.shape), 0, 1)
+    first, second = np.triu_indices(m, 1)
+    weights = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
+    product, ours = [], []
+    for _ in range(3):
+        start = time.perf_counter()
+        weights @ (y[:, first] - y[:, second])
+        product.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        compare_systems(y, judge, judge[:0], bounds=(0, 1), n_resamples=resamples)
+        ours.append(time.perf_counter() - start)
+    times = min(ours) / min(product)
+    return row(
+        f"all pairs of {m} systems on {n} queries, {resamples:,} joint resamples",
+        f"{1000 * min(ours):.0f} ms",
+        f"matrix product of the differences: {1000 * min(product):.0f} ms",
+        times,
+        "≤ 6×",
+        times <= 6,
+    )
