@@ -217,7 +217,8 @@ def main() -> int:
     made = [
         (f"simulated {kind}, {m}, {spread}, {error}", m)
         for kind, error in (
-            ("binary", 0.02), ("binary", 0.3), ("graded", 0.5), ("graded", 5), ("favoured", 0.1)
+            ("binary", 0.02), ("binary", 0.3), ("graded", 0.5), ("graded", 5), ("favoured", 0.1),
+            ("favoured", 0.5),
         )
         for m in (5, 9)
         for spread in (0, 0.5)
