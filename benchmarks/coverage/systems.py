@@ -177,8 +177,8 @@ def allowed(row: dict) -> float:
 def bars(rows: list[dict]) -> list[dict]:
     """Each bar with its worst value and the cells that miss it."""
 
-    def rate(what: str, at_most: float) -> dict:
-        known = [row for row in rows if row[what] is not None]
+    def rate(what: str, at_most: float, among: list[dict] = rows) -> dict:
+        known = [row for row in among if row[what] is not None]
         wrong = [
             f"{r['population']}, {r['systems']} systems, n = {r['n']}: {r[what]}"
             for r in known
@@ -187,7 +187,9 @@ def bars(rows: list[dict]) -> list[dict]:
         worst = max(row[what] for row in known)
         return {"what": f"{what}, at most {at_most:g}", "value": worst, "missed": wrong}
 
-    ordered = [r for r in rows if ", 0, " not in r["population"]]  # equal systems have no order
+    ordered = [
+        r for r in rows if ", 0, " not in r["population"]
+    ]  # equal systems have neither order nor direction
     low = [
         f"{r['population']}, {r['systems']} systems, n = {r['n']}: {r['tau']}"
         for r in ordered
@@ -196,7 +198,7 @@ def bars(rows: list[dict]) -> list[dict]:
     gap = min(r["tau"] - max(r["tau of judge"], r["tau of labels"]) for r in ordered)
     return [
         rate("some difference missed", 0.06),
-        rate("some direction wrong", 0.025),
+        rate("some direction wrong", 0.025, ordered),
         rate("some rank missed", 0.06),
         rate("one difference missed", 0.06),
         {"what": "Kendall's τ, less the better of judge and labels", "value": gap, "missed": low},

@@ -360,16 +360,23 @@ _MOST_COPIES = 64
 _TOP = 20  # the most alternatives that OpenAI reports
 _FINISH = {
     reason: meaning
-    for meaning, reasons in (
-        ("stop", "end_turn stop_sequence complete completed eos eos_token finish"),
-        ("length", "max_tokens max_length max_output_tokens model_length"),
-        (
-            "content_filter",
-            "safety blocklist prohibited_content spii recitation content_filtered "
-            "guardrail_intervened",
+    for meaning, reasons in {
+        "stop": (
+            "end_turn",
+            "stop_sequence",
+            "complete",
+            "completed",
+            "eos",
+            "eos_token",
+            "finish",
         ),
-    )
-    for reason in reasons.split()
+        "length": ("max_tokens", "max_length", "max_output_tokens", "model_length"),
+        "content_filter": (
+            *("safety", "blocklist", "prohibited_content", "spii", "recitation"),
+            *("content_filtered", "guardrail_intervened"),
+        ),
+    }.items()
+    for reason in reasons
 }
 _COUNTS = {
     "prompt_tokens": ("prompt_tokens", "input_tokens", "prompt_eval_count", "prompt_token_count"),

@@ -311,7 +311,7 @@ class Table:
 
 
 def read_table(
-    path: PathLike, choose: Chooser, *, numbers: Callable[[], Iterable[str]] = tuple
+    path: PathLike, choose: Chooser, *, numbers: Callable[[], Iterable[str | None]] = tuple
 ) -> Table:
     """Read some columns of a table.
 
@@ -357,7 +357,7 @@ def read_table(
     columns: dict[str, list[Any]] = {n: [] for n in index}
     targets = [(columns[n].append, i) for n, i in index.items()]
     # Converted by and by: texts freed all at once, between ids that stay, would free no memory.
-    parsed: dict[str, list[FloatArray]] = {n: [] for n in numbers()}
+    parsed: dict[str, list[FloatArray]] = {n: [] for n in numbers() if n}
     lines: list[int] = []
     for line, cells in records:
         if len(cells) != len(names):

@@ -195,15 +195,18 @@ class _Fit(NamedTuple):
     ----------
     estimate : float64 array of shape (m,)
     influence : float64 array of shape (n, m)
-        What the estimates would lose without each item.
+        What each labelled item contributes to the error.
+    residual : float64 array of shape (n, m)
+        … and what of it the judge does not see.
     pool : float64 array of shape (m, m)
-        Covariance from drawing the items out of their population.
+        Covariance from drawing the other items out of their population.
     offset : float64 array of shape (m,)
         Mean human value less what the judge predicts, over the labelled items.
     """
 
     estimate: FloatArray
     influence: FloatArray
+    residual: FloatArray
     pool: FloatArray
     offset: FloatArray
 
@@ -234,12 +237,17 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
     residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
-    influence = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
-    influence = influence * np.sqrt(sampling_factor(sample, target))[:, None]
-    pool = np.zeros((m, m))
+    unseen = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
+    unseen = unseen * np.sqrt(sampling_factor(sample, target))[:, None]
+    influence, pool = unseen, np.zeros((m, m))
     if target == "population" and len(everything) > 1:
+        # A labelled item is also one of those drawn. With one slope for all, what the judge does
+        # not see of a system goes with what it sees, so the two parts are added before squaring.
+        seen = slope * centred[1] / len(everything)
+        influence = unseen + seen
         pool = slope**2 * np.atleast_2d(np.cov(everything, rowvar=False)) / len(everything)
-    return _Fit(means[0] + slope * shift, influence, pool, means[0] - slope * means[1])
+        pool -= seen.T @ seen
+    return _Fit(means[0] + slope * shift, influence, unseen, pool, means[0] - slope * means[1])
 
 
 def _within(sample: JudgedSample, values: FloatArray) -> FloatArray:
@@ -415,7 +423,7 @@ def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
     offset = fit.offset - fit.offset.mean()
     if m < _FEWEST_SHRUNK or not offset.any():
         return fit.estimate
-    centred = fit.influence - fit.influence.mean(axis=1, keepdims=True)
+    centred = fit.residual - fit.residual.mean(axis=1, keepdims=True)
     chance = float((centred * centred).sum()) / (m - 1)  # of one offset
     apart = judge - judge.mean()
     power = float(apart @ apart)

@@ -29,6 +29,7 @@ def literal(y, f, n):
     """Estimate and variance of each difference, one item and one pair at a time."""
     m = y.shape[1]
     dy, df = y[:n] - y[:n].mean(0), f[:n] - f[:n].mean(0)
+    own = df
     dy, df = dy - dy.mean(1, keepdims=True), df - df.mean(1, keepdims=True)
     slope = sum(df[i, a] * dy[i, a] for i in range(n) for a in range(m)) / (df**2).sum()
     estimate = [y[:n, a].mean() + slope * (f[:, a].mean() - f[:n, a].mean()) for a in range(m)]
@@ -40,7 +41,8 @@ def literal(y, f, n):
             free = math.sqrt(1 - 1 / n - (df[i] ** 2).sum() / (df**2).sum())
             left = (dy[i] - slope * df[i]) / free
             tilt = sum(df[i] * left) / (df**2).sum() * (shift[a] - shift[b])
-            total += ((left[a] - left[b]) / n + tilt) ** 2
+            seen = slope * (own[i, a] - own[i, b]) / len(f)  # it is one of all items, too
+            total += ((left[a] - left[b]) / n + tilt + seen) ** 2 - seen**2
         total += slope**2 * np.var(f[:, a] - f[:, b], ddof=1) / len(f)
         found[a, b] = (estimate[a] - estimate[b], total)
     return found
