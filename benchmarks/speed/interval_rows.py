@@ -150,7 +150,8 @@ def _judges(row: Row, *, n: int) -> list[dict]:
 
 
 _COMMAND = """
-import resource, sys, time
+import re, sys, time
+from pathlib import Path
 from rag_sourcebias.cli import main
 start = time.perf_counter()
 sys.argv = ["rag-sourcebias", "interval", sys.argv[1]]
@@ -159,7 +160,10 @@ try:
     main()
 except SystemExit as end:
     assert not end.code
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+seconds = time.perf_counter() - start
+# Not getrusage: on Linux it goes on from what the process was forked from.
+peak = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
+print(seconds, int(peak) / 1000)
 """
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import instrument
-from rag_sourcebias.retrieval import rerank as adapters
 from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
@@ -53,7 +52,7 @@ def lodestar(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     module("lodestar_sourcebias", ADAPTER)
     ((name, value),) = tomllib.loads(TOML)["project"]["entry-points"][ADAPTER_GROUP].items()
     entries = (EntryPoint(name, value, ADAPTER_GROUP),)
-    monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     return made
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from rag_sourcebias.core.data import Corpus, Query, Run
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.protocols import Completer, Engine, Reranker, Retriever, RetrieverSpec
 from rag_sourcebias.retrieval.search import require_depth
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 # Which adapters are installed, and which of them an object is for.
 
@@ -22,12 +24,18 @@ CALLABLE = "callable"
 """Name of the adapter for functions."""
 
 
-def installed() -> tuple[EntryPoint, ...]:
+def _entries(group: str) -> "EntryPoints":
+    from importlib.metadata import entry_points  # reads e-mail too: 25 ms
+
+    return entry_points(group=group)
+
+
+def installed() -> tuple["EntryPoint", ...]:
     """Return the adapters that installed packages offer, by name."""
-    return tuple(sorted(entry_points(group=ADAPTER_GROUP), key=lambda entry: entry.name))
+    return tuple(sorted(_entries(ADAPTER_GROUP), key=lambda entry: entry.name))
 
 
-def candidates(obj: object, found: tuple[EntryPoint, ...]) -> Iterator[EntryPoint]:
+def candidates(obj: object, found: tuple["EntryPoint", ...]) -> Iterator["EntryPoint"]:
     """Yield the adapters for an object, by the packages of its classes."""
     by_name = {entry.name: entry for entry in found}
     if isinstance(obj, str):
@@ -148,7 +156,7 @@ def metrics_factory(kind: str) -> Callable[..., Any] | None:
     object whose ``alarm(alarm)`` counts an alarm and whose ``text()`` returns the metrics as bytes.
     A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
     """
-    for entry in entry_points(group=METRICS_GROUP, name=kind):
+    for entry in _entries(METRICS_GROUP).select(name=kind):
         with suppress(MissingExtraError):
             return cast("Callable[..., Any]", entry.load())
     return None
@@ -157,7 +165,7 @@ def metrics_factory(kind: str) -> Callable[..., Any] | None:
 def _offered(
     group: str, what: str, kind: str, *, built_in: tuple[str, ...] = ()
 ) -> Callable[..., Any]:
-    found = entry_points(group=group)
+    found = _entries(group)
     for entry in found:
         if entry.name == kind:
             return cast("Callable[..., Any]", entry.load())

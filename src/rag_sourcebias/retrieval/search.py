@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,9 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
-from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity, encode_corpus, query_vectors
+
+if TYPE_CHECKING:
+    from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity
 
 # Ties broken blindly to the source.
 # Documents with equal scores are common in paired corpora (a rewrite may be a copy), and corpora
@@ -323,6 +324,8 @@ class DenseRetriever:
         """Return the ``depth`` most similar documents of each query."""
         index = self.vectors
         n_docs = len(index.doc_ids)
+        from rag_sourcebias.retrieval.cache import query_vectors  # files and databases: 20 ms
+
         encoded = query_vectors(self.encoder, queries, similarity=index.similarity)
         if len(encoded) and len(index.distinct) and encoded.shape[1] != index.distinct.shape[1]:
             raise DataError(
@@ -378,6 +381,8 @@ class DenseSpec:
 
     def build(self, corpus: Corpus) -> Retriever:
         """Encode a corpus."""
+        from rag_sourcebias.retrieval.cache import encode_corpus
+
         return DenseRetriever(
             name=self.name,
             encoder=self.encoder,
@@ -581,6 +586,8 @@ class BM25Retriever:
 def _import_bm25s() -> Any:  # noqa: ANN401 - an untyped module
     bm25s = import_extra("bm25s", "bm25s", "retrieval", "BM25")
     # bm25s sets its logger to DEBUG on import, which floods an application that logs.
+    import logging
+
     logger = logging.getLogger("bm25s")
     if logger.level == logging.DEBUG:
         logger.setLevel(logging.WARNING)

@@ -13,7 +13,6 @@ import pytest
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import Attachment, Recorder, instrument
-from rag_sourcebias.retrieval import rerank as adapters
 from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 
@@ -53,7 +52,7 @@ ENGINE = EngineAdapter()
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def offer(*entries: EntryPoint) -> None:
-        monkeypatch.setattr(adapters, "entry_points", lambda group: entries)
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
 
     return offer
 
