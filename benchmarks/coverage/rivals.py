@@ -126,6 +126,7 @@ def main() -> int:
                 over += [f"{where}: {ratio:.2f} of {best}"] if ratio > 1.2 else []
         record["bars"].append({"what": what, "value": round(largest, 4), "missed": over})
         print(f"{what}: {largest:.3f}; missed: {'; '.join(over) or 'none'}")
+    record["rival runs"] = options.runs
     write(options.out / "systems.json", record)
     print(f"{time.perf_counter() - started:.0f} s")
     return int(bool(record["bars"][-2]["missed"]))

@@ -177,7 +177,7 @@ def allowed(row: dict) -> float:
 def bars(rows: list[dict]) -> list[dict]:
     """Each bar with its worst value and the cells that miss it."""
 
-    def rate(what: str, at_most: float, among: list[dict] = rows) -> dict:
+    def rate(what: str, at_most: float, among: list[dict] = rows, where_: str = "") -> dict:
         known = [row for row in among if row[what] is not None]
         wrong = [
             f"{r['population']}, {r['systems']} systems, n = {r['n']}: {r[what]}"
@@ -185,7 +185,7 @@ def bars(rows: list[dict]) -> list[dict]:
             if binom.sf(round(r[what] * r["runs"]) - 1, r["runs"], at_most) < CHANCE
         ]
         worst = max(row[what] for row in known)
-        return {"what": f"{what}, at most {at_most:g}", "value": worst, "missed": wrong}
+        return {"what": f"{what}{where_}, at most {at_most:g}", "value": worst, "missed": wrong}
 
     ordered = [
         r for r in rows if ", 0, " not in r["population"]
@@ -198,7 +198,7 @@ def bars(rows: list[dict]) -> list[dict]:
     gap = min(r["tau"] - max(r["tau of judge"], r["tau of labels"]) for r in ordered)
     return [
         rate("some difference missed", 0.06),
-        rate("some direction wrong", 0.025, ordered),
+        rate("some direction wrong", 0.025, ordered, " where systems differ"),
         rate("some rank missed", 0.06),
         rate("one difference missed", 0.06),
         {"what": "Kendall's τ, less the better of judge and labels", "value": gap, "missed": low},
