@@ -12,12 +12,12 @@ import threading
 import weakref
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from operator import attrgetter
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
@@ -38,7 +38,8 @@ from rag_sourcebias.instrument.events import (
     guarded,
     text_id,
 )
-from rag_sourcebias.instrument.recorder import Attachment, Observing, Recorder, leave
+from rag_sourcebias.instrument.patching import Patch
+from rag_sourcebias.instrument.recorder import Attachment, Block, Observing, Recorder, leave
 
 # LangChain documents to what a recorder takes.
 
@@ -251,10 +252,12 @@ class Watch:
 class _Call:
     __slots__ = ("_entered",)
 
+    _entered: list[tuple[Any, tuple[Block, bool]]]
+
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._entered = [(watch, watch.recorder.enter()) for watch in watches]
 
-    def __enter__(self) -> _Call:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -406,7 +409,6 @@ class RecordingHandler(Observing, BaseCallbackHandler):
     recorder : Recorder
     """
 
-    run_inline = True  # a sync handler would run in a thread pool under ainvoke
     ignore_agent = ignore_chat_model = ignore_custom_event = ignore_llm = ignore_retry = True
 
     def __init__(self, recorder: Recorder) -> None:
@@ -414,6 +416,18 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         self._labels = run_labels(recorder)
         self._runs = OpenRuns(recorder.end)
         self._stopped = False
+
+    @property
+    def run_inline(self) -> bool:
+        """True: a synchronous handler would run in a thread pool under ``ainvoke``.
+
+        Except for who asks for ``on_llm_start``: where one handler runs inline, LangChain's
+        asynchronous start of a language model tells no other one (langchain-core 1.0 to 1.7).
+        """
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "<listcomp>" and caller.f_back is not None:  # Python 3.11
+            caller = caller.f_back
+        return caller.f_code.co_name != "on_llm_start"
 
     @property
     def ignore_chain(self) -> bool:
@@ -693,16 +707,17 @@ def _scores(store: Any, name: str, result: Any, documents: Sequence[Any]) -> lis
 # A vector store whose searches are observed.
 
 
-_SEARCHES = r"a?(search$|similarity_search|max_marginal_relevance_search|hybrid_search)"
+_SEARCHES = re.compile(
+    r"a?(search$|similarity_search|max_marginal_relevance_search|hybrid_search)"
+).match
 
 
 def store_members(layer: Layer) -> dict[str, Any]:
     """Return a store's search methods, each observed."""
     return {
-        name: _observed(layer, name)
+        name: _observed(name, getattr(layer.original, name), layer)
         for name in dir(layer.original)
-        if re.match(_SEARCHES, name)
-        and inspect.isfunction(inspect.getattr_static(layer.original, name))
+        if _SEARCHES(name) and inspect.isfunction(inspect.getattr_static(layer.original, name))
     }
 
 
@@ -728,62 +743,92 @@ def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
     return view
 
 
-def _observed(layer: Layer, name: str) -> Any:  # noqa: ANN401
-    method: Any = getattr(layer.original, name)
-
+def _observed(name: str, method: Callable[..., Any], watched: Layer | Patch) -> Any:  # noqa: ANN401
     @functools.wraps(method)
     def search(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _search(self, name, layer.observers, args, kwargs) as found:
-            found.append(method(self, *args, **kwargs))
-        return found[0]
+        with _Search(watched.observers) as call:
+            found = method(self, *args, **kwargs)
+            call.finish(self, name, args, kwargs, found)
+        return found
 
     @functools.wraps(method)
     async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _search(self, name, layer.observers, args, kwargs) as found:
-            found.append(await method(self, *args, **kwargs))
-        return found[0]
+        with _Search(watched.observers) as call:
+            found = await method(self, *args, **kwargs)
+            call.finish(self, name, args, kwargs, found)
+        return found
 
     return asearch if inspect.iscoroutinefunction(method) else search
 
 
-@contextmanager
-def _search(
-    store: Any,  # noqa: ANN401
-    name: str,
-    recorders: Sequence[Recorder],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> Iterator[list[Any]]:
-    """Stand around one search; record what was put into the list, if it is the outermost."""
-    found: list[Any] = []
-    query = args[0] if args else kwargs.get("query")  # a text or a vector
-    with searching() as scores, ExitStack() as stack:
-        first = [recorder for recorder in recorders if stack.enter_context(recorder.retrieval())]
-        yield found
-        scores.note(store, name.removeprefix("a"), found[0])
-        for recorder in first:
-            with guarded(recorder.dropped, "result could not be read"):
-                documents = documents_in(found[0])
-                record_documents(
-                    recorder,
-                    documents,
-                    scores=scores.of(documents, recorder.dropped),
-                    query=query if isinstance(query, str) else None,
-                    labels=recorder.labels_beside({"store": store.__class__.__name__}),
-                )
+class _Search(_Call):
+    """One search; collects the scores inside it where it is an outermost one."""
+
+    __slots__ = ("_outer", "_scores")
+
+    def __init__(self, recorders: Sequence[Recorder]) -> None:
+        self._entered = [(recorder, recorder.enter()) for recorder in recorders]
+        self._scores = self._outer = _scores_of_run.get()
+        if self._outer is None and any(first for _, (_, first) in self._entered):
+            self._scores = Scores()
+            _scores_of_run.set(self._scores)
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self._scores is not self._outer:
+            _scores_of_run.set(None)
+
+    def finish(
+        self,
+        store: Any,  # noqa: ANN401
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        found: Any,  # noqa: ANN401
+    ) -> None:
+        """Record what was found, if this search is the outermost."""
+        scores = self._scores
+        if scores is None:
+            return
+        scores.note(store, name.removeprefix("a"), found)
+        for recorder, (_, first) in self._entered:
+            if first:
+                with guarded(recorder.dropped, "result could not be read"):
+                    query = args[0] if args else kwargs.get("query")  # a text or a vector
+                    documents = documents_in(found)
+                    record_documents(
+                        recorder,
+                        documents,
+                        scores=scores.of(documents, recorder.dropped),
+                        query=query if isinstance(query, str) else None,
+                        labels=recorder.labels_beside({"store": store.__class__.__name__}),
+                    )
 
 
-# Instrument a LangChain retriever or vector store in place, or all retrievers of the process.
+# Instrument a LangChain retriever or vector store in place, or all of the process.
+
+
+_stores = Patch(VectorStore, _SEARCHES, _observed)
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """Observe a retriever, what it is bound in, a vector store, or ``"langchain"``.
 
+    The name stands for every retriever, by callbacks, and for the searches of every vector store,
+    which fire none when they are called directly: those of their classes are replaced.
+
     Objects are observed in place: their class is exchanged for a subclass that passes for it.
     Copies and pickles of them are not observed.
     """
     if isinstance(obj, str):
-        return Attachment(obj, observe_everything(RecordingHandler(recorder)))
+        leave_retrievers = observe_everything(RecordingHandler(recorder))
+        _stores.add(recorder)
+
+        def leave_all() -> None:
+            _stores.remove(recorder)
+            leave_retrievers()
+
+        return Attachment(obj, leave_all)
     if isinstance(obj, VectorStore):
         return Attachment(obj, add_observer(obj, recorder, store_members))
     inner: Any = obj
