@@ -1,6 +1,7 @@
 """Import a framework, or say how to install it."""
 
 import re
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
@@ -18,6 +19,7 @@ def require(module: str, *, package: str, extra: str, feature: str) -> ModuleTyp
         raise MissingExtraError(package=package, extra=extra, feature=feature) from error
 
 
+@cache  # reads a file; what raises is tried again
 def require_version(package: str, *, extra: str, at_least: str) -> None:
     """Check that a distribution is installed and not too old.
 

@@ -3,6 +3,7 @@
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial, wraps
 from types import MethodType
 from typing import Any, NamedTuple, cast
@@ -14,6 +15,7 @@ from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.instrument.events import RetrievalEvent, guarded
+from rag_sourcebias.instrument.patching import Patch
 from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder, instrument
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
@@ -58,7 +60,7 @@ def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  
         yield Ranking(ids, metadata[index] if metadata else (), scores)
 
 
-# Change the class of one object, or a method of a class, so that it can be undone in any order.
+# Change the class of one object, so that it can be undone in any order.
 
 
 _ITEMS = "_rag_sourcebias_items"
@@ -98,49 +100,6 @@ def swap_out(obj: Any, item: object) -> None:  # noqa: ANN401
 def swapped_in(obj: Any) -> tuple[Any, ...]:  # noqa: ANN401
     """Return the items of an object, oldest first."""
     return cast("tuple[Any, ...]", vars(obj).get(_ITEMS, ()))
-
-
-class Patch:
-    """A method of a class, replaced while there are items for it.
-
-    Parameters
-    ----------
-    kind : type
-    name : str
-    make : callable
-        From the method, and a function that returns the items for an object, to the replacement.
-    """
-
-    def __init__(
-        self,
-        kind: type,
-        name: str,
-        make: Callable[[Callable[..., Any], Callable[[Any], Sequence[Any]]], Callable[..., Any]],
-    ) -> None:
-        self._kind, self._name, self._make = kind, name, make
-        self._items: tuple[Any, ...] = ()
-        self._original: Any = None
-        self._replacement: Any = None
-
-    def add(self, item: object) -> None:
-        """Add an item; the first one replaces the method."""
-        with _lock:
-            self._items = (*self._items, item)
-            if self._replacement is None:
-                self._original = vars(self._kind)[self._name]
-                self._replacement = self._make(self._original, lambda _: self._items)
-                setattr(self._kind, self._name, self._replacement)
-
-    def remove(self, item: object) -> None:
-        """Take an item back; the last one restores the method.
-
-        Where somebody else replaced the method after us, ours stays below theirs and passes on.
-        """
-        with _lock:
-            self._items = tuple(other for other in self._items if other is not item)
-            if not self._items and vars(self._kind)[self._name] is self._replacement:
-                setattr(self._kind, self._name, self._original)
-                self._original = self._replacement = None
 
 
 # One observed call of ``Collection.query``: what is asked beside, and given back as asked.
@@ -338,6 +297,69 @@ def _argument(
     return args[at] if at < len(args) else None
 
 
+# One observed call of ``Collection.search``, which hosted Chroma has: nothing is asked beside.
+
+
+def observing_search(
+    search: Callable[..., Any],
+    recorders_of: Callable[[Any], Sequence[Recorder]],
+    call: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Return a ``search`` method that is observed; arguments as of :func:`observing`.
+
+    Tags come from the metadata that the application selects, or from a tag store.
+    """
+    inner = search if call is None else call
+
+    @contextmanager
+    def around(collection: Any, searches: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        with ExitStack() as stack:
+            recorders = recorders_of(collection)
+            first = [r for r in recorders if stack.enter_context(r.retrieval())]
+            yield found
+            for recorder in first:
+                with guarded(recorder.dropped, "result could not be read"):
+                    _record_search(recorder, collection, searches, found[0])
+
+    if inspect.iscoroutinefunction(search):
+
+        @wraps(search)
+        async def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            with around(self, args[0] if args else kwargs.get("searches")) as found:
+                found.append(await inner(self, *args, **kwargs))
+            return found[0]
+
+    else:
+
+        @wraps(search)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            with around(self, args[0] if args else kwargs.get("searches")) as found:
+                found.append(inner(self, *args, **kwargs))
+            return found[0]
+
+    return method
+
+
+def _record_search(recorder: Recorder, collection: Any, searches: Any, result: Any) -> None:  # noqa: ANN401
+    """Record each search that ranks; one without a rank only filters."""
+    asked = searches if isinstance(searches, list) else [searches]
+    doc_id = recorder.doc_id
+    for index, (search, ids) in enumerate(zip(asked, result["ids"], strict=True)):
+        if search.to_dict().get("rank"):
+            metadata = (result.get("metadatas") or [None] * len(asked))[index] or ()
+            scores = (result.get("scores") or [None] * len(asked))[index] or (None,)
+            known = None not in scores
+            # Chroma ranks by distance, nearest first
+            found = Ranking(ids, metadata, [-score for score in scores] if known else None)
+            recorder.record(
+                found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
+                metadata=found.metadata,
+                scores=found.scores,
+                labels={"collection": collection.name},
+            )
+
+
 # Observe the queries of a Chroma collection, of a client's collections, or of all of them.
 
 
@@ -349,14 +371,22 @@ _OPENERS = (
     "get_or_create_collection",
     "list_collections",
 )
-_patches = [Patch(kind, "query", observing) for kind in _COLLECTIONS]
+_OBSERVED = {"query": observing, "search": observing_search}
+_patches = [
+    Patch(
+        kind,
+        _OBSERVED.__contains__,
+        lambda name, method, patch: _OBSERVED[name](method, lambda _: patch.observers),
+    )
+    for kind in _COLLECTIONS
+]
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """Instrument a collection or a client in place, or all collections when given a name.
 
-    ``query`` is observed, one event per query vector; ``get`` is no retrieval. A client stands
-    for the collections obtained from it from now on.
+    ``query`` is observed, one event per query vector, and ``search``, one per search that ranks;
+    ``get`` is no retrieval. A client stands for the collections obtained from it from now on.
 
     Returns None for an object that is none of these.
     """
@@ -379,18 +409,28 @@ def _unpatch(recorder: Recorder) -> None:
         patch.remove(recorder)
 
 
-def _collection_class(kind: Any) -> type:  # noqa: ANN401 - a class with a method "query"
-    return _class_for(kind, kind.query)
+def _collection_class(kind: Any) -> type:  # noqa: ANN401 - a class with these methods
+    return _class_for(kind, *(getattr(kind, name, None) for name in _OBSERVED))
 
 
-@cache  # by the method too: another tool may replace it for a while
-def _class_for(kind: Any, query: Callable[..., Any]) -> type:  # noqa: ANN401
-    method = observing(
-        query,
-        lambda collection: [w.recorder for w in swapped_in(collection) if w.recorder is not None],
-        call=lambda collection, *args, **kwargs: kind.query(collection, *args, **kwargs),  # noqa: PLW0108 - as it is then
+@cache  # by the methods too: another tool may replace them for a while
+def _class_for(kind: Any, *methods: Callable[..., Any] | None) -> type:  # noqa: ANN401
+    return subclass(
+        kind,
+        {
+            name: observe(method, _recorders_on, call=_as_it_is_then(kind, name))
+            for (name, observe), method in zip(_OBSERVED.items(), methods, strict=True)
+            if method is not None
+        },
     )
-    return subclass(kind, {"query": method})
+
+
+def _recorders_on(collection: Any) -> list[Recorder]:  # noqa: ANN401
+    return [w.recorder for w in swapped_in(collection) if w.recorder is not None]
+
+
+def _as_it_is_then(kind: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401
+    return lambda collection, *args, **kwargs: getattr(kind, name)(collection, *args, **kwargs)  # noqa: PLW0108
 
 
 @cache

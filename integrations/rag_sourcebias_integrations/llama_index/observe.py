@@ -2,8 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, lru_cache, partial, wraps
+from inspect import iscoroutinefunction
 from operator import attrgetter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,11 +21,13 @@ from llama_index.core.instrumentation.events.span import SpanDropEvent
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.instrument.events import CheckedLabels, MetadataTags, RetrievalEvent, guarded
+from rag_sourcebias.instrument.patching import Patch
 from rag_sourcebias.instrument.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.instrument.shadow import (
     Reader,
@@ -359,7 +363,56 @@ class SourceBiasEventHandler(BaseEventHandler):
         self.__dict__["handle"](event, **kwargs)
 
 
-# Instrument LlamaIndex through its dispatcher; no object of the application is touched.
+# Vector stores that are asked directly: LlamaIndex announces only what retrievers do.
+
+
+def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+    @contextmanager
+    def around(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        with ExitStack() as stack:
+            first = [r for r in patch.observers if stack.enter_context(r.retrieval())]
+            yield found
+            for recorder in first:
+                with guarded(recorder.dropped, "result could not be read"):
+                    query = args[0] if args else kwargs.get("query")
+                    _record_stored(recorder, store, query, found[0])
+
+    @wraps(method)
+    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with around(self, args, kwargs) as found:
+            found.append(method(self, *args, **kwargs))
+        return found[0]
+
+    @wraps(method)
+    async def ask_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with around(self, args, kwargs) as found:
+            found.append(await method(self, *args, **kwargs))
+        return found[0]
+
+    return ask_async if iscoroutinefunction(method) else ask
+
+
+def _record_stored(recorder: Recorder, store: Any, query: Any, result: Any) -> None:  # noqa: ANN401
+    """Record a ``VectorStoreQueryResult``; stores that keep no texts return ids only."""
+    nodes, ids, scores = result.nodes, result.ids, result.similarities
+    labels = recorder.labels_beside({"store": store.__class__.__name__})
+    text = query_text(query) if query is not None else ""
+    if nodes is None:
+        recorder.record(ids or (), scores=scores or None, query=text, labels=labels)
+        return
+    of_node = scores if scores and len(scores) == len(nodes) else [None] * len(nodes)
+    scored = [
+        NodeWithScore.model_construct(node=node, score=score)
+        for node, score in zip(nodes, of_node, strict=True)
+    ]
+    record_nodes(recorder, scored, query=text, labels=labels)
+
+
+_stores = Patch(BasePydanticVectorStore, {"query", "aquery"}.__contains__, _observed_query)
+
+
+# Instrument LlamaIndex through its dispatcher; of the application's objects none is touched.
 
 
 _changing = threading.Lock()  # two handles that close at once would restore each other's handler
@@ -371,8 +424,9 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     Parameters
     ----------
     obj : str or BaseRetriever or BaseQueryEngine or BaseIndex
-        A name stands for the whole process. Inside an object counts what it retrieves itself and
-        what is retrieved on its behalf while it works.
+        A name stands for the whole process, with vector stores that are asked directly (their
+        ``query`` and ``aquery`` are replaced in their classes). Inside an object counts what it
+        retrieves itself and what is retrieved on its behalf while it works.
     recorder : Recorder
 
     Returns
@@ -388,10 +442,13 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     root = get_dispatcher()
 
     def detach() -> None:
+        _stores.remove(recorder)
         with _changing:  # there is no method that removes a handler
             root.event_handlers = [item for item in root.event_handlers if item is not events]
             root.span_handlers = [item for item in root.span_handlers if item is not spans]
 
+    if spans is None:
+        _stores.add(recorder)
     with _changing:
         if spans is not None:
             root.add_span_handler(spans)

@@ -584,6 +584,103 @@ def _place(error: BaseException) -> str:
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
+# What observation has seen: an instrumentation that sees nothing, or no tags, must say so.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What all instrumentations of one observer have seen so far.
+
+    Parameters
+    ----------
+    retrievals : int
+        Recorded.
+    tagged, untagged, empty : int
+        Of these: with a tagged document, with documents of which none is, without documents.
+    dropped : int
+        Events lost, see :class:`DroppedEvents`.
+    """
+
+    retrievals: int
+    tagged: int
+    untagged: int
+    empty: int
+    dropped: int
+
+    def __str__(self) -> str:
+        lost = f", {self.dropped:,} event(s) dropped" if self.dropped else ""
+        if not self.retrievals:
+            return (
+                f"no retrieval was recorded{lost}; is what the application searches instrumented?"
+            )
+        if not self.tagged and self.untagged:
+            return (
+                f"{self.retrievals:,} retrievals recorded{lost}, and no document had a source or "
+                "a style: tag them (rag-sourcebias tag --help), or give instrument(…, tags=…)"
+            )
+        return (
+            f"{self.retrievals:,} retrievals recorded{lost}: {self.tagged:,} with tagged "
+            f"documents, {self.untagged:,} without, {self.empty:,} empty"
+        )
+
+
+_ENOUGH = 100  # retrievals after which somebody should know that none had a tag
+
+
+class Seen(Locked):
+    """Count what is recorded, and say once where it is nothing or bears no tags.
+
+    Parameters
+    ----------
+    dropped : DroppedEvents
+    """
+
+    def __init__(self, dropped: DroppedEvents) -> None:
+        self._dropped = dropped
+        super().__init__()
+        closes_at_exit(self)
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._tagged = self._untagged = self._empty = 0
+        self._said = False
+
+    def add(self, tags: Sequence[DocTags]) -> None:
+        """Count one retrieval by the tags of its documents."""
+        for tag in tags:
+            if tag is not UNKNOWN and tag != UNKNOWN:
+                with self._lock:
+                    self._tagged += 1
+                return
+        with self._lock:
+            self._untagged += bool(tags)
+            self._empty += not tags
+        if self._untagged == _ENOUGH:
+            self._say()
+
+    def coverage(self) -> Coverage:
+        """Return the counts so far."""
+        with self._lock:
+            return Coverage(
+                retrievals=self._tagged + self._untagged + self._empty,
+                tagged=self._tagged,
+                untagged=self._untagged,
+                empty=self._empty,
+                dropped=self._dropped.total,
+            )
+
+    def close(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - as at exit
+        """Say what is to be said; there will be no more retrievals."""
+        self._say()
+        return True
+
+    def _say(self) -> None:
+        if not (self._tagged or self._said or (self._empty and not self._untagged)):
+            self._said = True
+            with contextlib.suppress(Exception):  # a broken log handler must not reach the host
+                _logger.warning("%s", self.coverage())
+
+
 # Errors of observation stay away from the host application and are counted instead.
 
 

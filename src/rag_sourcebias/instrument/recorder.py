@@ -21,10 +21,12 @@ from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.instrument.events import (
     MAX_LABELS,
     CheckedLabels,
+    Coverage,
     DroppedEvents,
     Locked,
     MetadataTags,
     RetrievalEvent,
+    Seen,
     TagLookup,
     check_key,
     checked,
@@ -469,9 +471,10 @@ class Delivery:
     ) -> None:
         self.observer = observer
         self.dropped = DroppedEvents()
+        self.seen = Seen(self.dropped)
         self.runs = RunTable(observer, self.dropped)
         self._inline = getattr(observer, "inline", False) is True
-        self._last_step = _LastStep(observer, self.dropped)
+        self._last_step = _LastStep(observer, self.dropped, self.seen)
         self._queue: EventQueue[_Waiting] | None = None
         if queue:
             self._queue = EventQueue(self._last_step, self.dropped, capacity=capacity)
@@ -503,8 +506,10 @@ _Waiting = tuple[RetrievalEvent, TagLookup | None]
 class _LastStep:
     """Look tags up where that is asked for, then tell the observer."""
 
-    def __init__(self, observer: Observer[RetrievalEvent], dropped: DroppedEvents) -> None:
-        self._observer, self._dropped = observer, dropped
+    def __init__(
+        self, observer: Observer[RetrievalEvent], dropped: DroppedEvents, seen: Seen
+    ) -> None:
+        self._observer, self._dropped, self._seen = observer, dropped, seen
 
     def observe(self, event: _Waiting) -> None:
         """Take one event; when its tags cannot be looked up it is dropped and counted.
@@ -523,6 +528,7 @@ class _LastStep:
             except Exception as error:  # noqa: BLE001 - an event without its tags is not told
                 self._dropped.add("tag store failed", error=error)
                 return
+            self._seen.add(told.tags)
         self._observer.observe(told)
 
 
@@ -581,6 +587,8 @@ class Recorder:
     flush : callable
         ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
         when time ran out.
+    coverage, close : callable
+        What was recorded so far; say, once, where that is nothing or bears no tags.
 
     Raises
     ------
@@ -615,10 +623,13 @@ class Recorder:
         self._delivery = delivery_for(observer, queue=queue)
         self.dropped = self._delivery.dropped
         self._sink = self._delivery.sink(self._lookup)
+        self._seen = None if self._lookup is not None else self._delivery.seen
         # Not methods of our own: every retrieval would pay for two more calls.
         self.begin = self._delivery.runs.begin
         self.end = self._delivery.runs.end
         self.flush = self._delivery.flush
+        self.coverage = self._delivery.seen.coverage
+        self.close = self._delivery.seen.close
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
@@ -693,6 +704,8 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)
             return
+            if self._seen is not None:  # with a tag store, the last step counts
+                self._seen.add(event.tags)
         try:
             self._sink(event)
         except Exception as error:  # noqa: BLE001 - as guarded
@@ -752,6 +765,11 @@ class Observing:
         """Events that were lost, by reason."""
         return self._recorder.dropped
 
+    @property
+    def coverage(self) -> Coverage:
+        """What was recorded so far, and how much of it bears tags."""
+        return self._recorder.coverage()
+
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until every retrieval so far was observed; False when ``timeout`` seconds passed.
 
@@ -792,6 +810,7 @@ class Instrumentation(Observing):
             with guarded(self.dropped, "instrumentation could not be removed"):
                 detach()
             self.flush(timeout)
+            self._recorder.close()
 
     def __enter__(self) -> Instrumentation:
         return self

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ CALLABLE = "callable"
 """Name of the adapter for functions."""
 
 
+@cache  # reading them is file after file, and an event loop may be waiting
 def _entries(group: str) -> "EntryPoints":
     from importlib.metadata import entry_points  # reads e-mail too: 25 ms
 
