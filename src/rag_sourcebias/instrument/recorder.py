@@ -704,9 +704,9 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)
             return
+        try:
             if self._seen is not None:  # with a tag store, the last step counts
                 self._seen.add(event.tags)
-        try:
             self._sink(event)
         except Exception as error:  # noqa: BLE001 - as guarded
             self.dropped.add("observer raised", error=error)

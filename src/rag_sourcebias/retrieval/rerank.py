@@ -24,13 +24,13 @@ CALLABLE = "callable"
 """Name of the adapter for functions."""
 
 
-@cache  # reading them is file after file, and an event loop may be waiting
 def _entries(group: str) -> "EntryPoints":
     from importlib.metadata import entry_points  # reads e-mail too: 25 ms
 
     return entry_points(group=group)
 
 
+@cache  # read once: file after file, while an event loop may be waiting
 def installed() -> tuple["EntryPoint", ...]:
     """Return the adapters that installed packages offer, by name."""
     return tuple(sorted(_entries(ADAPTER_GROUP), key=lambda entry: entry.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import Attachment, Recorder, instrument
-from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
+from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP, installed
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 
 
@@ -50,11 +50,13 @@ ENGINE = EngineAdapter()
 
 
 @pytest.fixture
-def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def offer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def offer(*entries: EntryPoint) -> None:
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+        installed.cache_clear()
 
-    return offer
+    yield offer
+    installed.cache_clear()
 
 
 def entry(name: str, value: str) -> EntryPoint:
