@@ -347,11 +347,11 @@ def _record_search(recorder: Recorder, collection: Any, searches: Any, result: A
     doc_id = recorder.doc_id
     for index, (search, ids) in enumerate(zip(asked, result["ids"], strict=True)):
         if search.to_dict().get("rank"):
-            metadata = (result.get("metadatas") or [None] * len(asked))[index] or ()
-            scores = (result.get("scores") or [None] * len(asked))[index] or (None,)
-            known = None not in scores
+            metadata: Any = (result.get("metadatas") or [None] * len(asked))[index] or ()
+            scores: Any = (result.get("scores") or [None] * len(asked))[index] or (None,)
             # Chroma ranks by distance, nearest first
-            found = Ranking(ids, metadata, [-score for score in scores] if known else None)
+            higher = None if None in scores else [-score for score in scores]
+            found = Ranking(ids, metadata, higher)
             recorder.record(
                 found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
                 metadata=found.metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -71,7 +72,7 @@ class Patch:
             return
         for name, found in list(vars(kind).items()):
             if inspect.isfunction(found) and self._chosen(name):
-                self._set(kind, name, lambda f=found, n=name: self._make(n, f, self))
+                self._set(kind, name, partial(self._make, name, found, self))
 
     def _set(self, kind: type, name: str, make: Callable[[], Any]) -> None:
         methods = self._replaced.setdefault(kind, {})
@@ -81,7 +82,8 @@ class Patch:
             setattr(kind, name, ours)
 
     def _made_later(self) -> Callable[[], Any]:
-        base, patch = self._base, self
+        base: Any = self._base
+        patch = self
         own = vars(base).get("__init_subclass__")
 
         def __init_subclass__(cls: Any, **options: Any) -> None:  # noqa: ANN401, N807
@@ -93,10 +95,12 @@ class Patch:
                 with patch._lock:
                     patch._replace(cls)
 
-        return lambda: classmethod(__init_subclass__)
+        made: Any = __init_subclass__
+        return lambda: classmethod(made)
 
 
 def _family(kind: type) -> Iterator[type]:
     yield kind
+    each: type
     for each in type.__subclasses__(kind):
         yield from _family(each)

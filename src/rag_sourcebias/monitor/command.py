@@ -798,6 +798,13 @@ def _beside(found: LogSummary) -> list[str]:
             lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
+    if not found.n_written:
+        lines.append("nothing was recorded: is what the application searches instrumented?")
+    elif found.tags and not any(source or style for source, style in found.tags):
+        lines.append(
+            "no document had a source or a style: tag them (rag-sourcebias tag --help), or give "
+            "instrument(…, tags=…)"
+        )
     return lines
 
 
