@@ -83,6 +83,24 @@ def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
     assert "llm:x" in text
 
 
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ((), "nothing was recorded: is what the application searches instrumented?"),
+        ((DocTags(),), "no document had a source or a style: tag them"),
+        ((DocTags(), HUMAN), None),
+    ],
+)
+def test_a_log_without_retrievals_or_tags_says_so(tmp_path: Path, tags, said) -> None:
+    with EventLog(tmp_path / "log.db") as log:
+        for tag in tags:
+            ranked = RankedList(query_id="", doc_ids=("a",))
+            log.record(RetrievalEvent(ranked=ranked, tags=(tag,)), at=START)
+    text = succeed("monitor", "summary", "log.db", cwd=tmp_path)
+    for line in ("nothing was recorded", "no document had a source or a style"):
+        assert (line in text) == (said is not None and said.startswith(line))
+
+
 def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> None:
     rows = (f"q{q} Q0 d{d} {d + 1} {10 - d} run\n" for q in range(30) for d in range(10))
     (tmp_path / "x.run").write_text("".join(rows), encoding="utf-8")
