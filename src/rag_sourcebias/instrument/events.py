@@ -648,7 +648,7 @@ class Seen(Locked):
     def add(self, tags: Sequence[DocTags]) -> None:
         """Count one retrieval by the tags of its documents."""
         for tag in tags:
-            if tag is not UNKNOWN and tag != UNKNOWN:
+            if tag is not UNKNOWN:  # as whoever reads tags leaves them
                 with self._lock:
                     self._tagged += 1
                 return
