@@ -25,7 +25,6 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.tracers.context import register_configure_hook
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from rag_sourcebias.core.errors import DataError
@@ -273,23 +272,36 @@ class _Call:
 
 def retriever_members(layer: Layer) -> Mapping[str, Any]:
     """Return the methods through which every query passes, batches and streams as well."""
-    original: Any = layer.original
+    return {name: _asked(name, getattr(layer.original, name), layer) for name in _ASK}
 
-    @functools.wraps(original.invoke)
+
+_ASK = ("invoke", "ainvoke")
+
+
+def _asked(name: str, method: Callable[..., Any], watched: Layer | Patch) -> Any:  # noqa: ANN401
+    @functools.wraps(method)
     def invoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Call(layer.observers) as call:
-            found = original.invoke(self, *args, **kwargs)
+        with _Call(_others(self, watched.observers)) as call:
+            found = method(self, *args, **kwargs)
         call.record(self, found, args, kwargs)
         return found
 
-    @functools.wraps(original.ainvoke)
+    @functools.wraps(method)
     async def ainvoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Call(layer.observers) as call:
-            found = await original.ainvoke(self, *args, **kwargs)
+        with _Call(_others(self, watched.observers)) as call:
+            found = await method(self, *args, **kwargs)
         call.record(self, found, args, kwargs)
         return found
 
-    return {"invoke": invoke, "ainvoke": ainvoke}
+    return invoke if name == "invoke" else ainvoke
+
+
+def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noqa: ANN401
+    """Leave out whom the retriever tells itself, with the scores: it is one of our wrappers."""
+    if not isinstance(retriever, Observing):
+        return watches
+    told = retriever._recorder.observer
+    return [watch for watch in watches if watch.recorder.observer is not told]
 
 
 # The runs a handler has seen begin and not end, and those of them that never will.
@@ -501,50 +513,6 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         key = getattr(run_id, "int", None)
         run = self._runs.end(key)
         return run if run is not None and self._recorder.end(key) else None
-
-
-# Observe every retriever of the process, without any change in the application.
-
-
-class _Slot:
-    """Stands where LangChain expects a ContextVar, of which it only calls ``get``.
-
-    A handler set in a ContextVar is not seen by plain threads, its default is but can never be
-    taken back, and a hook cannot be unregistered. An empty slot costs one call that returns None.
-    """
-
-    def __init__(self) -> None:
-        self.handler: RecordingHandler | None = None
-
-    def get(self, default: Any = None) -> Any:  # noqa: ANN401
-        """Return the handler to attach to every run, or None."""
-        return self.handler or default
-
-
-_slots: list[_Slot] = []
-_everything_lock = threading.Lock()
-
-
-def observe_everything(handler: RecordingHandler) -> Callable[[], None]:
-    """Attach a handler to every run from now on; the returned function takes it back.
-
-    Hooks are registered as often as handlers were attached at once, and used again.
-    """
-    with _everything_lock:
-        slot = next((slot for slot in _slots if slot.handler is None), None)
-        if slot is None:
-            slot = _Slot()
-            _slots.append(slot)
-            register_configure_hook(slot, inheritable=True)
-        slot.handler = handler
-
-    def detach() -> None:
-        handler.stop()
-        with _everything_lock:
-            if slot.handler is handler:  # called twice, another may have taken the place
-                slot.handler = None
-
-    return detach
 
 
 # The callback handler that users add to a call, to a bound retriever or to a chain.
@@ -808,25 +776,29 @@ class _Search(_Call):
 # Instrument a LangChain retriever or vector store in place, or all of the process.
 
 
+_retrievers = Patch(BaseRetriever, _ASK.__contains__, _asked)
 _stores = Patch(VectorStore, _SEARCHES, _observed)
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """Observe a retriever, what it is bound in, a vector store, or ``"langchain"``.
 
-    The name stands for every retriever, by callbacks, and for the searches of every vector store,
-    which fire none when they are called directly: those of their classes are replaced.
+    The name stands for every retriever and every vector store: the methods of their classes are
+    replaced meanwhile. A callback handler would be one more in every list of handlers that the
+    application looks at, and vector stores that are searched directly fire no callbacks.
 
     Objects are observed in place: their class is exchanged for a subclass that passes for it.
     Copies and pickles of them are not observed.
     """
     if isinstance(obj, str):
-        leave_retrievers = observe_everything(RecordingHandler(recorder))
+        everywhere = Watch(recorder)
+        _retrievers.add(everywhere)
         _stores.add(recorder)
 
         def leave_all() -> None:
+            everywhere.stopped = True
+            _retrievers.remove(everywhere)
             _stores.remove(recorder)
-            leave_retrievers()
 
         return Attachment(obj, leave_all)
     if isinstance(obj, VectorStore):
