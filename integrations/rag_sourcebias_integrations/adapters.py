@@ -21,7 +21,8 @@ class FrameworkAdapter:
     accepts : str
         What can be given, for error messages.
     module : str
-        Module below this package with ``attach(obj, recorder)``.
+        Module below this package with ``attach(obj, recorder)``; that of functions also takes
+        ``hits``, ``metadata`` and ``score``.
     package, extra : str, optional
         Distribution of the framework, and the extra that installs it.
     at_least : str, optional
@@ -46,7 +47,9 @@ class FrameworkAdapter:
     searches: str = ""
     asking: str = ""
 
-    def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
+    def attach(
+        self, obj: object, recorder: Recorder, **readers: Callable[[Any], Any]
+    ) -> Attachment | None:
         """Instrument an object; None when it is not one of the framework's that can be.
 
         Raises
@@ -56,7 +59,8 @@ class FrameworkAdapter:
         UnsupportedVersionError
             If it is too old.
         """
-        return cast("Attachment | None", self._loaded(self.module).attach(obj, recorder))
+        attach = self._loaded(self.module).attach
+        return cast("Attachment | None", attach(obj, recorder, **readers))
 
     def completer(self, obj: object, options: Mapping[str, Any]) -> Completer | None:
         """Make a completer of a model; None where the framework has no models.

@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+import json
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
-from functools import update_wrapper
+from functools import lru_cache, update_wrapper
 from numbers import Real
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.tags import METADATA_KEYS
 from rag_sourcebias.instrument.events import guarded, text_id
-from rag_sourcebias.instrument.recorder import Attachment, Recorder
+from rag_sourcebias.instrument.recorder import Attachment, Reader, Recorder, at, id_text
 
-# From what a function returns to ids, metadata and scores.
+# What cannot be read, and what the user can do about it.
 
 
 SHAPES = (
     "str ids, (document, score) pairs, or dicts or objects with id or doc_id; score and metadata "
     "where there are any"
 )
+_NO_LIST = f"result is no list of documents ({SHAPES}); say with hits= where they are"
+_NO_ID = f"a document has no id (expected {SHAPES}); say with doc_id= where it is"
+_FAILED = {
+    "hits": "hits= failed: it takes what the function returns to the list of documents",
+    "doc_id": "doc_id= failed: it takes a document to its id, a text, an integer or a UUID",
+    "metadata": "metadata= failed: it takes a document to a mapping, or to None",
+    "score": "score= failed: it takes a document to a number, or to None",
+}
+
+
+class _UnreadableError(DataError):
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """A fixed text, without anything of a document."""
+
+
+# From what a function returns to ids, metadata and scores.
 
 
 class Documents(NamedTuple):
@@ -32,47 +58,112 @@ class Documents(NamedTuple):
     scores: Sequence[float] | None
 
 
-def read_documents(rows: object, doc_id: Callable[[Any], str] | None = None) -> Documents:
+class Readers(NamedTuple):
+    """What the user says about a result, each where it is given.
+
+    ``doc_id`` and ``metadata`` are given a document without the score of a pair, ``score`` is
+    given the pair.
+    """
+
+    hits: Reader | None = None
+    doc_id: Reader | None = None
+    metadata: Reader | None = None
+    score: Reader | None = None
+
+
+# Where clients put things, none of which is imported: Qdrant, Elasticsearch and OpenSearch, rows
+# of pgvector, Haystack, LlamaIndex. "id", "metadata" and "score" come first.
+_HITS = ("points", "hits.hits", "documents")
+_IDS = ("doc_id", "_id", "node_id", "langchain_id")
+_METADATA = ("payload", "_source", "meta", "cmetadata", "langchain_metadata")
+_SOURCE, _STYLE = METADATA_KEYS[:2]
+_OTHER_NAMES = frozenset(_METADATA)
+_NONE = Readers()
+
+
+def read_documents(result: object, readers: Readers = _NONE) -> Documents:
     """Read a result.
 
     Parameters
     ----------
-    rows : sequence
-        Of one of the shapes of ``SHAPES``. A string with white space in it is taken for a text
-        and named by its hash.
-    doc_id : callable, optional
-        From a document (without the score of a pair) to its id.
+    result : object
+        A list of one of the shapes of ``SHAPES``, or what a client returns that holds one. A
+        string with white space in it is taken for a text and named by its hash.
+    readers : Readers, optional
 
     Raises
     ------
     DataError
-        If the rows have another shape.
+        If the result has another shape, or a reader fails.
     """
-    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise DataError(f"expected a list of documents, got {type(rows).__name__}")
-    documents: Sequence[Any] = rows
+    _, doc_id, metadata_of, score_of = readers
+    rows = _rows(result, readers.hits)
+    if not rows:
+        return Documents((), (), ())
+    natives: Sequence[Any] = rows
     scores: Sequence[Any] | None = None
-    if rows and all(type(row) is tuple and len(row) == 2 and _is_number(row[1]) for row in rows):
-        documents, scores = zip(*rows, strict=True)
+    if rows[0].__class__ is tuple and all(map(_is_pair, rows)):
+        natives, scores = zip(*rows, strict=True)
     # By columns, and looking at types first: half the time of a loop over documents.
-    dicts = set(map(type, documents)) == {dict}
-    if doc_id is not None:
-        ids = [doc_id(document) for document in documents]
-    else:
-        ids = _column(documents, "id", dicts=dicts)
-        if set(map(type, ids)) != {str}:
-            ids = [_id_of(*both) for both in zip(documents, ids, strict=True)]
-    metadata = _column(documents, "metadata", dicts=dicts)
-    if set(map(type, metadata)) != {dict}:  # the tags may stand beside the id
-        pairs = zip(metadata, documents, strict=True)
-        metadata = [_mapping(inner) or _mapping(document) for inner, document in pairs]
-    if scores is None:
-        scores = _column(documents, "score", dicts=dicts)
+    documents, kinds = natives, set(map(type, natives))
+    if kinds == {str} and readers is _NONE:
+        return Documents(list(map(_named, documents)), [None] * len(documents), scores)
+    dicts = kinds == {dict}
+    if not dicts and any(map(_row_reader, kinds)):
+        documents = list(map(_row, natives))
+        dicts = set(map(type, documents)) == {dict}
+
+    ids = _ids(documents, dicts) if doc_id is None else _told("doc_id", doc_id, natives, id_text)
+    metadata = (
+        _metadata(documents, dicts)
+        if metadata_of is None
+        else _told("metadata", metadata_of, natives, _mapping_or_none)
+    )
+    if score_of is not None:
+        scores = _told("score", score_of, rows, _float_or_none)
+    elif scores is None:
+        scores = _scores(documents, dicts)
     numbers = set(map(type, scores)) == {float} or all(map(_is_number, scores))
     return Documents(ids, metadata, scores if numbers else None)
 
 
-def _column(documents: Sequence[Any], name: str, *, dicts: bool) -> list[Any]:
+def _rows(result: object, hits: Reader | None) -> Sequence[Any]:
+    if hits is not None:
+        (result,) = _told("hits", hits, (result,))
+    elif result.__class__ is not list:
+        result = hits_of(result)
+    if isinstance(result, Sequence) and not isinstance(result, (str, bytes)):
+        return result
+    message = f"expected a list of documents, got {type(result).__name__}"
+    raise _UnreadableError(message, _NO_LIST if hits is None else _FAILED["hits"])
+
+
+def hits_of(result: Any) -> Any:  # noqa: ANN401
+    """Return the list of documents in what a client returns; what holds none as it is."""
+    if isinstance(result, Sequence):
+        return result
+    for path in _HITS:
+        hits = at(result, path)
+        # Chroma's "documents" are texts, or lists of them
+        if isinstance(hits, list) and not any(isinstance(hit, (str, list)) for hit in hits):
+            return hits
+    return result
+
+
+def _told(
+    name: str,
+    read: Reader,
+    values: Iterable[Any],
+    check: Callable[[Any], Any] = lambda value: value,
+) -> list[Any]:
+    try:
+        return [check(read(value)) for value in values]
+    except Exception as error:
+        message = f"{name}= raised {type(error).__name__}, or returned something else"
+        raise _UnreadableError(message, _FAILED[name]) from error
+
+
+def _column(documents: Sequence[Any], name: str, dicts: bool) -> list[Any]:
     if dicts:
         return [document.get(name) for document in documents]
     return [_value(document, name) for document in documents]
@@ -82,30 +173,147 @@ def _value(document: object, name: str) -> Any:  # noqa: ANN401
     return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
 
 
-def _mapping(value: object) -> Mapping[str, object] | None:
-    return value if isinstance(value, Mapping) else None
+# Rows of databases.
+
+
+@lru_cache(maxsize=64)
+def _row_reader(kind: type) -> Callable[[Any], Mapping[str, object]] | None:
+    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3."""
+    if issubclass(kind, Mapping):
+        return None
+    if hasattr(kind, "_mapping"):
+        return lambda row: dict(row._mapping)
+    if hasattr(kind, "_asdict"):
+        return lambda row: dict(row._asdict())
+    return dict if hasattr(kind, "keys") and hasattr(kind, "__getitem__") else None
+
+
+def _row(document: object) -> Any:  # noqa: ANN401
+    read = _row_reader(type(document))  # type: ignore[arg-type] # a class can be hashed
+    return document if read is None else read(document)
+
+
+# The id, the metadata and the scores of documents of any kind.
+
+
+def _named(text: str) -> str:
+    return text_id(text) if len(text.split(maxsplit=1)) > 1 else text
+
+
+def _ids(documents: Sequence[Any], dicts: bool) -> list[str]:
+    ids = _column(documents, "id", dicts)
+    if set(map(type, ids)) == {str}:
+        return ids
+    return [_id_of(*both) for both in zip(documents, ids, strict=True)]
 
 
 def _id_of(document: object, value: object) -> str:
     if isinstance(document, str):
-        return text_id(document) if len(document.split(maxsplit=1)) > 1 else document
-    if value is None:
-        value = _value(document, "doc_id")
-    if isinstance(value, (str, int, UUID)) and not isinstance(value, bool):
+        return _named(document)
+    names = iter(_IDS)
+    while value is None and (name := next(names, None)):
+        value = _value(document, name)
+    if value is None and isinstance(text := _value(document, "page_content"), str):
+        return text_id(text)  # as LangChain's documents are named where they are observed
+    if value.__class__ is str or value.__class__ is int:
         return str(value)
-    raise DataError(f"a document of type {type(document).__name__} has no id; expected {SHAPES}")
+    try:
+        return id_text(value)
+    except DataError as error:
+        message = f"a document of type {type(document).__name__} has no id; expected {SHAPES}"
+        raise _UnreadableError(message, _NO_ID) from error
+
+
+def _metadata(documents: Sequence[Any], dicts: bool) -> list[Mapping[str, object] | None]:
+    metadata = _column(documents, "metadata", dicts)
+    first = documents[0]
+    if set(map(type, metadata)) == {dict} and not (dicts and (_SOURCE in first or _STYLE in first)):
+        return metadata
+    names = _names(documents, dicts)
+    return [_metadata_of(*both, names) for both in zip(documents, metadata, strict=True)]
+
+
+def _names(documents: Sequence[Any], dicts: bool) -> Sequence[str]:
+    """Return the other names under which there may be metadata."""
+    if dicts or len(set(map(type, documents))) > 1 or isinstance(documents[0], Mapping):
+        return _METADATA
+    return [name for name in _METADATA if hasattr(documents[0], name)]  # objects of one class
+
+
+def _metadata_of(
+    document: Any,  # noqa: ANN401
+    metadata: object,
+    names: Sequence[str],
+) -> Mapping[str, object] | None:
+    """Return the first mapping that has tags, or else the first that has anything."""
+    if document.__class__ is dict:  # the frequent cases, at a third of the cost
+        if metadata is None and (_SOURCE in document or _OTHER_NAMES.isdisjoint(document)):
+            return document
+    elif metadata is None and not names:
+        return None
+    others = () if isinstance(document, str) else (_value(document, name) for name in names)
+    places = (metadata, None if isinstance(document, str) else document, *others)
+    mappings = [found for place in places if (found := _mapping(place))]
+    for found in mappings:
+        if _SOURCE in found or _STYLE in found:
+            return found
+    for found in mappings:  # as LangChain writes a payload
+        inner = _mapping(found.get("metadata"))
+        if inner and (_SOURCE in inner or _STYLE in inner):
+            return inner
+    return mappings[0] if mappings else None
+
+
+def _mapping(value: object) -> Mapping[str, object] | None:
+    if isinstance(value, str) and value.startswith("{"):  # JSON, as asyncpg and SQLite return it
+        with suppress(ValueError):
+            value = json.loads(value)
+    return value if isinstance(value, Mapping) else None
+
+
+def _mapping_or_none(value: object) -> Mapping[str, object] | None:
+    found = _mapping(value)
+    if found is None and value is not None:
+        raise DataError(f"expected a mapping, got {type(value).__name__}")
+    return found
+
+
+def _scores(documents: Sequence[Any], dicts: bool) -> Sequence[Any]:
+    scores = _column(documents, "score", dicts)
+    first = documents[0]
+    if scores[0] is None:
+        if dicts and "_score" not in first and "distance" not in first:
+            return scores
+        if _value(first, "_score") is not None:
+            return _column(documents, "_score", dicts)
+        if _value(first, "distance") is not None:
+            distances = _column(documents, "distance", dicts)
+            return [-d for d in distances] if all(map(_is_number, distances)) else distances
+    elif not dicts and hasattr(first, "payload") and all(map(_is_number, scores)):
+        # Qdrant's are distances, and rise, where the metric is Euclid or Manhattan
+        rising = scores[0] < scores[-1] and scores == sorted(scores)
+        return [-score for score in scores] if rising else scores
+    return scores
+
+
+def _is_pair(row: Any) -> bool:  # noqa: ANN401
+    return type(row) is tuple and len(row) == 2 and _is_number(row[1])
 
 
 def _is_number(value: object) -> bool:
     return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
+def _float_or_none(value: Any) -> float | None:  # noqa: ANN401
+    return None if value is None else float(value)
+
+
 # Ask a function, and read the ids off what it answers.
 
 
 def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
-    """Return the function itself; None where it is none."""
-    return obj if callable(obj) else None
+    """Return what asks a function; None where it is none."""
+    return (lambda text: hits_of(obj(text))) if callable(obj) else None
 
 
 def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever a function returns
@@ -118,7 +326,7 @@ def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever 
     """
     if key is None:
         return read_documents([found]).ids[0]
-    (metadata,) = read_documents([found], lambda _: "").metadata
+    (metadata,) = read_documents([found], Readers(doc_id=lambda _: "")).metadata
     value = (metadata or {}).get(key)
     if not value:
         raise DataError(f"a document of type {type(found).__name__} has no {key!r} in its metadata")
@@ -128,14 +336,15 @@ def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever 
 # What is done with the results of an observed function.
 
 
-_UNREADABLE = f"result is no list of documents ({SHAPES})"
-
-
 class Watch:
     """The recorder of one function, until it ends."""
 
-    def __init__(self, function: Callable[..., Any], recorder: Recorder) -> None:
+    def __init__(
+        self, function: Callable[..., Any], recorder: Recorder, readers: Readers = _NONE
+    ) -> None:
         self.recorder: Recorder | None = recorder
+        doc_id = recorder.doc_id
+        self._readers = readers if doc_id is None else readers._replace(doc_id=doc_id)
         self._first = ""
         with guarded(recorder.dropped, "signature could not be read"), suppress(ValueError):
             # some built-in functions have none
@@ -154,8 +363,13 @@ class Watch:
         """Record a result; count it as dropped where it is no list of documents."""
         recorder = self.recorder
         if recorder is not None:
-            with guarded(recorder.dropped, _UNREADABLE):
-                ids, metadata, scores = read_documents(rows, recorder.doc_id)
+            try:
+                ids, metadata, scores = read_documents(rows, self._readers)
+            except _UnreadableError as error:
+                recorder.dropped.add(error.reason, error=error.__cause__ or error)
+            except Exception as error:  # noqa: BLE001 - of the application's own objects
+                recorder.dropped.add(_NO_LIST, error=error)
+            else:
                 recorder.record(ids, metadata=metadata, scores=scores, query=query)
 
     def steps(self, kind: type[_Steps], inner: Any, query: str | None) -> Any:  # noqa: ANN401
@@ -232,18 +446,19 @@ class _AsyncSteps(_Steps):
 # Observe a function from a query to documents.
 
 
-def attach(obj: object, recorder: Recorder) -> Attachment | None:
+def attach(obj: object, recorder: Recorder, **readers: Reader) -> Attachment | None:
     """Return a wrapper around a function, a method or a callable object.
 
     The wrapper is of the same kind (plain, ``async def``, generator, async generator) and gives
     out what the function gives out. A generator is observed when it is exhausted or closed. The
-    query is the first argument.
+    query is the first argument. ``hits``, ``metadata`` and ``score`` are those of
+    :class:`Readers`.
 
     Returns None for a class and for what cannot be called.
     """
     if not callable(obj) or isinstance(obj, type):
         return None
-    watch = Watch(obj, recorder)
+    watch = Watch(obj, recorder, Readers(**readers) if readers else _NONE)
     kinds = (obj, type(obj).__call__)
     found = (wrap for makes, _, wrap in _UNFINISHED if any(map(makes, kinds)))
     wrapper = next(found, _function)(obj, watch)

@@ -8,12 +8,14 @@ import threading
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import replace
+from numbers import Integral
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from uuid import UUID
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
@@ -35,7 +37,7 @@ from rag_sourcebias.instrument.events import (
     guarded,
     hash_query,
 )
-from rag_sourcebias.retrieval.rerank import candidates, installed, type_name
+from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, type_name
 
 # Switching observation off for a stretch of code.
 
@@ -824,6 +826,58 @@ class Instrumentation(Observing):
         self.close()
 
 
+# Where something stands in what a function returns: a callable, or a path of names.
+
+
+Reader: TypeAlias = Callable[[Any], Any]
+
+
+def at(value: Any, path: str) -> Any:  # noqa: ANN401
+    """Return what stands at a path such as ``"payload.author"``; None where nothing does.
+
+    Each name is a key of a mapping, the position in a list or tuple ("0"), an attribute, or what
+    square brackets take.
+    """
+    for name in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif name.isdecimal() and isinstance(value, Sequence):
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            inner = getattr(value, name, None)
+            if inner is None:
+                with contextlib.suppress(TypeError, LookupError, ValueError, AttributeError):
+                    inner = value[name]
+            value = inner
+    return value
+
+
+def id_text(value: object) -> str:
+    """Return an id as text.
+
+    Raises
+    ------
+    DataError
+        If it is neither text, nor an integer, nor a UUID.
+    """
+    if isinstance(value, (str, Integral, UUID)) and not isinstance(value, bool):
+        return str(value)
+    raise DataError(f"expected an id (text, integer or UUID), got {type(value).__name__}")
+
+
+def _reader(name: str, how: Reader | str) -> Reader:
+    if callable(how):
+        return how
+    if not isinstance(how, str) or not all(how.split(".")):
+        raise DataError(
+            f"{name}={how!r:.80}: expected a function, or the names on the way as a text such as "
+            "'payload' or '_source.meta'"
+        )
+    if name == "doc_id":
+        return lambda document: id_text(at(document, how))
+    return lambda value: at(value, how)
+
+
 # Observe the retrievals of an object of any framework.
 
 
@@ -833,7 +887,10 @@ def instrument(
     *,
     labels: Mapping[str, str] | None = None,
     tags: TagStore | None = None,
-    doc_id: Callable[[Any], str] | None = None,
+    doc_id: Callable[[Any], str] | str | None = None,
+    hits: Callable[[Any], Sequence[Any]] | str | None = None,
+    metadata: Callable[[Any], Mapping[str, object] | None] | str | None = None,
+    score: Callable[[Any], float | None] | str | None = None,
     query_key: bytes | None = None,
     queue: bool = True,
 ) -> Instrumentation:
@@ -852,8 +909,17 @@ def instrument(
     tags : TagStore, optional
         Where tags are looked up; otherwise, and for documents it does not know, the ``rsb_`` keys
         of the documents' metadata count.
-    doc_id : callable, optional
-        From a native document to its id, where the framework's own is not the one wanted.
+    doc_id : callable or str, optional
+        From a native document to its id, where the framework's own is not the one wanted. A text
+        is a path: names joined by dots, each the key of a mapping, a position in a list or tuple,
+        or an attribute (``"payload.key"``, ``"0"``).
+    hits : callable or str, optional
+        For functions, as are ``metadata`` and ``score``: from what the function returns to the
+        list of documents, best first. The shapes of common clients need none of the three.
+    metadata : callable or str, optional
+        From a document to the mapping that holds its tags.
+    score : callable or str, optional
+        From a document, with the number that a pair has beside it, to its score; higher is better.
     query_key : bytes, optional
         Record a hash of each query under this key; without it nothing of the query is recorded.
     queue : bool
@@ -868,20 +934,32 @@ def instrument(
     Raises
     ------
     DataError
-        If the object cannot be instrumented; the message says what can.
+        If the object cannot be instrumented (the message says what can), or ``hits``,
+        ``metadata`` or ``score`` are given for an object of a framework.
     MissingExtraError, UnsupportedVersionError
         If the framework is missing or too old.
     """
+    given = {"hits": hits, "metadata": metadata, "score": score}
+    readers = {name: _reader(name, how) for name, how in given.items() if how is not None}
     found = installed()
     recorder = Recorder(
-        observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
+        observer,
+        labels=labels,
+        tags=tags,
+        doc_id=None if doc_id is None else _reader("doc_id", doc_id),
+        query_key=query_key,
+        queue=queue,
     )
+    what = repr(obj) if isinstance(obj, str) else f"an object of type {type_name(obj)}"
     for entry in candidates(obj, found):
-        adapter: Adapter = entry.load()
-        attachment = adapter.attach(obj, recorder)
+        if readers and entry.name != CALLABLE:
+            raise DataError(
+                f"{what} takes no {' and no '.join(f'{name}=' for name in readers)}: its adapter "
+                "reads its results; leave that out, or instrument a function that searches"
+            )
+        attachment: Attachment | None = entry.load().attach(obj, recorder, **readers)
         if attachment is not None:
             return Instrumentation(recorder, attachment)
-    what = repr(obj) if isinstance(obj, str) else f"an object of type {type_name(obj)}"
     accepted = "; ".join(dict.fromkeys(entry.load().accepts for entry in found))
     raise DataError(
         f"{what} cannot be instrumented; expected {accepted or 'nothing: no adapter is installed'}"

@@ -69,29 +69,39 @@ def test_shapes_of_documents(documents, ids, scores, tagged) -> None:
     assert list(event.tags) == [HUMAN if tagged else DocTags()] * len(ids)
 
 
+NO_LIST = "result is no list of documents (str ids, (document, score) pairs, "
+NO_ID = "a document has no id (expected str ids, (document, score) pairs, "
+
+
 @pytest.mark.parametrize(
-    "result",
+    ("result", "start", "remedy"),
     [
-        None,
-        "a",
-        7,
-        {"documents": ["a"]},
-        [None],
-        [{"text": "no id"}],
-        [{"id": True}],
-        [("a", "b")],
-        {"a", "b"},
-        map(str, [1]),
-        object(),
+        (None, NO_LIST, "hits="),
+        ("a", NO_LIST, "hits="),
+        (7, NO_LIST, "hits="),
+        ({"documents": ["a"]}, NO_LIST, "hits="),
+        ({"ids": [["a"]], "documents": [["text"]]}, NO_LIST, "hits="),  # of Chroma
+        ({"hits": {"hits": None}}, NO_LIST, "hits="),
+        ({"a", "b"}, NO_LIST, "hits="),
+        (map(str, [1]), NO_LIST, "hits="),
+        (object(), NO_LIST, "hits="),
+        ([None], NO_ID, "doc_id="),
+        ([{"text": "no id"}], NO_ID, "doc_id="),
+        ([{"id": True}], NO_ID, "doc_id="),
+        ([("a", "b")], NO_ID, "doc_id="),
+        ([("a", {}, 0.5)], NO_ID, "doc_id="),
+        ([{"id": "a"}, ("b", 0.5)], NO_ID, "doc_id="),
+        ({"hits": {"hits": [{"_source": {"text": "t"}}]}}, NO_ID, "doc_id="),
     ],
 )
-def test_other_results_are_untouched_and_counted(result) -> None:
+def test_other_results_are_untouched_and_counted(result, start, remedy) -> None:
     returned, events, dropped = observe(result)
     assert returned is result
     assert events == ()
     ((reason, n),) = dropped.items()
     assert n == 1
-    assert reason.startswith("result is no list of documents (str ids, (document, score) pairs")
+    assert reason.startswith(start)
+    assert remedy in reason
     if isinstance(result, map):
         assert list(result) == ["1"]  # nothing was taken out of it
 
