@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import timedelta
 from functools import partial, wraps
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, get_type_hints
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -48,8 +50,15 @@ out = _VisibleConsole(emoji=False)
 err = _VisibleConsole(stderr=True, emoji=False)
 
 
+LOG_SECONDS = 10.0
+"""Between two lines about progress where no bar can be drawn."""
+
+
 class Stages:
-    """A line per stage of a long job, with a bar once its size is known."""
+    """A line per stage of a long job, with a bar once its size is known.
+
+    A log, which shows no bar, gets lines instead: how much is done, and how long the rest takes.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -63,6 +72,18 @@ class Stages:
     def advance(self, done: int, total: int | None) -> None:
         """Report progress within the stage."""
         self._progress.update(self._task, completed=done, total=total)
+
+    def log_until(self, ended: Event) -> None:
+        """Print how far the stage is, again and again."""
+        while not ended.wait(LOG_SECONDS):
+            (task,) = self._progress.tasks
+            said = f"{timedelta(seconds=int(task.elapsed or 0))} so far"
+            if task.total is not None:
+                left = "" if task.time_remaining is None else timedelta(seconds=task.time_remaining)
+                said = f"{task.completed:,.0f} of {task.total:,.0f}, {said}" + (
+                    f", about {left} left" if left else ""
+                )
+            tell(f"  {task.description}: {said}")
 
 
 def say(text: str) -> None:
@@ -106,8 +127,15 @@ def stages() -> Iterator[Stages]:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        speed_estimate_period=120,  # a step of a training may take half a minute
     ) as progress:
-        yield Stages(progress)
+        shown, ended = Stages(progress), Event()
+        if not err.is_terminal:
+            Thread(target=shown.log_until, args=(ended,), daemon=True).start()
+        try:
+            yield shown
+        finally:
+            ended.set()
 
 
 # What commands check before they start.

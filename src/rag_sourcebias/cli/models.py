@@ -59,8 +59,9 @@ def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None
     DataError
         If the model is not found, or an option is out of range.
     """
-    from rag_sourcebias.neural.loading import SentenceEncoder
+    from rag_sourcebias.neural.loading import SentenceEncoder, keep_freed_memory
 
+    keep_freed_memory()
     dtype = options.get("dtype", "float32")
     if dtype not in ("float32", "bfloat16"):
         raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
@@ -244,8 +245,9 @@ class SpecBuilder:
     def reranker(self, model: str) -> Reranker:
         """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""
         from rag_sourcebias.neural.causal import QueryLikelihoodReranker
-        from rag_sourcebias.neural.loading import CrossEncoderReranker
+        from rag_sourcebias.neural.loading import CrossEncoderReranker, keep_freed_memory
 
+        keep_freed_memory()
         return CachedReranker(
             QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.cache / "models")
             if model.startswith("ql:")
@@ -304,7 +306,9 @@ def completer_of(
             max_concurrency=concurrency,
         )
     from rag_sourcebias.neural.causal import LocalCompleter
+    from rag_sourcebias.neural.loading import keep_freed_memory
 
+    keep_freed_memory()
     return LocalCompleter(name, cache=models, chat=chat)
 
 

@@ -151,8 +151,10 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
         raise DataError(
             f"--perplexity {text!r}: write causal:smollm2, causal:<path> or masked:<path>"
         )
+    from rag_sourcebias.neural.loading import keep_freed_memory
     from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 
+    keep_freed_memory()
     if kind == "masked":
         return CachedPerplexity(MaskedPerplexity(name), values)
     return CachedConditional(CausalPerplexity(name, cache=cache / "models"), values)

@@ -20,6 +20,7 @@ from rag_sourcebias.neural.loading import (
     Dtype,
     ModelFolder,
     checked_dtype,
+    fast_dtype,
     find_model,
     library_versions,
     loading,
@@ -212,7 +213,8 @@ class CausalModel:
     ----------
     model : str or Path
         ``"smollm2"`` (packaged), the folder of a causal language model, or a hub name.
-    dtype : {"bfloat16", "float32"}
+    dtype : {"bfloat16", "float32"}, optional
+        What the device computes fast by default (:func:`~.loading.fast_dtype`).
     device : str, optional
     cache : Path, optional
         Folder in which the packaged model is converted once.
@@ -229,17 +231,22 @@ class CausalModel:
         self,
         model: str | Path,
         *,
-        dtype: Dtype,
+        dtype: Dtype | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
     ) -> None:
         self.cache = Path(cache) if cache is not None else cache_dir() / "models"
         self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
-        self.dtype = checked_dtype(dtype)
+        self._dtype = None if dtype is None else checked_dtype(dtype)
         self.device = device
         self.name, self.described = "smollm2", "SmolLM2-135M-Instruct Q4_1"  # in a report
         if self._found is not None:
             self.name = self.described = self._found.name
+
+    @cached_property
+    def dtype(self) -> Dtype:
+        """What the model computes in."""
+        return self._dtype or fast_dtype(self.device)
 
     @property
     def identity(self) -> str:
@@ -465,9 +472,9 @@ class QueryLikelihoodReranker:
         ``"smollm2"`` (packaged), the folder of a causal language model, or a hub name.
     max_length : int
         Tokens after which a passage is cut.
-    dtype : {"bfloat16", "float32"}
-        bfloat16 is about three times as fast on CPUs that support it and moves scores by up to
-        about 0.05.
+    dtype : {"bfloat16", "float32"}, optional
+        By default bfloat16 where the processor or GPU computes in it, else float32. It moves scores
+        by less than 0.1 or 3 %.
     device : str, optional
         CUDA if there is any, else the CPU, by default.
     cache : Path, optional
@@ -489,7 +496,7 @@ class QueryLikelihoodReranker:
         model: str | Path = "smollm2",
         *,
         max_length: int = 512,
-        dtype: Dtype = "bfloat16",
+        dtype: Dtype | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
         name: str | None = None,
@@ -499,8 +506,12 @@ class QueryLikelihoodReranker:
         self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
         self.name = name or f"ql:{self._model.name}"
         self.max_length = max_length
-        self.dtype = self._model.dtype
         self.device = device
+
+    @property
+    def dtype(self) -> Dtype:
+        """What the model computes in."""
+        return self._model.dtype
 
     @cached_property
     def fingerprint(self) -> str:

@@ -361,8 +361,9 @@ class CausalPerplexity:
     tokens_per_pass : int, optional
         Tokens, padding included, in one forward pass of :meth:`conditional`. Memory grows with it
         and with the vocabulary. By default 2,048 on the CPU and 16,384 elsewhere.
-    dtype : {"bfloat16", "float32"}
-        bfloat16 is faster where the processor supports it; it moves values by about 0.01.
+    dtype : {"bfloat16", "float32"}, optional
+        By default bfloat16 where the processor or GPU computes in it, else float32. It moves values
+        by about 0.01.
     device : str, optional
         CUDA if there is any, else the CPU, by default.
     cache : Path, optional
@@ -385,7 +386,7 @@ class CausalPerplexity:
         *,
         window: int = 1024,
         tokens_per_pass: int | None = None,
-        dtype: Dtype = "bfloat16",
+        dtype: Dtype | None = None,
         device: str | None = None,
         cache: str | Path | None = None,
     ) -> None:
@@ -397,8 +398,12 @@ class CausalPerplexity:
         self.name = f"causal:{self._model.name}"
         self.window = window
         self.tokens_per_pass = tokens_per_pass
-        self.dtype = self._model.dtype
         self.device = device
+
+    @property
+    def dtype(self) -> Dtype:
+        """What the model computes in."""
+        return self._model.dtype
 
     @cached_property
     def fingerprint(self) -> str:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
             train_dataset=Dataset.from_dict(data),
             loss=progress.loss,
             data_collator=_collator(model, list(columns.texts), settings.max_length),
-            callbacks=[_Steps(progress, on_progress)],
+            callbacks=[_Steps(progress, on_progress, StepClock(steps))],
         )
         self.remove_callback(PrinterCallback)
 
@@ -155,13 +156,55 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
             raise unwritable(folder, error) from error
 
 
+_TIMED = 5
+_HOUR = 3600.0
+
+
+class StepClock:
+    """Says how long a training will take, once its first steps are timed.
+
+    Parameters
+    ----------
+    n_steps : int
+        All steps.
+    """
+
+    def __init__(self, n_steps: int) -> None:
+        self.n_steps = n_steps
+        self._first: tuple[int, float] | None = None
+
+    def said(self, step: int, seconds: float) -> str:
+        """Return what to say after a step, mostly nothing; ``seconds`` are those trained so far."""
+        if self._first is None:
+            self._first = (step, seconds)  # slower than those that follow
+        begun, since = self._first
+        left = self.n_steps - step
+        if step != begun + _TIMED or left <= 0:
+            return ""
+        each = (seconds - since) / _TIMED
+        said = f"training, {each:.1f} s a step: {left:,} of {self.n_steps:,} steps left, about "
+        said += str(timedelta(seconds=round(each * left)))
+        if seconds + each * left <= _HOUR:
+            return said
+        fitting = max(int(step + (_HOUR - seconds) / each), 1)
+        return (
+            f"{said}. That is more than an hour in all: about {fitting:,} steps fit into one, and "
+            "shorter texts (max_length) are faster"
+        )
+
+
 class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
-    def __init__(self, progress: Progress, told: Callable[[int, int], None] | None) -> None:
+    def __init__(
+        self, progress: Progress, told: Callable[[int, int], None] | None, clock: StepClock
+    ) -> None:
         self._progress = progress
         self._told = told
+        self._clock = clock
 
     def on_step_end(self, _args: object, state: Any, _control: object, **given: Any) -> None:  # noqa: ANN401
         self._progress.stepped(state.global_step, given["model"])
+        if said := self._clock.said(state.global_step, self._progress.seconds):
+            self._progress.on_stage(said)
         if self._told is not None:
             self._told(state.global_step, state.max_steps)
 

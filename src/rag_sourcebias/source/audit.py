@@ -233,7 +233,7 @@ def audit_source(
     config: AuditConfig | None = None,
     depth: int = 100,
     sole_corpus: bool = True,
-    length_matched: bool = True,
+    length_matched: bool | None = None,
     rerank_controls: bool = False,
     text_statistics: bool = False,
     settings_strip: bool = True,
@@ -250,8 +250,10 @@ def audit_source(
         Documents retrieved per query; at least the largest cutoff.
     sole_corpus : bool
         Also retrieve from the corpus of each source alone ([K] Table 2).
-    length_matched : bool
-        Also retrieve from a corpus whose pairs are cut to equal length; needs paired documents.
+    length_matched : bool, optional
+        Also retrieve from a corpus whose pairs are cut to equal length; needs paired documents. By
+        default with BM25, and with others up to 5,000 documents: half of all texts are encoded
+        again.
     rerank_controls : bool
         Make these two controls for rerankers too; each costs about one more reranking of all
         queries.
@@ -286,20 +288,19 @@ def audit_source(
     paired = bool(np.any(dataset.corpus.tags.pair_codes >= 0))
     work = _Work(dataset, config, depth, dependence, on_stage or (lambda _: None))
     systems: list[SystemSkew] = []
+    left_out = False
     for spec in retrievers:
         controls = rerank_controls or not isinstance(spec, RerankedSpec)
         systems += work.mixed(
             spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
         )
-        if length_matched and paired and controls:
+        small = isinstance(spec, BM25Spec) or len(dataset.corpus) <= LENGTH_MATCHED_UP_TO
+        if paired and controls and (small if length_matched is None else length_matched):
             systems.append(work.length_matched(spec))
+        left_out |= paired and controls and length_matched is None and not small
     data = summarise_dataset(dataset)
-    report = assemble(
-        systems,
-        data,
-        config,
-        warnings=data_warnings(data, dataset.qrels, dataset.corpus.tags, config),
-    )
+    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
+    report = assemble(systems, data, config, warnings=[*warnings, *[NOT_REPEATED] * left_out])
     if not text_statistics:
         return report
     work.on_stage("describing texts")
@@ -323,6 +324,14 @@ def require_plan(names: Sequence[str], depth: int, config: AuditConfig) -> None:
         )
     if not names or len(set(names)) != len(names):
         raise DataError(f"give one or more retrievers with different names, got {names}")
+
+
+LENGTH_MATCHED_UP_TO = 5_000
+"""Documents up to which encoding half of them again is a matter of a minute or two."""
+NOT_REPEATED = (
+    "not all retrievers were also measured at equal length, which encodes half of the texts again: "
+    "--length-matched (length_matched=True) does so"
+)
 
 
 def alone_checks(

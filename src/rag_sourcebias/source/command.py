@@ -84,11 +84,14 @@ class Retrieval:
         typer.Option(help="Also score each source's corpus alone.", rich_help_panel=_STATISTICS),
     ] = True
     length_matched: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            help="Also retrieve with pairs cut to equal length.", rich_help_panel=_STATISTICS
+            help="Also retrieve with pairs cut to equal length, which encodes half of the texts "
+            "again. \\[default: with BM25, and up to 5,000 documents]",
+            show_default=False,
+            rich_help_panel=_STATISTICS,
         ),
-    ] = True
+    ] = None
     rerank_controls: Annotated[
         bool,
         typer.Option(

@@ -12,7 +12,8 @@ pytest.importorskip("sentence_transformers")
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Reranker
 from rag_sourcebias.neural.causal import QueryLikelihoodReranker
-from rag_sourcebias.neural.loading import CrossEncoderReranker
+from rag_sourcebias.neural.loading import CrossEncoderReranker, fast_dtype
+from rag_sourcebias.neural.perplexity import CausalPerplexity
 
 pytestmark = pytest.mark.frameworks
 
@@ -97,9 +98,51 @@ def test_long_passages_are_cut(causal_folder: Path, tmp_path: Path) -> None:
 
 
 def test_query_likelihood_fingerprint(causal_folder: Path, tmp_path: Path) -> None:
-    options = [{}, {"dtype": "float32"}, {"max_length": 7}]
+    options = [{"dtype": "bfloat16"}, {"dtype": "float32"}, {"dtype": "float32", "max_length": 7}]
     marks = {
         QueryLikelihoodReranker(causal_folder, cache=tmp_path, **option).fingerprint
         for option in options
     }
     assert len(marks) == 3
+
+
+AVX2 = "processor\t: 0\nflags\t\t: fpu sse4_2 avx2 fma f16c avx512f avx512_bf16_no\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "dtype"),
+    [
+        (AVX2, "float32"),
+        (AVX2.replace("fma", "fma avx512_bf16"), "bfloat16"),
+        (AVX2.replace("fma", "amx_tile amx_bf16"), "bfloat16"),
+        ("processor\t: 0\nFeatures\t: fp asimd i8mm bf16\n", "bfloat16"),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", "float32"),
+        (None, "float32"),  # no such file: not Linux
+    ],
+)
+def test_the_processor_chooses_the_dtype(cpuinfo: str | None, dtype: str, tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    if cpuinfo is not None:
+        file.write_text(cpuinfo)
+    assert fast_dtype("cpu", cpuinfo=file) == dtype
+    assert fast_dtype("cuda:0", cpuinfo=file) == "bfloat16"
+
+
+@pytest.mark.parametrize("chosen", ["float32", "bfloat16"])
+def test_the_chosen_dtype_is_stated_and_scores_agree(
+    chosen: str, causal_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_sourcebias.neural.causal.fast_dtype", lambda _device: chosen)
+    reranker = QueryLikelihoodReranker(causal_folder, cache=tmp_path)
+    assert (reranker.dtype, reranker.settings["dtype"]) == (chosen, chosen)
+    assert f":{chosen}:" in reranker.fingerprint
+    exact = QueryLikelihoodReranker(causal_folder, dtype="float32", cache=tmp_path).score(PAIRS)
+    assert reranker.score(PAIRS) == pytest.approx(exact, abs=0.1, rel=0.03)
+    assert np.array_equal(reranker.score(PAIRS), exact) == (chosen == "float32")
+    perplexity = CausalPerplexity(causal_folder)
+    assert perplexity.settings["dtype"] == chosen
+    found, wanted = (
+        model.log_perplexities(PASSAGES).values
+        for model in (perplexity, CausalPerplexity(causal_folder, dtype="float32"))
+    )
+    assert found == pytest.approx(wanted, abs=0.05, nan_ok=True)

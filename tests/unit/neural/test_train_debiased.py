@@ -27,7 +27,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.train import train_debiased
+from rag_sourcebias.neural.train import StepClock, train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches, read_history
 from rag_sourcebias.neural.training_state import CosineOfEachDocument
 
@@ -399,3 +399,24 @@ def test_untagged_data(base: Path, tmp_path: Path) -> None:
         train_debiased(
             base, replace(data, corpus=replace(data.corpus, tags=tags)), tmp_path / "out"
         )
+
+
+def test_a_training_says_how_long_it_takes() -> None:
+    clock = StepClock(2_000)
+    said = [clock.said(step, 60.0 + 3.0 * step) for step in range(1, 12)]
+    assert said[5].startswith(
+        "training, 3.0 s a step: 1,994 of 2,000 steps left, about 1:39:42. That is more than an "
+        "hour in all: about 1,180 steps fit into one"
+    )
+    assert not any(said[:5] + said[6:])
+
+
+def test_a_training_of_less_than_an_hour_warns_of_nothing() -> None:
+    clock = StepClock(1_000)  # resumed at step 401
+    said = [clock.said(step, 3.0 * step) for step in range(401, 410)]
+    assert said[5] == "training, 3.0 s a step: 594 of 1,000 steps left, about 0:29:42"
+
+
+def test_a_short_training_has_no_time_to_tell() -> None:
+    clock = StepClock(6)
+    assert not any(clock.said(step, 3.0 * step) for step in range(1, 7))

@@ -125,6 +125,20 @@ def test_approximate_index_is_compared_with_exact_search(dataset):
         lossless.system("ann", "exact")
 
 
+def test_a_large_corpus_is_matched_in_length_on_request_or_with_bm25(dataset, monkeypatch):
+    monkeypatch.setattr("rag_sourcebias.source.audit.LENGTH_MATCHED_UP_TO", 35)  # of 36 documents
+    specs = [Spec("overlap"), BM25Spec()]
+    found = audit_source(dataset, specs, config=CONFIG, settings_strip=False)
+    repeated = [one.name for one in found.systems if one.variant == "length-matched"]
+    assert repeated == [BM25Spec().name]
+    assert any("--length-matched" in warning for warning in found.warnings)
+    asked = audit_source(dataset, specs[:1], config=CONFIG, length_matched=True)
+    assert asked.system("overlap", "length-matched")
+    refused = audit_source(dataset, specs, config=CONFIG, length_matched=False)
+    for report in (asked, refused):
+        assert not any("--length-matched" in warning for warning in report.warnings)
+
+
 def test_unpaired_documents_are_not_length_matched(dataset):
     tags = TagTable.from_tags(
         (d, DocTags(source=dataset.corpus.tags.get(d).source)) for d in dataset.corpus.doc_ids

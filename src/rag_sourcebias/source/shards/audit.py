@@ -21,7 +21,14 @@ from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
 from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
 from rag_sourcebias.retrieval.search import best_run
-from rag_sourcebias.source.audit import agreement, alone_checks, assemble, require_plan
+from rag_sourcebias.source.audit import (
+    LENGTH_MATCHED_UP_TO,
+    NOT_REPEATED,
+    agreement,
+    alone_checks,
+    assemble,
+    require_plan,
+)
 from rag_sourcebias.source.shards.facts import AlignedCorpus, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
@@ -137,7 +144,7 @@ def audit_source_sharded(
     depth: int = 100,
     shard_documents: int = SHARD_DOCUMENTS,
     sole_corpus: bool = True,
-    length_matched: bool = True,
+    length_matched: bool | None = None,
     rerankers: Sequence[Reranker] = (),
     rerank_depth: int = 100,
     on_stage: Callable[[str], None] | None = None,
@@ -167,9 +174,9 @@ def audit_source_sharded(
         Documents of a shard, rounded up to a multiple of 1,024; 8,192 by default.
     sole_corpus : bool
         Also search the documents of each source alone ([K] Table 2), exactly.
-    length_matched : bool
+    length_matched : bool, optional
         Also measure with pairs cut to equal length, where documents are paired and vectors are not
-        given.
+        given. By default up to 5,000 documents: half of all texts are encoded again.
     rerankers : sequence of Reranker
         Applied to the first retriever, in this process.
     rerank_depth : int
@@ -201,6 +208,8 @@ def audit_source_sharded(
     nothing = TagTable.from_tags([])
     require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
     paired = bool(np.any(facts.pair > 0))
+    small = sum(facts.counts().values()) <= LENGTH_MATCHED_UP_TO
+    matching = paired and (small if length_matched is None else length_matched)
     audit = _Audit(job, config, depth, max(depth, rerank_depth) if rerankers else depth)
     systems: list[SystemSkew] = []
     tail: list[SystemSkew] = []
@@ -217,7 +226,7 @@ def audit_source_sharded(
         if not number:
             first = approximate or measured
             tail += [first.reranked(one, depth=rerank_depth) for one in rerankers]
-        if length_matched and paired and retriever.vectors is None:
+        if matching and retriever.vectors is None:
             shortest = job.scanned(
                 cut(corpus, facts, known.folder.sub("words-kept")),
                 f"{retriever.name}: pairs cut to equal length",
@@ -239,8 +248,11 @@ def audit_source_sharded(
         attribution=dataset.attribution,
     )
     warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
-    if length_matched and paired and any(one.vectors is not None for one in retrievers):
+    given = [one.vectors is not None for one in retrievers]
+    if matching and any(given):
         warnings.append(_NOT_CUT)
+    if paired and length_matched is None and not (small or all(given)):
+        warnings.append(NOT_REPEATED)
     report = assemble([*systems, *tail], data, config, warnings=warnings)
     return replace(report, environment={**report.environment, **job.engine.settings})
 
