@@ -1,6 +1,6 @@
 """Do the intervals cover, and how wide are they?
 
-    python benchmarks/coverage/run.py [--quick | --redraw] [--out FOLDER]
+    python benchmarks/coverage/run.py [--quick | --redraw | --real RUNS] [--out FOLDER]
 
 Simulated judged rankings with a known truth, and the real sets of the folder named by
 RAG_SOURCEBIAS_DATA, resampled as populations. Writes coverage.json, coverage_real.json,
@@ -165,6 +165,18 @@ def write(path: Path, record: dict) -> None:
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
+def real_results(runs: int) -> dict:
+    """The real sets, resampled as populations."""
+    n_sets = len(resampled.sets())
+    jobs = [
+        {"indices": list(range(k, n_sets, 16)), "n_runs": runs, "n_pool_runs": 2 * runs}
+        for k in range(16)
+    ]
+    cells = parallel.everywhere(resampled.set_cells, jobs)
+    cells.sort(key=lambda row: row["set"])
+    return {"sets": cells, "bars": bars.of_real_sets(cells)}
+
+
 def measure(*, quick: bool) -> tuple[dict, dict | None, dict]:
     """Run everything."""
     facts = {"environment": environment(), "quick": quick}
@@ -173,15 +185,7 @@ def measure(*, quick: bool) -> tuple[dict, dict | None, dict]:
     real: dict | None = None
     sources = sweeps.SOURCES
     if os.environ.get(DATA):
-        runs = 20 if quick else 500
-        n_sets = len(resampled.sets())
-        jobs = [
-            {"indices": list(range(k, n_sets, 16)), "n_runs": runs, "n_pool_runs": 2 * runs}
-            for k in range(16)
-        ]
-        real = facts | {"sets": parallel.everywhere(resampled.set_cells, jobs)}
-        real["sets"].sort(key=lambda row: row["set"])
-        real["bars"] = bars.of_real_sets(real["sets"])
+        real = facts | real_results(20 if quick else 500)
     else:
         print(f"{DATA} is not set: the real sets are left out", file=sys.stderr)
         sources = tuple(s for s in sources if s in simulator.PRESETS)
@@ -208,19 +212,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
     parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
     parser.add_argument("--redraw", action="store_true", help="page and plots of stored results")
+    parser.add_argument("--real", type=int, metavar="RUNS", help="real sets; the rest as stored")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results")
     options = parser.parse_args()
     quick, out = options.quick, options.out
     if out is None and not quick:
         out = ROOT / "benchmarks" / "results"
     started = time.perf_counter()
-    found, real, figures = read(out) if options.redraw else measure(quick=quick)
+    stored = options.redraw or options.real
+    found, real, figures = read(out) if stored else measure(quick=quick)
+    if options.real:
+        real = {"environment": environment(), "quick": False} | real_results(options.real)
     rows = [*found["bars"], *(real["bars"] if real else []), *figures["bars"]]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         if not options.redraw:
-            stored = real and real | {"sets": folded(real["sets"])}
-            for name, record in zip(NAMES, (found, stored, figures), strict=True):
+            cells = real and real | {"sets": folded(real["sets"])}
+            for name, record in zip(NAMES, (found, cells, figures), strict=True):
                 if record:
                     write(out / f"{name}.json", record)
         plots.draw(out, figures, real)
