@@ -104,7 +104,7 @@ def test_frameworks_run(
 
     # the page names a model; here hashed words stand in for it, so that nothing is loaded
     monkeypatch.setattr(neural, "SentenceEncoder", lambda name: HashingEncoder())
-    assert run_page("frameworks.md", capsys).count("['human', 'llm:gpt-4o']") == 3
+    assert run_page("frameworks.md", capsys).count("['human', 'llm:gpt-4o']") == 4
 
 
 def test_styles_and_answers_run(

@@ -753,7 +753,11 @@ class Adapter(Protocol):
     """What can be given, for error messages: "a LangChain retriever or vector store"."""
 
     def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
-        """Instrument an object, or everything when given the name; None for a wrong object."""
+        """Instrument an object, or everything when given the name; None for a wrong object.
+
+        The adapter of functions, named "callable", is also given ``hits``, ``metadata`` and
+        ``score``, those that the user gave.
+        """
 
 
 class Observing:

@@ -130,7 +130,18 @@ def test_elasticsearch_and_opensearch_answers() -> None:
     check(search_response(*bare), ["a", "b"], [UNKNOWN, UNKNOWN], [1.0, 1.0])
 
 
+class Response:
+    """As ObjectApiResponse of the Elasticsearch client: no mapping, but read by keys."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body = body
+
+    def __getitem__(self, key: str) -> Any:
+        return self.body[key]
+
+
 def test_the_response_object_of_the_elasticsearch_client() -> None:
+    check(Response(search_response(*HITS)), ["a", "b"], [HUMAN, MODEL], [1.5, 0.5])
     transport = pytest.importorskip("elastic_transport")
     meta = transport.ApiResponseMeta(
         status=200,
@@ -322,6 +333,7 @@ def test_readers_are_functions_or_paths() -> None:
     )
     check([("a", 2.0), ("b", 3)], ["a", "b"], [UNKNOWN] * 2, [-2.0, -3.0], score=lambda r: -r[1])
     check([("a", 2.0)], ["a"], [UNKNOWN], None, score=lambda row: None)
+    check(Response({"x": [Response({"y": 1})]}), ["1"], [UNKNOWN], None, hits="x", doc_id="y")
     check({"x": ["a", "b c"]}, ["a", "b c"], [UNKNOWN] * 2, None, hits="x", doc_id=str)
     check([{"id": "a", "metadata": BY_HUMAN}], ["a"], [UNKNOWN], None, metadata="no.such.name")
 
