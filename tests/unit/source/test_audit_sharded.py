@@ -165,6 +165,18 @@ def test_copies_in_different_shards_tie(folder: Path, tmp_path: Path) -> None:
     assert twins.other_above[copy] == 0.5
 
 
+def test_a_large_corpus_is_matched_in_length_on_request(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_sourcebias.source.shards.audit.LENGTH_MATCHED_UP_TO", 100)
+    report = sharded(folder, tmp_path)
+    assert [one.variant for one in report.systems] == ["mixed"]
+    assert any("--length-matched" in warning for warning in report.warnings)
+    asked = sharded(folder, tmp_path, length_matched=True)
+    assert [one.variant for one in asked.systems] == ["mixed", "length-matched"]
+    assert not any("--length-matched" in warning for warning in asked.warnings)
+
+
 def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> None:
     data, encoder = read_beir(folder), HashingEncoder()
     documents = encode_corpus(encoder, data.corpus, similarity="dot").per_document

@@ -29,7 +29,7 @@ from rag_sourcebias.source.audit import (
     assemble,
     require_plan,
 )
-from rag_sourcebias.source.shards.facts import AlignedCorpus, WorkFolder, cut
+from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
     Found,
@@ -207,9 +207,8 @@ def audit_source_sharded(
     facts = known.facts
     nothing = TagTable.from_tags([])
     require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
-    paired = bool(np.any(facts.pair > 0))
-    small = sum(facts.counts().values()) <= LENGTH_MATCHED_UP_TO
-    matching = paired and (small if length_matched is None else length_matched)
+    given = [one.vectors is not None for one in retrievers]
+    matching, left_out = _equal_lengths(length_matched, facts, given)
     audit = _Audit(job, config, depth, max(depth, rerank_depth) if rerankers else depth)
     systems: list[SystemSkew] = []
     tail: list[SystemSkew] = []
@@ -248,13 +247,20 @@ def audit_source_sharded(
         attribution=dataset.attribution,
     )
     warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
-    given = [one.vectors is not None for one in retrievers]
-    if matching and any(given):
-        warnings.append(_NOT_CUT)
-    if paired and length_matched is None and not (small or all(given)):
-        warnings.append(NOT_REPEATED)
-    report = assemble([*systems, *tail], data, config, warnings=warnings)
+    report = assemble([*systems, *tail], data, config, warnings=[*warnings, *left_out])
     return replace(report, environment={**report.environment, **job.engine.settings})
+
+
+def _equal_lengths(
+    asked: bool | None, facts: CorpusFacts, given: Sequence[bool]
+) -> tuple[bool, list[str]]:
+    """Whether to repeat the audit at equal length, and what to say of retrievers left out."""
+    if not np.any(facts.pair > 0):
+        return False, []
+    small = len(facts) <= LENGTH_MATCHED_UP_TO
+    matching = small if asked is None else asked
+    left_out = [NOT_REPEATED] * (asked is None and not (small or all(given)))
+    return matching, left_out + [_NOT_CUT] * (matching and any(given))
 
 
 @dataclass(frozen=True, slots=True)
