@@ -46,6 +46,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 WRITTEN = {
     "coverage.md": "benchmarks/coverage/run.py --redraw",
     "neighbours.md": "benchmarks/neighbours/run.py --page",
+    "upstream.md": "benchmarks/upstream/run.py --page",
     "results.md": "benchmarks/reproduce/run.py --redraw",
     "validity.md": "benchmarks/validity/run.py --redraw",
     "licences.md": "",  # of what is installed: benchmarks/packaging/licences.py

@@ -115,7 +115,10 @@ class Place:
         self.constraints = () if newest else ("-c", str(ROOT / "constraints.txt"))
 
     def make(self) -> None:
-        """Make the environment, unless it is there, and install the package under test."""
+        """Make the environment and install the package under test, unless they are there."""
+        stamp, wanted = self.folder / "installed", f"{self.source} {self.constraints} {TOOLS}"
+        if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.python.exists():
             call(sys.executable, "-m", "venv", self.folder / "env")
@@ -124,6 +127,7 @@ class Place:
         old = self.folder / "old_pytest"
         if not old.exists():
             call(*pip[:5], "--target", old, *OLD_PYTEST)
+        stamp.write_text(wanted, encoding="utf-8")
 
     def version(self, package: str) -> str:
         code = f"import importlib.metadata as m; print(m.version({package!r}))"
