@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 import types
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from rag_sourcebias.instrument.observers import CollectingObserver
 from rag_sourcebias.instrument.recorder import instrument
-from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP
+from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP, installed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
 FUNCTION, ADAPTER, CONTRACT = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -45,7 +46,7 @@ def module(name: str, code: str) -> types.ModuleType:
 
 
 @pytest.fixture
-def lodestar(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+def lodestar(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     monkeypatch.setitem(sys.modules, "lodestar", types.ModuleType("lodestar"))
     monkeypatch.setitem(sys.modules, "lodestar_sourcebias", types.ModuleType("x"))
     made = module("lodestar", LODESTAR)
@@ -53,7 +54,9 @@ def lodestar(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     ((name, value),) = tomllib.loads(TOML)["project"]["entry-points"][ADAPTER_GROUP].items()
     entries = (EntryPoint(name, value, ADAPTER_GROUP),)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-    return made
+    installed.cache_clear()
+    yield made
+    installed.cache_clear()
 
 
 def test_the_page_is_short() -> None:
