@@ -11,15 +11,10 @@ from typing import Any
 
 import chromadb
 import pytest
-from chromadb.api.types import SearchResult
-from chromadb.execution.expression import K, Knn, Search
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from llama_index.core.schema import TextNode
-from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from rag_sourcebias import DocTags
 from rag_sourcebias.instrument.observers import CollectingObserver
@@ -29,6 +24,12 @@ from rag_sourcebias.retrieval.rerank import installed
 from rag_sourcebias.testing.contract import SidedEncoder
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
+
+pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
+
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 pytestmark = pytest.mark.frameworks
 
@@ -205,6 +206,13 @@ def test_a_store_with_texts_gives_its_tags_and_a_failing_one_its_error(observer)
 # Chroma: search, which hosted Chroma has
 
 
+def expressions() -> Any:
+    made = pytest.importorskip("chromadb.execution.expression", reason="Chroma without search")
+    if not (hasattr(chromadb.Collection, "search") and hasattr(made, "K")):
+        pytest.skip("this Chroma has no search")
+    return made
+
+
 def hosted(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A collection whose server searches: exactly, over what the collection holds."""
     collection = client.create_collection("docs", embedding_function=None)
@@ -212,7 +220,7 @@ def hosted(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         ids=["a", "b", "c"], embeddings=[[1.0, 0], [2.0, 0], [4.0, 0]], metadatas=[TAGS] * 3
     )
 
-    def search(*, searches: list[Search], **_: Any) -> SearchResult:
+    def search(*, searches: list[Any], **_: Any) -> Any:
         held = collection.get(include=["embeddings", "metadatas"])
         found: dict[str, list[Any]] = {"ids": [], "scores": [], "metadatas": []}
         for each in searches:
@@ -223,7 +231,7 @@ def hosted(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
             found["ids"].append([held["ids"][i] for i in best])
             found["scores"].append([distance[i] for i in best])
             found["metadatas"].append([held["metadatas"][i] for i in best] if selected else None)
-        return SearchResult(found)
+        return found
 
     monkeypatch.setattr(type(collection._client), "_search", lambda self, **kw: search(**kw))
     return collection
@@ -231,6 +239,8 @@ def hosted(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("what", ["chroma", "collection"])
 def test_a_search_of_chroma_counts_each_that_ranks(observer, monkeypatch, what) -> None:
+    made = expressions()
+    K, Knn, Search = made.K, made.Knn, made.Search
     client = chromadb.EphemeralClient()
     try:
         collection = hosted(client, monkeypatch)
@@ -251,12 +261,13 @@ def test_a_search_of_chroma_counts_each_that_ranks(observer, monkeypatch, what) 
 
 
 def test_a_client_that_cannot_search_says_so_itself(observer) -> None:
+    made = expressions()
     client = chromadb.EphemeralClient()
     collection = client.create_collection("plain", embedding_function=None)
     try:
         with instrument("chroma", observer) as handle:
             with pytest.raises(NotImplementedError):
-                collection.search(Search().rank(Knn(query=[1.0])))
+                collection.search(made.Search().rank(made.Knn(query=[1.0])))
             assert handle.dropped.total == 0
     finally:
         client.delete_collection("plain")
