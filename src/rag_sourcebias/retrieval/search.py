@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
 
@@ -504,10 +505,12 @@ def index_texts(
     MissingExtraError
         If bm25s or PyStemmer is not installed.
     DataError
-        If no document has a word left after stop words are removed.
+        If no document has a word left after stop words are removed, or most are in a language
+        whose words cannot be told by spaces and letters.
     """
     bm25s = _import_bm25s()
     stem = _load_stemmer(stemmer)
+    _require_words(corpus)
     tokens = bm25s.tokenize(
         list(corpus.texts),
         stopwords=stopwords,
@@ -526,6 +529,20 @@ def index_texts(
     return BM25Retriever(
         name=name, doc_ids=corpus.doc_ids, index=index, stopwords=stopwords, stemmer=stem
     )
+
+
+# No spaces between words (Chinese, Japanese, Thai), or signs inside words that are no letters to a
+# regular expression: the rest of a sentence, or of a word, would count as one word.
+_NOT_SPLIT = ("chinese", "japanese", "Thai", "Devanagari", "Bengali", "Tamil")
+
+
+def _require_words(corpus: Corpus) -> None:
+    language, share = main_language(corpus.texts)
+    if language in _NOT_SPLIT and share > 0.5:
+        raise DataError(
+            f"{share:.0%} of the documents are in {language}: BM25 splits texts at spaces, which "
+            f"finds no words there; use dense:<a model for {language}>, or give finished runs"
+        )
 
 
 def bm25s_version() -> str:
@@ -606,12 +623,29 @@ def _load_stemmer(algorithm: str | None) -> Any:  # noqa: ANN401 - an untyped cl
     return stemmer.Stemmer(algorithm)
 
 
+def _stemmer_for(language: str) -> str:
+    """Name the Snowball algorithm of a language, "none" where there is none."""
+    algorithms = import_extra("Stemmer", "PyStemmer", "retrieval", "stemming").algorithms()
+    return language.lower() if language.lower() in algorithms else "none"
+
+
 # BM25 over a corpus, by bm25s.
 
 
 Method = Literal["lucene", "atire", "robertson"]
 
-_STOPWORDS = {"en": "en", "nltk": "en_plus", "none": None}
+_STOPWORDS: Mapping[str, str | None] = {
+    "en": "en",
+    "nltk": "en_plus",
+    "none": None,
+    **{
+        language: language
+        for language in (
+            "danish", "dutch", "french", "german", "italian", "korean", "norwegian", "portuguese",
+            "russian", "spanish", "swedish", "turkish",
+        )
+    },
+}  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -644,8 +678,8 @@ class BM25Spec:
     stemmer : str or None
         Snowball algorithm (``"english"``, ``"porter"``, ``"german"``, …); None for no stemming.
     stopwords : str, list of str, or None
-        ``"en"`` are Lucene's 33 English stop words, ``"nltk"`` NLTK's 179; a list holds words of
-        your own, None removes none.
+        ``"en"`` are Lucene's 33 English stop words, ``"nltk"`` NLTK's 179, ``"german"``,
+        ``"french"``, … those of other languages; a list holds words of your own, None removes none.
     name : str
         Derived from the settings when empty.
 
@@ -673,8 +707,8 @@ class BM25Spec:
             )
         if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
             raise DataError(
-                f"stopwords {self.stopwords!r} is not one of en, nltk, none; a list of words or "
-                "None is accepted too"
+                f"stopwords {self.stopwords!r} is not one of {', '.join(_STOPWORDS)}; a list of "
+                "words or None is accepted too"
             )
         self.name = self.name or self._derived_name()
 
@@ -723,6 +757,19 @@ class BM25Spec:
             if isinstance(self.stopwords, str | None)
             else list(self.stopwords),
             name=self.name,
+        )
+
+    def language_warning(self, corpus: Corpus) -> str | None:
+        """Return a warning where English settings meet a corpus in another language."""
+        if self.stemmer not in ("english", "porter") and self.stopwords not in ("en", "nltk"):
+            return None
+        language, share = main_language(corpus.texts)
+        if language in ("", "english") or share <= 0.5:
+            return None
+        words = language if language in _STOPWORDS else "none"
+        return (
+            f"{share:.0%} of the documents are in {language}, and {self.name} stems and drops "
+            f"words as in English: use bm25:stemmer={_stemmer_for(language)},stopwords={words}"
         )
 
     def _derived_name(self) -> str:

@@ -300,6 +300,10 @@ def audit_source(
         left_out |= paired and controls and length_matched is None and not small
     data = summarise_dataset(dataset)
     warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
+    for spec in retrievers:
+        first = spec.first if isinstance(spec, RerankedSpec) else spec
+        if isinstance(first, BM25Spec) and (foreign := first.language_warning(dataset.corpus)):
+            warnings.append(foreign)
     report = assemble(systems, data, config, warnings=[*warnings, *[NOT_REPEATED] * left_out])
     if not text_statistics:
         return report

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.pairs.checks import (
     copied_share,
     is_refusal,
@@ -15,7 +16,6 @@ from rag_sourcebias.pairs.numbers import (
     CapitalCounts,
     compare_names,
     compare_numbers,
-    language_of,
     months,
     numbers_of,
     spelled_numbers,
