@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.instrument.events import DroppedEvents
 from rag_sourcebias.io.samples import load_dataset
 from rag_sourcebias.monitor.canary import (
     CanaryQueries,
@@ -29,6 +28,7 @@ from rag_sourcebias.monitor.canary import (
     score_answers,
 )
 from rag_sourcebias.monitor.probe import CanaryProbe
+from rag_sourcebias.observe.events import DroppedEvents
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.ranking import relative_delta
 

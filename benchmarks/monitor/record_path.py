@@ -50,11 +50,11 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import ObserverGroup
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import ObserverGroup
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speed"))

@@ -26,12 +26,12 @@ import numpy as np
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.instrument.events import RetrievalEvent, event_of
-from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.log.schema import Batch, open_for_writing, segments_of
 from rag_sourcebias.monitor.log.writing import add_to_rollups
+from rag_sourcebias.observe.events import RetrievalEvent, event_of
+from rag_sourcebias.observe.recorder import Recorder
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEPTH, BATCH, DAY = 10, 1_000, 86_400

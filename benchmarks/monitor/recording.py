@@ -33,7 +33,7 @@ WARM = 5  # rounds that do not count
 CODE = """
 import gc, json, sys, tempfile, time
 from pathlib import Path
-from rag_sourcebias.instrument import Recorder
+from rag_sourcebias.observe import Recorder
 from rag_sourcebias.monitor.log.event_log import EventLog
 
 n, rounds, case = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

@@ -10,8 +10,8 @@ from pathlib import Path
 from smoke_models import TEXTS, HashedWords, judged_answers
 
 from rag_sourcebias.answers.measure import fit_similarity_adjustment
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.retrieval.rerank import engine_factory, metrics_factory
 
 IDS = [f"d{i}" for i in range(len(TEXTS))]

@@ -34,12 +34,12 @@ from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.words import headline
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.recorder import instrument
-from rag_sourcebias.instrument.shadow import ShadowComparison
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.shadow import ShadowComparison
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec

@@ -23,11 +23,11 @@ from llama_index.core.schema import TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from skew_table import print_answers, print_skew
 
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.recorder import instrument
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.causal import LocalCompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.rules import IdTagger
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger

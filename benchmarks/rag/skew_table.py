@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_sourcebias.core.data import Corpus
-from rag_sourcebias.instrument.observers import ExposureCounts
+from rag_sourcebias.observe.observers import ExposureCounts
 
 
 def print_skew(counts: ExposureCounts, corpus: Corpus, dropped: int) -> None:

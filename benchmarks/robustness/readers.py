@@ -575,7 +575,7 @@ def _work_arrays(folder: Path) -> object:
 
 def _event(i: int) -> Any:
     from rag_sourcebias.core.data import DocTags, RankedList
-    from rag_sourcebias.instrument.events import RetrievalEvent
+    from rag_sourcebias.observe.events import RetrievalEvent
 
     sources = ("human", "llm:a", None)
     tags = tuple(DocTags(source=sources[(i + j) % 3]) for j in range(i % 5))

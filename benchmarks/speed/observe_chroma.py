@@ -25,8 +25,8 @@ import numpy as np
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.recorder import Instrumentation, instrument
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.recorder import Instrumentation, instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 TARGET = 20.0

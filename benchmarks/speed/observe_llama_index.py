@@ -34,8 +34,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.recorder import Recorder, instrument
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.recorder import Recorder, instrument
 
 N_NODES = 10
 TARGET_US = 20.0

@@ -26,8 +26,9 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias.instrument import instrument, recorder
-from rag_sourcebias.instrument.observers import CountingObserver
+from rag_sourcebias import instrument
+from rag_sourcebias.observe import recorder
+from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias_integrations import _require
 
 OBSERVED = os.environ.get("UPSTREAM_OBSERVED", "off")

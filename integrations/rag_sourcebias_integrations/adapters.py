@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.instrument.recorder import Attachment, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias_integrations._require import require_version
 
 

@@ -37,6 +37,9 @@ from .judged.data import JudgedReport as JudgedReport
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items
 from .judged.files import read_label_distributions as read_label_distributions
+from .monitor.log.event_log import EventLog as EventLog
+from .observe.observers import ExposureObserver as ExposureObserver
+from .observe.recorder import instrument as instrument
 from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
 from .pairs.data import PairReport as PairReport

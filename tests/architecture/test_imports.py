@@ -51,7 +51,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.retrieval",
         "rag_sourcebias.llm",
         "rag_sourcebias.report",
-        "rag_sourcebias.instrument",
+        "rag_sourcebias.observe",
         "rag_sourcebias.source",
         "rag_sourcebias.style",
         "rag_sourcebias.answers",

@@ -16,7 +16,7 @@ import chromadb
 from chroma_server import chroma_server
 from chroma_texts import TextVectors, fill, new_collection
 
-from rag_sourcebias.instrument.recorder import Instrumentation
+from rag_sourcebias.observe.recorder import Instrumentation
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.chroma.observe import instrument_chroma
 

@@ -15,7 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableBinding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder
 from rag_sourcebias.testing.contract import (
     DOCUMENTS,
     QUERY,
@@ -83,7 +83,7 @@ class TestRetrieverInPlace(RetrieverHooks):
 
 class TestEverything(RetrieverHooks):
     def attach(self, target: Any, observer: Any, **options: Any) -> Instrumentation:
-        from rag_sourcebias.instrument.recorder import instrument
+        from rag_sourcebias.observe.recorder import instrument
 
         handle = instrument("langchain", observer, **options)
         handle.target = target

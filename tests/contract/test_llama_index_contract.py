@@ -26,7 +26,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
 
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.instrument.recorder import Attachment, Instrumentation
+from rag_sourcebias.observe.recorder import Attachment, Instrumentation
 from rag_sourcebias.testing.contract import (
     DOCUMENTS,
     QUERY,

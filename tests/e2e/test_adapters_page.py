@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP, installed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")

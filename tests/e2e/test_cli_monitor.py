@@ -14,10 +14,10 @@ import pytest
 from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.io.beir import write_beir
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.observe.events import RetrievalEvent
 
 HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:x")
 START = 1_800_000_000.0

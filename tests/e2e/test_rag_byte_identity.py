@@ -13,12 +13,12 @@ pytest.importorskip("langchain_chroma")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("sentence_transformers")
 
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.rules import IdTagger
 
 pytestmark = [pytest.mark.server, pytest.mark.frameworks]

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.canary import append_point
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
@@ -20,6 +19,7 @@ from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
 
 __all__ = ["MARKUP", "N_EVENTS", "served", "write_canary", "write_log"]
 

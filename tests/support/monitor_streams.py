@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.data import GroupShare, MonitorSnapshot
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
 
 TAGS = {name: DocTags(source=name) for name in ("human", "llm:a", "llm:b", "x", "y", "z")}
 HALF = CorpusShare({"human": 0.5, "llm:a": 0.5})

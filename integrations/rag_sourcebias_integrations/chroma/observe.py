@@ -14,9 +14,9 @@ from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.events import RetrievalEvent, guarded
-from rag_sourcebias.instrument.patching import Patch
-from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder, instrument
+from rag_sourcebias.observe.events import RetrievalEvent, guarded
+from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder, instrument
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
 
@@ -500,7 +500,7 @@ def instrument_chroma(
     """Observe every query of every collection in this process.
 
     The same as ``instrument("chroma", observer, **options)``, see
-    :func:`rag_sourcebias.instrument.instrument`.
+    :func:`rag_sourcebias.instrument`.
     """
     return instrument("chroma", observer, **options)
 
@@ -509,7 +509,7 @@ class InstrumentedCollection:
     """A collection whose ``query`` is observed; everything else is the collection's.
 
     The collection itself is left alone, but ``isinstance(x, chromadb.Collection)`` is False:
-    where that matters use :func:`rag_sourcebias.instrument.instrument`, which works in place.
+    where that matters use :func:`rag_sourcebias.instrument`, which works in place.
 
     Parameters
     ----------

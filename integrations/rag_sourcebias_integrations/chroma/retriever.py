@@ -16,8 +16,8 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.events import MetadataTags, guarded
-from rag_sourcebias.instrument.shadow import ShadowComparison, ShadowControls, ShadowRunner
+from rag_sourcebias.observe.events import MetadataTags, guarded
+from rag_sourcebias.observe.shadow import ShadowComparison, ShadowControls, ShadowRunner
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
 from rag_sourcebias_integrations.chroma.collections import (
@@ -239,7 +239,7 @@ class ShadowedCollection(ShadowControls):
         candidate, by default.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.observe.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1; further ones are dropped and counted.
     rng : int

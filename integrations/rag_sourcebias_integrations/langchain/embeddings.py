@@ -11,7 +11,7 @@ from pydantic import ConfigDict, PrivateAttr
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.instrument.events import DroppedEvents, TagLookup, guarded
+from rag_sourcebias.observe.events import DroppedEvents, TagLookup, guarded
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.langchain.observe import id_of
 

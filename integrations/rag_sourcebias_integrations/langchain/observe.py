@@ -30,15 +30,15 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.events import (
+from rag_sourcebias.observe.events import (
     CheckedLabels,
     DroppedEvents,
     RetrievalEvent,
     guarded,
     text_id,
 )
-from rag_sourcebias.instrument.patching import Patch
-from rag_sourcebias.instrument.recorder import Attachment, Block, Observing, Recorder, leave
+from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.recorder import Attachment, Block, Observing, Recorder, leave
 
 # LangChain documents to what a recorder takes.
 
@@ -524,7 +524,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     Per call (``config={"callbacks": [handler]}``) or bound
     (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
     reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
-    retriever of the process, use :func:`rag_sourcebias.instrument.instrument`.
+    retriever of the process, use :func:`rag_sourcebias.instrument`.
 
     Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
     store fires none (instrument the store).
@@ -533,7 +533,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     ----------
     observer : Observer of RetrievalEvent
     labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument.instrument`. The class of the retriever is added
+        As for :func:`~rag_sourcebias.instrument`. The class of the retriever is added
         as the label "retriever" and that of its vector store as "store", where there is room.
 
     Raises
@@ -545,7 +545,7 @@ class SourceBiasCallbackHandler(RecordingHandler):
     --------
     >>> from langchain_core.documents import Document
     >>> from langchain_core.retrievers import BaseRetriever
-    >>> from rag_sourcebias.instrument.observers import CountingObserver
+    >>> from rag_sourcebias.observe.observers import CountingObserver
     >>> class Fixed(BaseRetriever):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return [Document("some text", id="a")]

@@ -15,9 +15,9 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import MetadataTags, guarded
-from rag_sourcebias.instrument.recorder import Observing, Recorder
-from rag_sourcebias.instrument.shadow import (
+from rag_sourcebias.observe.events import MetadataTags, guarded
+from rag_sourcebias.observe.recorder import Observing, Recorder
+from rag_sourcebias.observe.shadow import (
     Reader,
     ShadowComparison,
     ShadowControls,
@@ -65,7 +65,7 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     doc_id : callable, optional
     query_key : bytes, optional
     queue : bool
-        As for :func:`~rag_sourcebias.instrument.instrument`.
+        As for :func:`~rag_sourcebias.instrument`.
     score_key : str, optional
         Return copies of the documents that hold their score under this key of the metadata
         ("rsb_score"). Without it nothing is changed or copied.
@@ -213,7 +213,7 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         From a document to its id.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.observe.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1.
     rng : int

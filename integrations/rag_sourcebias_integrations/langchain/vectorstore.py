@@ -14,8 +14,8 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded, text_id
-from rag_sourcebias.instrument.recorder import Recorder
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, text_id
+from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
 from rag_sourcebias_integrations.langchain.observe import id_of, view_of
 

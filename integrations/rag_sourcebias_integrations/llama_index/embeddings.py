@@ -19,7 +19,7 @@ from rag_sourcebias.answers.measure import ResponseAdjuster, StyleAdjustment, co
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
-from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.observe.events import DroppedEvents, guarded
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.llama_index.observe import query_text
 

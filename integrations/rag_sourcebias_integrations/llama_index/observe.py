@@ -26,10 +26,10 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.events import CheckedLabels, MetadataTags, RetrievalEvent, guarded
-from rag_sourcebias.instrument.patching import Patch
-from rag_sourcebias.instrument.recorder import Attachment, Observing, Recorder
-from rag_sourcebias.instrument.shadow import (
+from rag_sourcebias.observe.events import CheckedLabels, MetadataTags, RetrievalEvent, guarded
+from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
+from rag_sourcebias.observe.shadow import (
     Reader,
     ShadowComparison,
     ShadowControls,
@@ -502,14 +502,14 @@ class InstrumentedRetriever(Observing, _Around):
     """Wrap a retriever; results are the very objects it returns.
 
     For applications that would rather pass a retriever than use the process-wide dispatcher
-    (:func:`rag_sourcebias.instrument.instrument`). Both together count a retrieval once.
+    (:func:`rag_sourcebias.instrument`). Both together count a retrieval once.
 
     Parameters
     ----------
     inner : BaseRetriever
     observer : Observer of RetrievalEvent
     labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument.instrument`. ``doc_id`` is given the
+        As for :func:`~rag_sourcebias.instrument`. ``doc_id`` is given the
         ``NodeWithScore``: ``lambda n: n.node.ref_doc_id`` names the source document.
 
     Attributes
@@ -595,7 +595,7 @@ class ShadowedRetriever(ShadowControls, _Around):
         From a ``NodeWithScore`` to an id.
     query_key : bytes, optional
         Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.instrument.hash_query`).
+        (:func:`~rag_sourcebias.observe.hash_query`).
     capacity : int
         Queries that may wait for the other one, at least 1.
     rng : int

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, UNKNOWN, TagStore, to_metadata
-from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.observe.events import DroppedEvents, guarded
 from rag_sourcebias.tagging.documents import Tagger, tag_documents, taggers_fingerprint
 
 _KEYS = (*METADATA_KEYS, FINGERPRINT_KEY)

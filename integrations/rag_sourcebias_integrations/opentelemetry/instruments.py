@@ -19,7 +19,6 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, Locked, RetrievalEvent
 from rag_sourcebias.monitor.data import OTHER, Alarm, CanaryPoint, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
@@ -29,6 +28,7 @@ from rag_sourcebias.monitor.metrics import (
     MonitorReader,
     Readings,
 )
+from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 from rag_sourcebias.stats.exposure import attention_weights
 
 # Offer a monitor's state to OpenTelemetry, by its API alone.

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.instrument.events import guarded, text_id
-from rag_sourcebias.instrument.recorder import Attachment, Reader, Recorder, at, id_text
+from rag_sourcebias.observe.events import guarded, text_id
+from rag_sourcebias.observe.recorder import Attachment, Reader, Recorder, at, id_text
 
 # What cannot be read, and what the user can do about it.
 

@@ -7,11 +7,11 @@ import warnings
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 TYPE_CHECKING = False  # importing typing takes longer than the rest of this file
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
     from typing import Any
 
 
@@ -57,6 +57,19 @@ def moved_names(module: str, current: Callable[[str], Any] | None = None) -> Cal
     return load
 
 
+class _FormerNamesake(ModuleType):
+    """A former module with the name of a function of today, in whose place an import puts it."""
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        where, _, attribute = str(_table()[self.__name__]["__call__"]).rpartition(".")
+        found: Callable[..., Any] = getattr(import_module(where), attribute)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return self.__wrapped__(*args, **kwargs)
+
+
 class _FormerModules:
     """Finds modules of version 0.1 that are gone, as modules that know where each name is."""
 
@@ -69,6 +82,8 @@ class _FormerModules:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__getattr__"] = moved_names(module.__name__)
+        if "__call__" in _table()[module.__name__]:
+            module.__class__ = _FormerNamesake
 
 
 sys.meta_path.append(_FormerModules())  # asked last: modules of today come first

@@ -181,7 +181,7 @@ class Observer(Protocol[EventT_contra]):
     """Told about events of one kind: ``Observer[RetrievalEvent]`` sees retrievals.
 
     Called from any thread, and from several at once unless an
-    :class:`~rag_sourcebias.instrument.recorder.EventQueue` stands in front.
+    :class:`~rag_sourcebias.observe.recorder.EventQueue` stands in front.
     """
 
     def observe(self, event: EventT_contra) -> None:

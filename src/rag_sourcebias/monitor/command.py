@@ -34,7 +34,6 @@ from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Dataset, Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import hash_query, read_key
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.trec import read_run, read_tags
@@ -59,6 +58,7 @@ from rag_sourcebias.monitor.settings import (
     corpus_share,
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
+from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_factory
 
 # Options of the monitor commands, named once.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Stored
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.
 

@@ -22,7 +22,6 @@ from typing import Any
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, guarded
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
 from rag_sourcebias.io.tables import open_parquet, parquet_batches, pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting
@@ -30,6 +29,7 @@ from rag_sourcebias.monitor.log.reading import Tail, iter_events, read_tail
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.sinks import Sink
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded
 
 # Retrievals of the Parquet files that event logs leave behind (see ``log.archive``).
 

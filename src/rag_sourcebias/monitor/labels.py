@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, IntArray
-from rag_sourcebias.instrument.observers import ExposureCounts, GroupExposure
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
@@ -21,6 +20,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     SkewSettings,
 )
+from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
 from rag_sourcebias.stats.aggregation import Aggregator, Observation
 from rag_sourcebias.stats.sequential import (
     WINDOW_PART,

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import is_source
-from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.monitor.data import (
     OTHER,
@@ -22,6 +21,7 @@ from rag_sourcebias.monitor.data import (
     MonitorSnapshot,
 )
 from rag_sourcebias.monitor.log.reading import LogSummary
+from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
 
 # The metrics that a monitor has in Prometheus and OpenTelemetry: one table of names.
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, from_plain
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, renews_after_fork
-from rag_sourcebias.instrument.observers import ExposureCounts
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
@@ -42,6 +40,8 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
     TagErrors,
 )
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
+from rag_sourcebias.observe.observers import ExposureCounts
 from rag_sourcebias.stats.aggregation import beta_interval
 from rag_sourcebias.stats.sequential import read_state, write_state
 

@@ -14,12 +14,6 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import (
-    DroppedEvents,
-    closes_at_exit,
-    guarded,
-    renews_after_fork,
-)
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.monitor.canary import (
     Ask,
@@ -34,6 +28,12 @@ from rag_sourcebias.monitor.canary import (
     score_answers,
 )
 from rag_sourcebias.monitor.data import Alarm, CanaryPoint, check_range
+from rag_sourcebias.observe.events import (
+    DroppedEvents,
+    closes_at_exit,
+    guarded,
+    renews_after_fork,
+)
 from rag_sourcebias.stats.ranking import relative_delta
 
 # Do something every so many seconds on a thread of its own, one at a time.
@@ -67,7 +67,7 @@ class CanaryProbe:
     Figures are about these queries: they stand for production as far as the queries do. Queries
     that fail are left out, so a retriever that fails on some kind of query is judged by the rest.
 
-    Retrievals of a probe are hidden from observation (:class:`rag_sourcebias.instrument.suppress`).
+    Retrievals of a probe are hidden from observation (:class:`rag_sourcebias.observe.suppress`).
     Thread-safe: rounds never overlap. One process at a time may use a log.
 
     Parameters

@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import visible
-from rag_sourcebias.instrument.events import DroppedEvents, guarded, renews_after_fork
-from rag_sourcebias.instrument.recorder import EventQueue
 from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot, check_range
+from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
+from rag_sourcebias.observe.recorder import EventQueue
 
 # Where a monitor's alarms and states go: what a sink is, and the one that writes log lines.
 

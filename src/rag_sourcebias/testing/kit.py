@@ -10,8 +10,8 @@ import pytest
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import from_metadata, to_metadata
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.recorder import Instrumentation, instrument
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.recorder import Instrumentation, instrument
 
 # What the parts of the contract share: hooks may be implemented, tests may not be replaced.
 

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
+import subprocess
 import sys
 import tomllib
 import warnings
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -46,9 +49,11 @@ def resolved(path: str) -> Any:
     """Return the object, or the module, of a full path."""
     module, _, name = path.rpartition(".")
     try:
-        return import_module(path)
-    except ModuleNotFoundError:
-        return getattr(import_module(module), name)
+        found = getattr(import_module(module), name)
+    except AttributeError:
+        found = import_module(path)
+    # a former module stands where an import put it, and calls the function of its name
+    return inspect.unwrap(found) if isinstance(found, ModuleType) and callable(found) else found
 
 
 def complaint(module: str, name: str) -> str | None:
@@ -124,6 +129,20 @@ def test_imports_that_do_not_keep_the_promise_are_seen(
     found = complaint("rag_sourcebias.former", "Run")
     sys.modules.pop("rag_sourcebias.former", None)
     assert (found is None) if wrong is None else (wrong in str(found))
+
+
+@pytest.mark.parametrize("name", ["instrument"])
+def test_a_function_with_the_name_of_a_former_module_can_be_called(name: str) -> None:
+    code = (
+        "import warnings; warnings.simplefilter('ignore'); import inspect, rag_sourcebias as rsb\n"
+        f"before = rsb.{name}\n"
+        f"import rag_sourcebias.{name}\n"
+        f"assert inspect.signature(rsb.{name}) == inspect.signature(before)\n"
+        f"try: rsb.{name}(nothing=1)\n"
+        "except TypeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{name}()")
 
 
 def test_what_replaces_them_takes_the_same_scores() -> None:

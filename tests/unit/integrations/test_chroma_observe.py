@@ -15,9 +15,9 @@ import chromadb
 from chroma_texts import TextVectors, fill, new_collection, vector
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.instrument.events import hash_query
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument, suppress
+from rag_sourcebias.observe.events import hash_query
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument, suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import DOCUMENTS
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma

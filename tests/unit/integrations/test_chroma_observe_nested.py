@@ -19,8 +19,8 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.testing.contract import DOCUMENTS, QUERY
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection
 

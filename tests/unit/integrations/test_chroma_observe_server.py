@@ -17,8 +17,8 @@ import httpx
 from chroma_server import chroma_server
 from chroma_texts import TextVectors, fill, new_collection
 
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.testing.contract import DOCUMENTS
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]

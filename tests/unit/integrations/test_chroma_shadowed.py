@@ -12,8 +12,8 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.shadow import FAILED, ShadowComparison
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.shadow import FAILED, ShadowComparison
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytest.importorskip("chromadb")

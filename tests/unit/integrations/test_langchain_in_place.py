@@ -18,8 +18,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, Vector
 from langchain_parts import FaissStore, FixedRetriever, QdrantStore, documents, embeddings, ids
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument, suppress
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument, suppress
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks

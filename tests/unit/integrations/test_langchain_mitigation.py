@@ -36,12 +36,12 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
-from rag_sourcebias.instrument.observers import (
+from rag_sourcebias.observe.observers import (
     CollectingObserver,
     CountingObserver,
     ExposureObserver,
 )
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever

@@ -30,10 +30,10 @@ from langchain_parts import FaissStore, FixedRetriever, documents, embeddings, i
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import hash_query
-from rag_sourcebias.instrument.observers import CountingObserver
-from rag_sourcebias.instrument.recorder import instrument
-from rag_sourcebias.instrument.shadow import ShadowComparison
+from rag_sourcebias.observe.events import hash_query
+from rag_sourcebias.observe.observers import CountingObserver
+from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.observe.shadow import ShadowComparison
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings

@@ -41,9 +41,9 @@ from llama_index.core.tools import RetrieverTool
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import hash_query
-from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
-from rag_sourcebias.instrument.recorder import Recorder, instrument
+from rag_sourcebias.observe.events import hash_query
+from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.observe.recorder import Recorder, instrument
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.observe import (
     InstrumentedRetriever,

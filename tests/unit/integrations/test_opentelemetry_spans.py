@@ -18,9 +18,9 @@ from opentelemetry.trace import SpanKind
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import CountingObserver, ExposureObserver, ObserverGroup
-from rag_sourcebias.instrument.recorder import Recorder, instrument
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import CountingObserver, ExposureObserver, ObserverGroup
+from rag_sourcebias.observe.recorder import Recorder, instrument
 from rag_sourcebias_integrations.opentelemetry.instruments import SkewSpanObserver
 
 pytestmark = pytest.mark.frameworks

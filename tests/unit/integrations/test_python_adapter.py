@@ -14,9 +14,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import hash_query, text_id
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.events import hash_query, text_id
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 KEY = b"0123456789abcdef"

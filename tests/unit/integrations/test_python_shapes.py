@@ -17,8 +17,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 HUMAN, MODEL, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()

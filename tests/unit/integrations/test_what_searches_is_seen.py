@@ -17,9 +17,9 @@ from langchain_core.language_models import FakeListLLM
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_sourcebias import DocTags
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.patching import Patch
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.retrieval.rerank import installed
 from rag_sourcebias.testing.contract import SidedEncoder
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
@@ -313,7 +313,7 @@ def test_a_patch_reaches_only_what_is_chosen_and_may_be_left_twice() -> None:
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.name == "rag_sourcebias.instrument"]
+    return [r.getMessage() for r in caplog.records if r.name == "rag_sourcebias.observe"]
 
 
 @pytest.mark.parametrize("n", [3, 100, 250])

@@ -17,8 +17,6 @@ import pytest
 from rag_sourcebias.core.data import RankedList, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.instrument.events import DroppedEvents
-from rag_sourcebias.instrument.recorder import is_suppressed
 from rag_sourcebias.io.samples import load_dataset
 from rag_sourcebias.monitor.canary import (
     CanaryQueries,
@@ -29,6 +27,8 @@ from rag_sourcebias.monitor.canary import (
     state_path,
 )
 from rag_sourcebias.monitor.probe import CanaryProbe
+from rag_sourcebias.observe.events import DroppedEvents
+from rag_sourcebias.observe.recorder import is_suppressed
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.stats.ranking import relative_delta
 

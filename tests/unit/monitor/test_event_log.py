@@ -15,9 +15,6 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent, event_of, hash_query
-from rag_sourcebias.instrument.observers import ExposureObserver
-from rag_sourcebias.instrument.recorder import Recorder
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import (
     Rollups,
@@ -26,6 +23,9 @@ from rag_sourcebias.monitor.log.reading import (
     read_events,
     read_rollups,
 )
+from rag_sourcebias.observe.events import RetrievalEvent, event_of, hash_query
+from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.recorder import Recorder
 
 NOON = 1_800_000_000.0 - 1_800_000_000.0 % 3_600
 

@@ -12,13 +12,13 @@ from command_line import refused, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent, hash_query, read_key
 from rag_sourcebias.monitor.follow import LogFollower, parquet_events
 from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import Aggregation
+from rag_sourcebias.observe.events import RetrievalEvent, hash_query, read_key
 
 N = 600
 SECRET, USER = "session-of-somebody", "user-of-somebody"

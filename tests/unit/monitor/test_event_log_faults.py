@@ -17,15 +17,15 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.observe.events import RetrievalEvent
 
 START = """
 import os, sys, time
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.observe import RetrievalEvent
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.core.data import DocTags, RankedList
 

@@ -14,11 +14,11 @@ from command_line import succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.observe.events import RetrievalEvent
 
 TAGS = (DocTags(source="human"), DocTags(source="llm:a"))
 

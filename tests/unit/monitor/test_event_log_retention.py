@@ -11,11 +11,11 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.log.schema import reading
 from rag_sourcebias.monitor.log.writing import archive_segments, write_parquet
+from rag_sourcebias.observe.events import RetrievalEvent
 
 MIDNIGHT = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
 

@@ -10,11 +10,11 @@ import pytest
 from monitor_states import alarm, canary, share, snapshot
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.data import GroupCount
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary
 from rag_sourcebias.monitor.metrics import METRICS, MonitorReader, label_values, read_snapshots
+from rag_sourcebias.observe.events import RetrievalEvent
 
 DOCS = (("collection", "docs"),)
 MONITOR = ("part", "monitor")

@@ -12,13 +12,13 @@ from monitor_streams import TAGS
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.follow import parquet_events, replay
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import read_events
 from rag_sourcebias.monitor.log.writing import write_parquet
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
 
 MIDNIGHT = 1_800_057_600.0
 DAY = 86_400

@@ -20,7 +20,6 @@ from monitor_streams import DOCS, HALF, event, group, mixed, stream, watched
 from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.monitor.data import Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
@@ -30,6 +29,7 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     corpus_share,
 )
+from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.stats.sequential import BettingTest
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
@@ -303,7 +303,7 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
 
 FORKED = """
 import os
-from rag_sourcebias.instrument import RetrievalEvent
+from rag_sourcebias.observe import RetrievalEvent
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.core.data import DocTags, RankedList
 ranked = RankedList(query_id="", doc_ids=("a",))

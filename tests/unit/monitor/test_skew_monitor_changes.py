@@ -9,9 +9,9 @@ import pytest
 from monitor_streams import HALF, event, stream
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import PoolShare, ReferenceWindow
+from rag_sourcebias.observe.events import RetrievalEvent
 
 WATCHED: dict[str, Any] = {
     "groups": ("human", "llm:a"),

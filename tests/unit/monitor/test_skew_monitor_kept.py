@@ -12,11 +12,11 @@ import pytest
 from monitor_streams import DOCS, HALF, event, mixed, watched
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument.events import RetrievalEvent
 from rag_sourcebias.monitor import monitor as intake
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import Aggregation, PoolShare
+from rag_sourcebias.observe.events import RetrievalEvent
 
 
 def by_hand(events: list[RetrievalEvent], shown: int | None = None) -> dict[str, list[int]]:
@@ -110,7 +110,7 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
         raise RuntimeError
 
     monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
-    handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.instrument")
+    handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.observe")
     poisoned = event("human")
     object.__setattr__(poisoned, "labels", None)
 

@@ -16,13 +16,13 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import ExposureObserver
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.stats.exposure import exposure
 
 NAMES = ("human", "llm:a", None)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rag_sourcebias.instrument.recorder import Attachment, Instrumentation, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder
 from rag_sourcebias.testing.contract import (
     ContractDocument,
     ContractFailure,

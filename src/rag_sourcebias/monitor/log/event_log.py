@@ -17,17 +17,17 @@ from queue import Empty, SimpleQueue
 from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.instrument.events import (
+from rag_sourcebias.io.files import PRIVATE, create_folder
+from rag_sourcebias.monitor.data import Waiting, check_range
+from rag_sourcebias.monitor.log.schema import Documents, LogSettings
+from rag_sourcebias.monitor.log.writing import LogWriter
+from rag_sourcebias.observe.events import (
     DroppedEvents,
     RetrievalEvent,
     closes_at_exit,
     memory_of,
 )
-from rag_sourcebias.instrument.recorder import suppress
-from rag_sourcebias.io.files import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, check_range
-from rag_sourcebias.monitor.log.schema import Documents, LogSettings
-from rag_sourcebias.monitor.log.writing import LogWriter
+from rag_sourcebias.observe.recorder import suppress
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 
@@ -268,7 +268,7 @@ class EventLog:
     hashed_labels : sequence of str
         Labels of whose values a hash under ``key`` is kept, as ``hash_query`` makes it.
     key : bytes or None
-        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.instrument.read_key`.
+        Secret of 16 to 64 bytes, see :func:`~rag_sourcebias.observe.read_key`.
     max_bytes : int or None
         Size above which the oldest retrievals go, at least 1 MB; the write-ahead file beside the
         log comes on top (4 MB, more while it is read).

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.instrument.events import check_key
 from rag_sourcebias.io.files import PRIVATE, check_file, check_mode, create_file, reason_of
 from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, check_range, short_text
+from rag_sourcebias.observe.events import check_key
 
 # Small integers for (source, style) and for label sets, with caps on how many there are.
 

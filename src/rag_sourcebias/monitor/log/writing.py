@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.instrument.events import DroppedEvents, hash_query
 from rag_sourcebias.io.files import PRIVATE, create_file, create_folder
 from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting, short_text
@@ -44,6 +43,7 @@ from rag_sourcebias.monitor.log.schema import (
     state_of,
     tags_of,
 )
+from rag_sourcebias.observe.events import DroppedEvents, hash_query
 
 # Turn events into columns, one broken event at a time.
 

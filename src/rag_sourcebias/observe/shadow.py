@@ -15,14 +15,14 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.core.values import Interval, Stored
-from rag_sourcebias.instrument.events import (
+from rag_sourcebias.observe.events import (
     DroppedEvents,
     Locked,
     TagLookup,
     guarded,
     hash_query,
 )
-from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
+from rag_sourcebias.observe.recorder import EventQueue, is_suppressed
 
 # How alike two rankings of one query are.
 
@@ -388,7 +388,7 @@ class ShadowComparison(Locked):
         ----------
         current, candidate : ShadowRanking
         query_id : str
-            Identifier that is not the text (see :func:`~rag_sourcebias.instrument.hash_query`);
+            Identifier that is not the text (see :func:`~rag_sourcebias.observe.hash_query`);
             those of the most changed queries are kept.
         """
         ids, tags = _top(current, self.depth)
@@ -517,7 +517,7 @@ Reader = Callable[[Any], tuple[Sequence[str], Sequence[DocTags]]]
 class ShadowRunner(Generic[RetrieverT]):
     """Two retrievers, of which one answers and the other is asked afterwards, on a thread.
 
-    The thread has a context of its own, under :class:`~rag_sourcebias.instrument.suppress`.
+    The thread has a context of its own, under :class:`~rag_sourcebias.observe.suppress`.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import hash_query
-from rag_sourcebias.instrument.recorder import is_suppressed, suppress
-from rag_sourcebias.instrument.shadow import ShadowRunner
+from rag_sourcebias.observe.events import hash_query
+from rag_sourcebias.observe.recorder import is_suppressed, suppress
+from rag_sourcebias.observe.shadow import ShadowRunner
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -26,7 +26,7 @@ Search = Callable[[str], list[str]]
 
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level("CRITICAL", logger="rag_sourcebias.instrument"):
+    with caplog.at_level("CRITICAL", logger="rag_sourcebias.observe"):
         yield
 
 

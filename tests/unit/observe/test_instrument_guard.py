@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, guarded
+from rag_sourcebias.observe.events import DroppedEvents, guarded
 
-LOGGER = "rag_sourcebias.instrument"
+LOGGER = "rag_sourcebias.observe"
 
 
 def test_an_exception_is_swallowed_and_counted() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import Attachment, Recorder, instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import Attachment, Recorder, instrument
 from rag_sourcebias.retrieval.rerank import ADAPTER_GROUP, installed
 from rag_sourcebias_integrations.adapters import FrameworkAdapter
 

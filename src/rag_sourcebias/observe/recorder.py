@@ -20,7 +20,7 @@ from uuid import UUID
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.instrument.events import (
+from rag_sourcebias.observe.events import (
     MAX_LABELS,
     CheckedLabels,
     Coverage,
@@ -100,7 +100,7 @@ class EventQueue(Locked, Generic[EventT]):
     """A bounded queue drained into an observer by one daemon thread; itself an observer.
 
     Events are observed in the order they were put, one at a time, under
-    :class:`~rag_sourcebias.instrument.suppress` (an observer that retrieves does not observe
+    :class:`~rag_sourcebias.observe.suppress` (an observer that retrieves does not observe
     itself). The thread starts with the first event, and sees a
     later one within about 50 ms (:meth:`flush` at once). After a fork the parent delivers what was
     queued and the child starts empty, with a thread of its own. When the interpreter ends the
@@ -366,7 +366,7 @@ class RunTable:
     ----------
     owner : object
         Whose retrievals these are; the owner of their blocks, see
-        :class:`~rag_sourcebias.instrument.recorder.outermost`.
+        :class:`~rag_sourcebias.observe.recorder.outermost`.
     dropped : DroppedEvents
         Counts outermost retrievals forgotten before they ended.
 
@@ -571,7 +571,7 @@ class Recorder:
         From a native document to its id, where the framework's own is not the one wanted.
     query_key : bytes, optional
         Record a hash of the query under this key (see
-        :func:`~rag_sourcebias.instrument.hash_query`); without it nothing of the query is kept.
+        :func:`~rag_sourcebias.observe.hash_query`); without it nothing of the query is kept.
     queue : bool
         Observe on a thread of its own; without, the application waits for the observer. One that
         promises to be quick (its attribute ``inline`` is True) needs that thread only with
@@ -907,7 +907,7 @@ def instrument(
         Chroma collection or client, or a function from a query to documents. A name
         (``"langchain"``, ``"llama-index"``, ``"chroma"``) stands for everything in the process.
     observer : Observer of RetrievalEvent
-        For example :class:`~rag_sourcebias.instrument.ExposureObserver`.
+        For example :class:`~rag_sourcebias.ExposureObserver`.
     labels : mapping of str to str, optional
         Added to every event ("collection", "route", …).
     tags : TagStore, optional

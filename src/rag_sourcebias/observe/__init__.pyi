@@ -2,10 +2,8 @@ from .events import RetrievalEvent as RetrievalEvent
 from .events import TagLookup as TagLookup
 from .events import guarded as guarded
 from .events import read_key as read_key
-from .observers import ExposureObserver as ExposureObserver
 from .observers import ObserverGroup as ObserverGroup
 from .recorder import Adapter as Adapter
 from .recorder import Attachment as Attachment
 from .recorder import Recorder as Recorder
-from .recorder import instrument as instrument
 from .recorder import suppress as suppress

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.instrument import events as metadata_tags
-from rag_sourcebias.instrument import recorder as delivery
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import (
+from rag_sourcebias.observe import events as metadata_tags
+from rag_sourcebias.observe import recorder as delivery
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import (
     CollectingObserver,
     CountingObserver,
     ExposureObserver,
 )
-from rag_sourcebias.instrument.recorder import Delivery, Recorder, delivery_for
+from rag_sourcebias.observe.recorder import Delivery, Recorder, delivery_for
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 

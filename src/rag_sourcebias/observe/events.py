@@ -509,13 +509,13 @@ class Locked:
 # The count of events that observation lost, and why.
 
 
-_logger = logging.getLogger("rag_sourcebias.instrument")
+_logger = logging.getLogger("rag_sourcebias.observe")
 
 
 class DroppedEvents(Locked):
     """Thread-safe count of events that were lost, by reason.
 
-    The first event of a reason is logged as a WARNING of ``rag_sourcebias.instrument``; after
+    The first event of a reason is logged as a WARNING of ``rag_sourcebias.observe``; after
     that one more line each time its count has grown tenfold. The line names the type of the
     error and where it was raised, never its message: that may hold a query or a document. The
     traceback is added when the logger is enabled for DEBUG.
@@ -701,7 +701,7 @@ class guarded:  # noqa: N801 - used as a statement, as contextlib.suppress is
     --------
     >>> dropped = DroppedEvents()
     >>> import logging
-    >>> logging.getLogger("rag_sourcebias.instrument").addHandler(logging.NullHandler())
+    >>> logging.getLogger("rag_sourcebias.observe").addHandler(logging.NullHandler())
     >>> with guarded(dropped, "observer raised"):
     ...     _ = 1 / 0
     >>> dropped.by_reason

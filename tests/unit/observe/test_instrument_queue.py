@@ -16,9 +16,9 @@ import pytest
 
 from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent
-from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
-from rag_sourcebias.instrument.recorder import EventQueue, is_suppressed
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
+from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.observe.recorder import EventQueue, is_suppressed
 
 TEN = tuple(f"d{i}" for i in range(10))
 
@@ -233,8 +233,8 @@ def test_fork_restarts_the_thread_and_delivers_once() -> None:
 def test_the_last_events_of_a_script_are_observed() -> None:
     script = """
 import time
-from rag_sourcebias.instrument.events import DroppedEvents
-from rag_sourcebias.instrument.recorder import EventQueue
+from rag_sourcebias.observe.events import DroppedEvents
+from rag_sourcebias.observe.recorder import EventQueue
 class Printing:
     def observe(self, event):
         time.sleep(0.02)

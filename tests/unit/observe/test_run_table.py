@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from rag_sourcebias.instrument import recorder as runs
-from rag_sourcebias.instrument.events import DroppedEvents
-from rag_sourcebias.instrument.recorder import RunTable, outermost, suppress
+from rag_sourcebias.observe import recorder as runs
+from rag_sourcebias.observe.events import DroppedEvents
+from rag_sourcebias.observe.recorder import RunTable, outermost, suppress
 
 
 @pytest.fixture

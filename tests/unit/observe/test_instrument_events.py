@@ -14,9 +14,9 @@ import pytest
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.events import DroppedEvents, RetrievalEvent, event_of, hash_query
-from rag_sourcebias.instrument.observers import CollectingObserver, CountingObserver
-from rag_sourcebias.instrument.recorder import EventQueue
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, event_of, hash_query
+from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.observe.recorder import EventQueue
 
 KEY = bytes(range(16))
 

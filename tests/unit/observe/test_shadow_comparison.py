@@ -14,7 +14,7 @@ from scipy import stats
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.shadow import (
+from rag_sourcebias.observe.shadow import (
     PairedExposure,
     ShadowComparison,
     ShadowRanking,

@@ -9,8 +9,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import ExposureObserver
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import ExposureObserver
 
 
 def event(*sources: str | None, style: str | None = None) -> RetrievalEvent:

@@ -9,17 +9,17 @@ import pytest
 
 from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.instrument.events import RetrievalEvent
-from rag_sourcebias.instrument.observers import (
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import (
     CollectingObserver,
     CountingObserver,
     ExposureObserver,
     ObserverGroup,
 )
-from rag_sourcebias.instrument.recorder import Recorder
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.monitor.monitor import SkewMonitor
+from rag_sourcebias.observe.recorder import Recorder
 
 
 def event(*doc_ids: str) -> RetrievalEvent:

@@ -10,7 +10,7 @@ from typing import Literal
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.instrument.events import DroppedEvents, Locked, RetrievalEvent
+from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 
 # Several observers as one: a log and a monitor see the same retrievals.
 
@@ -39,8 +39,8 @@ class ObserverGroup:
 
     Examples
     --------
-        >>> from rag_sourcebias.instrument.observers import CountingObserver
-    >>> from rag_sourcebias.instrument import ExposureObserver
+        >>> from rag_sourcebias.observe.observers import CountingObserver
+    >>> from rag_sourcebias import ExposureObserver
         >>> from rag_sourcebias import RankedList
         >>> count, exposure = CountingObserver(), ExposureObserver()
         >>> group = ObserverGroup(count, exposure)
