@@ -9,6 +9,7 @@ from typing import Any, cast
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.observe.recorder import Attachment, Recorder
+from rag_sourcebias.retrieval.application import Hit
 from rag_sourcebias_integrations._require import require_version
 
 
@@ -34,7 +35,8 @@ class FrameworkAdapter:
     searches : str
         What can be asked a query, for error messages; empty if nothing.
     asking : str
-        Module below this package with ``search(obj)`` and ``document_id(found, key)``.
+        Module below this package with ``search(obj, depth)``, ``describe(found)`` and
+        ``document_id(found, key)``.
     """
 
     accepts: str
@@ -77,9 +79,18 @@ class FrameworkAdapter:
         module, _, name = self.completer_class.partition(":")
         return cast("Completer", getattr(self._loaded(module), name)(obj, **options))
 
-    def search(self, obj: object) -> Callable[[str], Iterable[Any]] | None:
-        """Return what takes a query to documents; None for what cannot be asked."""
-        return self._loaded(self.asking).search(obj) if self.asking else None
+    def search(
+        self, obj: object, depth: int | None = None
+    ) -> Callable[[str], Iterable[Any]] | None:
+        """Return what takes a query to documents; None for what cannot be asked.
+
+        Stores and indexes return ``depth`` documents, retrievers what they are set to.
+        """
+        return self._loaded(self.asking).search(obj, depth) if self.asking else None
+
+    def describe(self, found: object) -> Hit:
+        """Read the id, the text, the metadata and the score of a document that came back."""
+        return cast("Hit", self._loaded(self.asking).describe(found))
 
     def document_id(self, found: object, key: str | None) -> str:
         """Read the id off a document that came back, or what its metadata have under ``key``.
@@ -108,7 +119,7 @@ LANGCHAIN = FrameworkAdapter(
     completes="a LangChain chat model or LLM",
     completer_class="langchain.completer:LangChainCompleter",
     searches="a LangChain retriever, chain or vector store",
-    asking="langchain.observe",
+    asking="langchain.asking",
 )
 LLAMA_INDEX = FrameworkAdapter(
     accepts='a LlamaIndex retriever, query engine or index, or "llama-index" for all retrievers',
@@ -118,8 +129,8 @@ LLAMA_INDEX = FrameworkAdapter(
     at_least="0.13",
     completes="a LlamaIndex LLM",
     completer_class="llama_index.completer:LlamaIndexCompleter",
-    searches="a LlamaIndex retriever, query engine or index",
-    asking="llama_index.observe",
+    searches="a LlamaIndex retriever, query engine, index or vector store",
+    asking="llama_index.asking",
 )
 CHROMA = FrameworkAdapter(
     accepts='a Chroma collection or client, or "chroma" for all collections',
@@ -127,10 +138,12 @@ CHROMA = FrameworkAdapter(
     package="chromadb",
     extra="chroma",
     at_least="1.0.20",
+    searches="a Chroma collection",
+    asking="chroma.asking",
 )
 PYTHON = FrameworkAdapter(
     accepts="a function from a query to documents, best first",
     module="python.attach",
     searches="a function from a query to document ids, best first",
-    asking="python.attach",
+    asking="python.asking",
 )

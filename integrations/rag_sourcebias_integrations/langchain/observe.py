@@ -23,11 +23,9 @@ from weakref import WeakKeyDictionary
 from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
@@ -572,31 +570,6 @@ class SourceBiasCallbackHandler(RecordingHandler):
                 observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
             )
         )
-
-
-# Ask a LangChain retriever, and read the ids off what it answers.
-
-
-def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
-    """Return what asks a retriever or a chain around one, or a vector store; else None."""
-    name = "similarity_search" if isinstance(obj, VectorStore) else "invoke"
-    return getattr(obj, name) if isinstance(obj, (VectorStore, Runnable)) else None
-
-
-def document_id(document: Any, key: str | None) -> str:  # noqa: ANN401 - a Document
-    """Return what stands under ``key`` in the metadata, or else the id, or else ``"id"`` there.
-
-    Raises
-    ------
-    DataError
-        If there is none of these.
-    """
-    found = document.id if key is None else None
-    found = found or document.metadata.get(key or "id")
-    if not found:
-        where = "neither an id nor 'id'" if key is None else f"no {key!r}"
-        raise DataError(f"a LangChain document has {where} in its metadata")
-    return str(found)
 
 
 # Scores of the documents a search returns, taken from the searches inside it.

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache, partial, wraps
 from inspect import iscoroutinefunction
@@ -454,36 +454,6 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
             root.add_span_handler(spans)
         root.add_event_handler(events)
     return Attachment(obj, detach)
-
-
-# Ask a LlamaIndex retriever, and read the ids off what it answers.
-
-
-def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
-    """Return what asks a retriever, a query engine's retriever or an index; else None."""
-    if isinstance(obj, BaseQueryEngine):
-        return lambda text: obj.retrieve(QueryBundle(text))
-    retriever = obj.as_retriever() if isinstance(obj, BaseIndex) else obj
-    return retriever.retrieve if isinstance(retriever, BaseRetriever) else None
-
-
-def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, with a score or not
-    """Return what stands under ``key`` in the metadata, or else the id of the document.
-
-    That is the document a node was split off; of a node without one it is the node's own.
-
-    Raises
-    ------
-    DataError
-        If the metadata lack ``key``.
-    """
-    node = found.node if isinstance(found, NodeWithScore) else found
-    if key is None:
-        return str(node.ref_doc_id or node.node_id)
-    value = node.metadata.get(key)
-    if not value:
-        raise DataError(f"a LlamaIndex node has no {key!r} in its metadata")
-    return str(value)
 
 
 # A retriever that reports what another one returns.

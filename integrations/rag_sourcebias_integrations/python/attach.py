@@ -308,31 +308,6 @@ def _float_or_none(value: Any) -> float | None:  # noqa: ANN401
     return None if value is None else float(value)
 
 
-# Ask a function, and read the ids off what it answers.
-
-
-def search(obj: object) -> Callable[[str], Iterable[Any]] | None:
-    """Return what asks a function; None where it is none."""
-    return (lambda text: hits_of(obj(text))) if callable(obj) else None
-
-
-def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever a function returns
-    """Return what stands under ``key`` in the metadata, or else the id.
-
-    Raises
-    ------
-    DataError
-        If there is none of these.
-    """
-    if key is None:
-        return read_documents([found]).ids[0]
-    (metadata,) = read_documents([found], Readers(doc_id=lambda _: "")).metadata
-    value = (metadata or {}).get(key)
-    if not value:
-        raise DataError(f"a document of type {type(found).__name__} has no {key!r} in its metadata")
-    return str(value)
-
-
 # What is done with the results of an observed function.
 
 

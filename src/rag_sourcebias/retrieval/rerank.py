@@ -177,14 +177,18 @@ def _offered(
 # Ask a retriever of any framework, and read ids off what it returns.
 
 
-def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
+def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Iterable[Any]]:
     """Return what takes the text of a query to what an object retrieves, best first.
 
     Parameters
     ----------
     obj : object
-        A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine or
-        index, or a function. :func:`document_id` reads ids off what comes back.
+        A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine, index
+        or vector store, a Chroma collection, or a function. :func:`document_id` reads ids off what
+        comes back.
+    depth : int, optional
+        Documents that stores and indexes are asked for; retrievers and functions return what they
+        are set to.
 
     Raises
     ------
@@ -195,8 +199,10 @@ def as_search(obj: object) -> Callable[[str], Iterable[Any]]:
     """
     found = installed()
     for entry in () if isinstance(obj, str) else candidates(obj, found):
-        make = getattr(entry.load(), "search", None)
-        made: Callable[[str], Iterable[Any]] | None = make(obj) if make is not None else None
+        make = getattr(adapter := entry.load(), "search", None)
+        made: Callable[[str], Iterable[Any]] | None = None
+        if make is not None:  # an adapter that describes what it finds can be told how much
+            made = make(obj, depth) if depth and hasattr(adapter, "describe") else make(obj)
         if made is not None:
             return made
     known = dict.fromkeys(getattr(entry.load(), "searches", "") for entry in found)

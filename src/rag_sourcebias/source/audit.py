@@ -24,6 +24,7 @@ from rag_sourcebias.core.skew import (
     TextStatistic,
 )
 from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.comparisons import random_effects
@@ -291,6 +292,7 @@ def audit_source(
     left_out = False
     for spec in retrievers:
         controls = rerank_controls or not isinstance(spec, RerankedSpec)
+        controls &= not isinstance(spec, ApplicationSpec)  # it holds the documents that it holds
         systems += work.mixed(
             spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
         )
@@ -382,7 +384,7 @@ class _Work:
             if with_sole_corpus
             else ()
         )
-        notes: list[str] = []
+        notes = [*retriever.notes] if isinstance(retriever, ApplicationRetriever) else []
         systems: list[SystemSkew] = []
         if isinstance(retriever, ApproximateRetriever):
             self.on_stage(f"{spec.name}: exact search for comparison")

@@ -1,0 +1,61 @@
+"""Ask a LlamaIndex retriever, and read what it answers."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.application import Hit
+
+
+def search(obj: Any, depth: int | None = None) -> Callable[[str], Iterable[Any]] | None:  # noqa: ANN401
+    """Return what asks a retriever, a query engine's retriever, an index or its store; else None.
+
+    A store is asked with the embedding model of LlamaIndex's settings.
+    """
+    if isinstance(obj, BaseQueryEngine):
+        return lambda text: obj.retrieve(QueryBundle(text))
+    if isinstance(obj, BasePydanticVectorStore):
+        obj = VectorStoreIndex.from_vector_store(obj)
+    if isinstance(obj, BaseIndex):
+        deep = depth is not None and isinstance(obj, VectorStoreIndex)
+        obj = obj.as_retriever(similarity_top_k=depth) if deep else obj.as_retriever()
+    ask: Callable[[str], Iterable[Any]] | None = getattr(obj, "retrieve", None)
+    return ask if isinstance(obj, BaseRetriever) else None
+
+
+def describe(found: Any) -> Hit:  # noqa: ANN401 - a node, with a score or not
+    """Read a node: the id of the document that it was split off, or else its own; its text."""
+    scored = isinstance(found, NodeWithScore)
+    node = found.node if scored else found
+    return Hit(
+        doc_id=node.ref_doc_id or node.node_id,
+        text=node.get_content(),
+        metadata={"node_id": node.node_id, **node.metadata},
+        score=found.score if scored else None,
+    )
+
+
+def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, with a score or not
+    """Return what stands under ``key`` in the metadata, or else the id of the document.
+
+    That is the document a node was split off; of a node without one it is the node's own.
+
+    Raises
+    ------
+    DataError
+        If the metadata lack ``key``.
+    """
+    node = found.node if isinstance(found, NodeWithScore) else found
+    if key is None:
+        return str(node.ref_doc_id or node.node_id)
+    value = node.metadata.get(key)
+    if not value:
+        raise DataError(f"a LlamaIndex node has no {key!r} in its metadata")
+    return str(value)

@@ -1,0 +1,63 @@
+"""Ask a function, and read what it answers."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.retrieval.application import Hit
+from rag_sourcebias_integrations.python.attach import Readers, hits_of, read_documents
+
+_TEXTS = ("text", "page_content", "content", "document", "body", "contents", "passage")
+
+
+def search(obj: object, depth: int | None = None) -> Callable[[str], Iterable[Any]] | None:  # noqa: ARG001 - a function says itself how many it returns
+    """Return what asks a function; None where it is none."""
+    return (lambda text: hits_of(obj(text))) if callable(obj) else None
+
+
+def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
+    """Read a document: its id where it has one, its text, metadata and score."""
+    if isinstance(found, str):
+        return Hit(doc_id=found, text=found, metadata={}, score=None)
+    (metadata,) = (rows := read_documents([found], Readers(doc_id=lambda _: ""))).metadata
+    document = found[0] if isinstance(found, tuple) and found else found
+    if isinstance(document, str):
+        return describe(document)._replace(score=_first(rows.scores))
+    doc_id = None
+    with suppress(DataError):
+        doc_id = read_documents([found]).ids[0]
+    texts = (
+        value
+        for place in (document, metadata or {})
+        for name in _TEXTS
+        if isinstance(value := _value(place, name), str)
+    )
+    return Hit(
+        doc_id=doc_id, text=next(texts, None), metadata=metadata or {}, score=_first(rows.scores)
+    )
+
+
+def _value(place: Any, name: str) -> Any:  # noqa: ANN401
+    return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
+
+
+def _first(scores: Any) -> float | None:  # noqa: ANN401
+    return None if not scores or scores[0] is None else float(scores[0])
+
+
+def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever a function returns
+    """Return what stands under ``key`` in the metadata, or else the id.
+
+    Raises
+    ------
+    DataError
+        If there is none of these.
+    """
+    if key is None:
+        return read_documents([found]).ids[0]
+    (metadata,) = read_documents([found], Readers(doc_id=lambda _: "")).metadata
+    value = (metadata or {}).get(key)
+    if not value:
+        raise DataError(f"a document of type {type(found).__name__} has no {key!r} in its metadata")
+    return str(value)

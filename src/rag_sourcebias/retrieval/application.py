@@ -1,0 +1,368 @@
+"""An application's own retriever, asked over the documents that it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
+from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
+from rag_sourcebias.retrieval.search import require_depth
+
+
+class Hit(NamedTuple):
+    """One document as an application returned it.
+
+    Parameters
+    ----------
+    doc_id : str or None
+        The application's id; None where it gave none.
+    text : str or None
+    metadata : mapping
+    score : float or None
+        Only tells which documents tie: the order is the ranking.
+    """
+
+    doc_id: str | None
+    text: str | None
+    metadata: Mapping[str, object]
+    score: float | None
+
+
+# Find the retriever of an application by its name on the command line.
+
+
+def load_object(text: str, option: str) -> Any:  # noqa: ANN401
+    """Import what ``module:name`` stands for, from the current folder too.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"my_app.search:retriever"``; a prefix ``app:`` is ignored.
+    option : str
+        Where the user wrote it, for messages.
+
+    Raises
+    ------
+    DataError
+        If there is no such module or name.
+    """
+    module, _, attribute = text.removeprefix("app:").partition(":")
+    if not (module and attribute):
+        raise DataError(f"{option} {text!r}: write module:name, such as my_app.search:retriever")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as python -m does
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        raise DataError(f"{option} {text!r}: there is no module {error.name!r} here") from error
+    except AttributeError as error:
+        raise DataError(f"{option} {text!r}: {error}") from error
+    return found
+
+
+def application_spec(
+    text: str, option: str = "--retriever", *, id_key: str | None = None
+) -> ApplicationSpec:
+    """Return the recipe for ``app:module:name``, named after it.
+
+    Raises
+    ------
+    DataError
+        If there is no such object, or it cannot be asked.
+    """
+    found = load_object(text, option)
+    try:
+        return ApplicationSpec(found, name=text, id_key=id_key)
+    except DataError as error:
+        raise DataError(f"{option} {text!r}: {error}") from error
+
+
+class ApplicationSpec:
+    """Recipe of a retriever that an application has built already.
+
+    Unlike other recipes it indexes nothing: ``build`` keeps the corpus to tell which of its
+    documents came back. Controls that index other texts do not apply to it.
+
+    Parameters
+    ----------
+    obj : object
+        Whatever :func:`~rag_sourcebias.retrieval.as_search` takes, also an asynchronous function.
+    name : str, optional
+        By default the name of a function, or else that of the class.
+    id_key : str, optional
+        Where the id of the data stands in the metadata. By default ids, keys of the metadata and
+        texts are tried, and the report says which fitted.
+
+    Raises
+    ------
+    DataError
+        If the object cannot be asked; the message says what can.
+    """
+
+    def __init__(self, obj: object, *, name: str | None = None, id_key: str | None = None) -> None:
+        require_askable(obj)
+        self.obj = obj
+        self.name = name or str(getattr(obj, "__name__", type(obj).__name__))
+        self.id_key = id_key
+        self.settings: Mapping[str, str] = {
+            "retriever": type_name(obj),
+            "documents": "those that the application holds",
+        }
+        as_search(_in_turn(obj, None))  # what cannot be asked is refused before data are read
+
+    def build(self, corpus: Corpus) -> ApplicationRetriever:
+        """Keep the corpus: nothing is indexed."""
+        return ApplicationRetriever(self, corpus)
+
+
+def require_askable(obj: object) -> None:
+    """Refuse what people pass by mistake, in one sentence."""
+    if inspect.isclass(obj):
+        raise DataError(
+            f"{obj.__qualname__} is a class, and a retriever is an object of one: pass "
+            f"{obj.__name__}(…) or the retriever that it makes"
+        )
+    if isinstance(obj, ModuleType):
+        raise DataError(f"{obj.__name__} is a module; pass the retriever in it")
+    if inspect.iscoroutine(obj) or inspect.isgenerator(obj) or inspect.isasyncgen(obj):
+        if inspect.iscoroutine(obj):
+            obj.close()
+        raise DataError(
+            f"{getattr(obj, '__name__', 'this')!r} is what a call of a function gave; pass the "
+            "function itself, without brackets"
+        )
+    if inspect.isgeneratorfunction(obj) or inspect.isasyncgenfunction(obj):
+        raise DataError(
+            f"{obj.__name__} yields documents one by one; pass a function that returns the list"
+        )
+
+
+def _asynchronous(obj: object) -> bool:
+    return inspect.iscoroutinefunction(obj) or inspect.iscoroutinefunction(
+        getattr(obj, "__call__", None)  # noqa: B004 - whether calling it has to be awaited
+    )
+
+
+def _in_turn(obj: Any, runner: asyncio.Runner | None) -> Any:  # noqa: ANN401
+    """Return an asynchronous function as one that waits for its result; others as they are."""
+    if not _asynchronous(obj):
+        return obj
+
+    def ask(text: str) -> Any:  # noqa: ANN401
+        if runner is None:
+            raise DataError(f"{getattr(obj, '__name__', obj)!r} has to be awaited")
+        return runner.run(obj(text))
+
+    return ask
+
+
+class ApplicationRetriever:
+    """An application's retriever with the data in which its documents are looked up."""
+
+    def __init__(self, spec: ApplicationSpec, corpus: Corpus) -> None:
+        self.name = spec.name
+        self.spec = spec
+        self.corpus = corpus
+        self.notes: tuple[str, ...] = ()
+
+    def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
+        """Ask each query, and give documents of the data their ids.
+
+        Raises
+        ------
+        DataError
+            If the application fails, returns no list of documents, or none of its documents is in
+            the data.
+        """
+        require_depth(depth)
+        lists = self._ask(queries, depth)
+        rows, matched = _Matching(self.corpus, self.spec.id_key).of(
+            [hit for hits in lists for hit in hits], self.name
+        )
+        self.notes = (matched, *_shortness(lists, depth))
+        ids, found = iter(rows), []
+        for query, hits in zip(queries, lists, strict=True):
+            scores = [hit.score for hit in hits]
+            told = all(isinstance(score, int | float) for score in scores)
+            found.append(
+                RankedList(
+                    query_id=query.query_id,
+                    doc_ids=tuple(next(ids) for _ in hits),
+                    scores=np.array(scores, np.float32) if told else None,
+                )
+            )
+        return Run.from_lists(found, name=self.name)
+
+    def _ask(self, queries: Sequence[Query], depth: int) -> list[list[Hit]]:
+        obj = self.spec.obj
+        if not _asynchronous(obj):
+            return self._answers(as_search(obj, depth=depth), queries, depth)
+        if _loop_is_running():
+            raise DataError(
+                f"retriever {self.name!r} is asynchronous and an event loop is running here, as in "
+                "a notebook: run the audit in a thread, await asyncio.to_thread(rsb.audit, "
+                "retriever, data), or pass a function that is not asynchronous"
+            )
+        with asyncio.Runner() as runner:
+            return self._answers(as_search(_in_turn(obj, runner)), queries, depth)
+
+    def _answers(
+        self, search: Callable[[str], Iterable[Any]], queries: Sequence[Query], depth: int
+    ) -> list[list[Hit]]:
+        lists = []
+        for query in queries:
+            try:
+                found = search(query.text)
+            except SourceBiasError:
+                raise
+            except Exception as error:
+                raise DataError(
+                    f"retriever {self.name!r} failed on query {query.query_id!r}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            if found is None or isinstance(found, str | bytes | Mapping) or not _iterable(found):
+                raise DataError(
+                    f"retriever {self.name!r} returned {_a(found)} for query {query.query_id!r}; "
+                    "expected a list of documents (ids, or objects or dicts with an id, text or "
+                    "metadata), best first"
+                )
+            lists.append([_described(one, self.name) for one in list(found)[:depth]])
+        return lists
+
+
+def _iterable(found: object) -> bool:
+    return isinstance(found, Iterable) and not inspect.isawaitable(found)
+
+
+def _a(found: object) -> str:
+    if found is None:
+        return "nothing (None)"
+    if isinstance(found, str):
+        return "a text"
+    return f"an object of type {type_name(found)}"
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _described(found: Any, name: str) -> Hit:  # noqa: ANN401
+    by_name = {entry.name: entry for entry in installed()}
+    packages = roots(found[0] if isinstance(found, tuple) and found else found)
+    for package in (*packages, CALLABLE):
+        describe = (
+            getattr(by_name[package].load(), "describe", None) if package in by_name else None
+        )
+        if describe is not None:
+            try:
+                hit: Hit = describe(found)
+            except (TypeError, AttributeError, IndexError, ValueError) as error:
+                raise DataError(
+                    f"retriever {name!r} returned {_a(found)} among its documents; expected ids, "
+                    "or objects or dicts with an id, text or metadata"
+                ) from error
+            return hit
+    return Hit(doc_id=str(found), text=None, metadata={}, score=None)
+
+
+def _shortness(lists: Sequence[Sequence[Hit]], depth: int) -> tuple[str, ...]:
+    most = max(map(len, lists), default=0)
+    if not 0 < most < depth:
+        return ()
+    return (f"the application returned at most {most} documents per query",)
+
+
+# Which documents of the data came back.
+
+
+class _Matching:
+    """Finds documents by id, by a key of their metadata, or by their text."""
+
+    def __init__(self, corpus: Corpus, id_key: str | None) -> None:
+        self.rows = corpus.tags.row_of
+        self.example = next(iter(corpus.doc_ids), "")
+        self.id_key = id_key
+        self.by_text: dict[str, str | None] = {}
+        sources = corpus.tags.source_codes.tolist()
+        first: dict[str, int] = {}
+        for row, (doc_id, text) in enumerate(corpus):
+            if not (plain := _plain(text)):
+                continue
+            other = first.setdefault(plain, row)
+            if sources[other] != sources[row]:
+                self.by_text[plain] = None  # copies of different sources: the text does not tell
+            else:
+                self.by_text.setdefault(plain, doc_id)
+
+    def of(self, hits: Sequence[Hit], name: str) -> tuple[list[str], str]:
+        """Return the id of each document and how they were found, as a sentence."""
+        if not hits:
+            raise DataError(f"retriever {name!r} returned no document for any query")
+        key = self.id_key or self._best_key(hits)
+        ways: Counter[str] = Counter()
+        ids = [self._one(hit, key, ways) for hit in hits]
+        found = sum(n for way, n in ways.items() if way)
+        if not found:
+            raise DataError(
+                f"none of the {len(hits):,} documents that retriever {name!r} returned is in the "
+                f"data: ids there are such as {self.example!r}, here {hits[0].doc_id!r}, and no "
+                "text or metadata is equal; say with id_key= which key of the metadata holds the "
+                "id of the data"
+            )
+        told = ", ".join(f"{n:,} by {way}" for way, n in ways.most_common() if way)
+        return ids, (
+            f"asked over the documents that the application holds; {found:,} of {len(hits):,} "
+            f"retrieved documents are in the data ({told})"
+        )
+
+    def _best_key(self, hits: Sequence[Hit]) -> str | None:
+        """Return the key of the metadata that most often holds an id of the data."""
+        counts = Counter(
+            key
+            for hit in hits
+            for key, value in hit.metadata.items()
+            if isinstance(value, str | int) and str(value) in self.rows
+        )
+        return counts.most_common(1)[0][0] if counts else None
+
+    def _one(self, hit: Hit, key: str | None, ways: Counter[str]) -> str:
+        exact = self.by_text.get(_plain(hit.text)) if hit.text else None
+        named = None if key is None else hit.metadata.get(key)
+        candidates = [("id", hit.doc_id)] if self.id_key is None else []
+        for way, value in (*candidates, (f"metadata {key!r}", named)):
+            # positions such as "1" may be ids of the data by accident: the text knows better
+            if value is not None and str(value) in self.rows and exact in (None, str(value)):
+                ways[way] += 1
+                return str(value)
+        if exact is not None:
+            ways["text"] += 1
+            return exact
+        ways[""] += 1
+        return f"{hit.doc_id or _digest(hit.text or '')} (not in the data)"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
