@@ -43,9 +43,7 @@ from .observe.recorder import instrument as instrument
 from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
 from .pairs.data import PairReport as PairReport
-from .pairs.data import PairThresholds as PairThresholds
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
-from .pairs.rewriting import estimate_paired_corpus as estimate_paired_corpus
 from .reports import read_report_json as read_report_json
 from .reports import write_report as write_report
 from .source.audit import audit_source as audit_source
@@ -60,3 +58,5 @@ from .style.data import StyledTexts as StyledTexts
 from .style.data import StyleReport as StyleReport
 from .style.data import read_styled_texts as read_styled_texts
 from .style.texts import audit_style as audit_style
+from .verbs import audit as audit
+from .verbs import interval as interval

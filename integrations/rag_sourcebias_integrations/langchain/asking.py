@@ -15,7 +15,7 @@ def search(obj: Any, depth: int | None = None) -> Callable[[str], Iterable[Any]]
     """Return what asks a retriever or a chain around one, or a vector store; else None."""
     if isinstance(obj, VectorStore):
         return lambda text: obj.similarity_search(text, **({} if depth is None else {"k": depth}))
-    return (lambda text: obj.invoke(text)) if isinstance(obj, Runnable) else None
+    return getattr(obj, "invoke", None) if isinstance(obj, Runnable) else None
 
 
 def describe(found: Any) -> Hit:  # noqa: ANN401 - a Document, or a tuple that begins with one

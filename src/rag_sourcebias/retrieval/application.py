@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.protocols import Retriever
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
 from rag_sourcebias.retrieval.search import require_depth
 
@@ -128,6 +130,26 @@ class ApplicationSpec:
     def build(self, corpus: Corpus) -> ApplicationRetriever:
         """Keep the corpus: nothing is indexed."""
         return ApplicationRetriever(self, corpus)
+
+
+class FinishedRun:
+    """Rankings that exist already, or a retriever over a corpus of its own, as a recipe."""
+
+    def __init__(self, found: Run | Retriever, *, name: str | None = None) -> None:
+        self.name = name or found.name
+        self.run = replace(found, name=self.name) if isinstance(found, Run) else None
+        self._found = found
+        self.settings: Mapping[str, str] = {"results": "finished before the audit"}
+
+    def build(self, corpus: Corpus) -> Retriever:  # noqa: ARG002 - it indexes nothing
+        """Return itself: nothing is indexed."""
+        return self
+
+    def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
+        """Return the rankings."""
+        if isinstance(self._found, Run):
+            return self._found
+        return self._found.retrieve(queries, depth)
 
 
 def require_askable(obj: object) -> None:

