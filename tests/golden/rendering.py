@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "reports"
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))
 WIDTHS = (60, 100, 200)
 
-_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+_STYLE = re.compile(r"<style>.*?</style>|<script>.*?</script>|; script-src '[^']*'", re.DOTALL)
 _PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 _WORDS = re.compile(r"<(text|title|desc)[^>]*>(.*?)</\1>", re.DOTALL)
 _BETWEEN = re.compile(r">\s+<")
@@ -28,7 +28,7 @@ def _words(picture: re.Match[str]) -> str:
 
 
 def html(text: str) -> str:
-    """Return a page without style sheet, lines of pictures and blanks between elements."""
+    """Return a page without style sheet, script, lines of pictures and blanks between elements."""
     text = _PICTURE.sub(_words, _STYLE.sub("", text))
     text = _BETWEEN.sub("><", re.sub(r"[ \t\n]+", " ", text).replace("> <", "><"))
     return _TAG.sub(r"\n\1", text).strip() + "\n"

@@ -21,6 +21,7 @@ from rag_sourcebias.answers.words import (
     change_of_spread,
     ends,
     finding_of,
+    first,
     headline,
     in_brief,
     in_sds,
@@ -67,6 +68,7 @@ def document(report: AnswerBiasReport) -> b.Document:
         kind="Answer style report",
         title=f"Answer style: {report.name}",
         name=report.name,
+        first=first(report),
         headline=headline(report),
         facts=tuple(
             (counted(n, what),)

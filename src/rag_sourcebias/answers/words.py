@@ -19,17 +19,23 @@ from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     MISSING,
+    Bar,
+    First,
+    FirstRow,
     count,
     counted,
     ends_about_zero,
     estimate,
     join,
     number,
+    opened,
+    roughly,
     shorten,
 )
 
 _NAME = 40  # characters of a system in a sentence
 _LONG = 48  # and of a system or score in the headline
+_FIRST_ROWS = 6  # scores of a first screen
 _WEAK = 0.1  # correlations below are called none
 _PAIRS, _SCORES = 3, 2  # pairs of systems and scores that are named
 
@@ -249,6 +255,169 @@ def _overshoots(scorer: AnswerScorer) -> str:
     now = None if scorer.adjusted is None else _lead(scorer.adjusted)
     helps = finding.adjustment is AdjustmentCode.CUTS and finding.left is AnswerStyle.REWARDS
     return now.first if helps and before and now and now.first != before.first else ""
+
+
+# The first screen
+
+
+def first(report: AnswerBiasReport) -> First:
+    """Return the first screen: counts of questions, the verdict, and what to do next."""
+    found = report.scorers
+    if not found:
+        return First(answer="No score was examined.")
+    one, styles = len(found) == 1, {finding_of(s).style for s in found}
+    rewards = AnswerStyle.REWARDS in styles
+    rows = _system_rows(found[0]) if one else _scorer_rows(report)
+    useless = [s for s in found if finding_of(s).use is AnswerUse.USELESS]
+    doubts = [f"{_who(useless, of=len(found))} cannot tell right from wrong answers."]
+    open_ = rewards or AnswerStyle.SLIGHT in styles
+    return First(
+        answer=_first_answer(report, found[0]) if one else _first_tally(found),
+        verdict=_first_verdict(found[0]) if one else "",
+        standing={AnswerStyle.REWARDS: "other", AnswerStyle.ALIKE: "even"}.get(
+            finding_of(found[0]).style, ""
+        )
+        if one
+        else "",
+        doubts=tuple(doubts) if useless else (),
+        caption=("Mean score of correct answers" if one else "Questions, all answers correct")
+        if rows
+        else "",
+        rows=rows,
+        why="Check a pass mark:" if open_ else "With more questions:",
+        command="rag-sourcebias audit answers answers.csv "
+        + ("--threshold 0.7 --report report" if open_ else "--report report"),
+    )
+
+
+def _by_question(report: AnswerBiasReport, scorer: AnswerScorer) -> list[dict[str, float]]:
+    """Return the scores by system of each question that every system answered correctly."""
+    systems, table = len(report.systems), dict[str, dict[str, float]]()
+    rows = zip(
+        report.question_ids, report.answer_systems, report.correct, scorer.scores, strict=True
+    )
+    for question, system, correct, score in rows:
+        if correct == 1 and math.isfinite(score):
+            table.setdefault(question, {})[system] = float(score)
+    return [scores for scores in table.values() if len(scores) == systems]
+
+
+def _ends(scorer: AnswerScorer) -> tuple[str, str] | None:
+    """Return the systems whose correct answers score highest and lowest on average."""
+    if (lead := _lead(scorer.raw)) is not None:
+        return lead.first, lead.second
+    ranked = sorted(zip(scorer.raw.spread.means, scorer.raw.spread.systems, strict=True))
+    return (ranked[-1][1], ranked[0][1]) if len(ranked) > 1 else None
+
+
+def _counts(
+    report: AnswerBiasReport, scorer: AnswerScorer, ends: tuple[str, str]
+) -> tuple[int, int, int]:
+    """Count questions in which the first system scores above the second, below it, or neither."""
+    high, low = ends
+    apart = [scores[high] - scores[low] for scores in _by_question(report, scorer)]
+    return sum(d > 0 for d in apart), sum(d < 0 for d in apart), sum(d == 0 for d in apart)
+
+
+def _first_answer(report: AnswerBiasReport, scorer: AnswerScorer) -> str:
+    who = shorten(scorer.name, _NAME)
+    if (ends := _ends(scorer)) is None:
+        return f"{who}: one system alone has no other to be compared with."
+    above, below, ties = _counts(report, scorer, ends)
+    if not (total := above + below + ties):
+        return "No question was answered correctly by every system."
+    high, low = (shorten(name, _NAME) for name in ends)
+    if below > above:
+        high, low, above = low, high, below
+    tied = f" ({count(ties)} {'is a tie' if ties == 1 else 'are ties'})" * bool(ties)
+    return (
+        f"In {count(above)} of {counted(total, 'question')} that all systems answered correctly, "
+        f"{who} scores the answer of {high} above that of {low}{tied}."
+    )
+
+
+def _first_verdict(scorer: AnswerScorer) -> str:
+    """Return the verdict of one score without a measure, a test or an interval."""
+    finding, who = finding_of(scorer), shorten(scorer.name, _NAME)
+    if len(scorer.raw.spread.systems) < 2:
+        return ""
+    n = counted(scorer.raw.spread.n_questions, "question")
+    if finding.style in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW):
+        least = "at least" if finding.style is AnswerStyle.TOO_FEW else "about"
+        more = f"; {least} {roughly(finding.n_needed)} would be" if finding.n_needed else ""
+        return f"Cannot tell: {n} are not enough to say whether {who} rewards style{more}. It may."
+    return {
+        AnswerStyle.REWARDS: f"Verdict: {who} rewards how a system writes, not only whether it is "
+        "right.",
+        AnswerStyle.SLIGHT: f"Verdict: {who} rewards how a system writes, but only slightly.",
+    }.get(finding.style, f"Verdict: how a system writes changes {who} little, if at all.")
+
+
+def _system_rows(scorer: AnswerScorer) -> tuple[FirstRow, ...]:
+    """Return the mean score of each system's correct answers, the highest first."""
+    spread = scorer.raw.spread
+    found = sorted(
+        zip(spread.means, spread.systems, scorer.raw.means, strict=True), key=lambda row: -row[0]
+    )
+    if len(found) < 2:
+        return ()
+    ends = [end for mean, _, i in found for end in ((i.lower, i.upper) if i else (mean,))]
+    span = (min(ends), max(ends)) if max(ends) > min(ends) else (min(ends) - 1, max(ends) + 1)
+    middle = [found[i] for i in sorted({0, 1, len(found) - 2, len(found) - 1})]
+    style = finding_of(scorer).style
+    solid = style in (AnswerStyle.REWARDS, AnswerStyle.SLIGHT)
+    return tuple(
+        FirstRow(
+            name=shorten(name, _NAME),
+            bar=Bar.over(
+                (i.lower, mean, i.upper) if i else (mean,) * 3,
+                span,
+                side="even"
+                if not solid
+                else "other"
+                if at == 0
+                else "baseline"
+                if last
+                else "even",
+                solid=solid,
+            ),
+            text=value(scorer, mean),
+        )
+        for at, (mean, name, i) in enumerate(middle)
+        for last in (at == len(middle) - 1,)
+    )
+
+
+def _scorer_rows(report: AnswerBiasReport) -> tuple[FirstRow, ...]:
+    rows = []
+    for scorer in report.scorers[:_FIRST_ROWS]:
+        if (ends := _ends(scorer)) is None:
+            continue
+        above, below, ties = _counts(report, scorer, ends)
+        high, low = (shorten(name, _NAME // 2) for name in ends)
+        rows.append(
+            FirstRow(
+                name=f"{shorten(scorer.name, _NAME)}: {high} over {low}",
+                parts=(
+                    ("first higher", above, "other"),
+                    ("tie", ties, "even"),
+                    ("second higher", below, "baseline"),
+                ),
+                text=f"{count(above)} / {count(ties)} / {count(below)}",
+            )
+        )
+    return tuple(rows)
+
+
+def _first_tally(found: Sequence[AnswerScorer]) -> str:
+    clauses = []
+    for style, (one, many, _) in _STYLES.items():
+        group = [s for s in found if finding_of(s).style is style]
+        if group and style in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW):
+            clauses.append(f"for {_who(group, of=len(found))} there are too few questions to tell")
+        elif group:
+            clauses.append(f"{_who(group, of=len(found))} {one if len(group) == 1 else many}")
+    return f"{opened('; '.join(clauses))}."
 
 
 # Sentences about one score

@@ -28,6 +28,7 @@ from rag_sourcebias.debias.words import (
     criteria,
     data_name,
     delta_ends,
+    first,
     headline,
     loss,
     percent,
@@ -110,6 +111,7 @@ def document(report: DebiasReport) -> b.Document:
         kind="Debias report: before and after",
         title=f"Before and after: {', '.join(after) or 'no changed system'}",
         name=after[0] if len(after) == 1 else f"{len(after) or 'No'} changed systems",
+        first=first(report),
         headline=headline(report),
         facts=(
             *((("compared with ", b.Name(", ".join(before))),) if before else ()),

@@ -19,7 +19,12 @@ from rag_sourcebias.debias.data import (
     SkewChange,
 )
 from rag_sourcebias.report.blocks import (
+    First,
+    FirstRow,
+    capital,
     count,
+    counted,
+    data_argument,
     delta,
     estimate,
     join,
@@ -577,6 +582,108 @@ def headline(report: DebiasReport) -> str:
     ]
     now = f" As it is, Relative Δ of NDCG@{cutoff} is {join(clauses)}." if clauses else ""
     return f"{choice_sentence(report)}{now}"
+
+
+# The first screen
+
+
+def first(report: DebiasReport) -> First:
+    """Return the first screen: who ranks higher before and after, the verdict, what is next."""
+    found = standings(report)
+    data = next((d.data.name for d in report.datasets), "")
+    again = f"rag-sourcebias audit source {data_argument(data)} --report report"
+    if not found:
+        return First(answer="No changed system was compared.", why="First:", command=again)
+    best = found[0]
+    shown = best.verdicts[:_NAMED]
+    rows = tuple(row for v in shown for row in _before_and_after(v, several=len(shown) > 1))
+    at = shown[0]
+    return First(
+        answer=_first_answer(at),
+        verdict=_first_verdict(found, len(report.datasets)),
+        standing="baseline" if best.met and best.n_proven == len(best.verdicts) else "",
+        doubts=_first_doubts(best),
+        caption=f"Queries, before and after {called(best.system)}",
+        rows=rows,
+        why="Try it on your own data:" if best.met else "Look at where it fails:",
+        command=again,
+    )
+
+
+def _sides(outcome: DebiasOutcome, cutoff: int) -> tuple[int, int, int]:
+    """Count queries in which the baseline's text scores higher, neither does, or the other's."""
+    base, other = (outcome.scores.of(row, cutoff) for row in ("baseline", "other"))
+    return int((base > other).sum()), int((base == other).sum()), int((base < other).sum())
+
+
+def _first_answer(verdict: DebiasVerdict) -> str:
+    cutoff, names = verdict.skew.cutoff, _source_names(verdict)
+    before = _sides(verdict.dataset.outcomes[0], cutoff)
+    after = _sides(verdict.outcome, cutoff)
+    side = 0 if before[0] >= before[2] else 2
+    total = counted(sum(after), "query", "queries")
+    return (
+        f"{capital(names[side // 2])} text ranks higher in {count(after[side])} of {total} on "
+        f"{called(verdict.on)} with {called(verdict.system)}; it was {count(before[side])} before."
+    )
+
+
+def _source_names(verdict: DebiasVerdict) -> tuple[str, str]:
+    base = verdict.report.config.baseline_source
+    names = short_names((base, verdict.dataset.other))
+    return names[base], names[verdict.dataset.other]
+
+
+def _before_and_after(verdict: DebiasVerdict, *, several: bool) -> tuple[FirstRow, ...]:
+    cutoff, names = verdict.skew.cutoff, _source_names(verdict)
+    where = f"{shorten(verdict.on, _LONGEST)}, " if several else ""
+    return tuple(
+        FirstRow(
+            name=f"{where}{when}",
+            parts=(
+                (f"{names[0]} higher", higher, "baseline"),
+                ("tie", ties, "even"),
+                (f"{names[1] if not several else 'LLM'} higher", lower, "other"),
+            ),
+            text=f"{count(higher)} / {count(ties)} / {count(lower)}",
+        )
+        for when, outcome in (("before", verdict.dataset.outcomes[0]), ("after", verdict.outcome))
+        for higher, ties, lower in (_sides(outcome, cutoff),)
+    )
+
+
+def _first_verdict(found: Sequence[Standing], n: int) -> str:
+    """Say on how many data sets the best system meets all criteria, and whether beyond doubt."""
+    best, name = found[0], called(found[0].system)
+    of = f" on {len(best.met)} of {n} data sets" if n > 1 else ""
+    which = "" if len(found) == 1 else f", the best of {len(found)}"
+    if worse := [v for v in best.verdicts if v.worse]:
+        where = f" on {_where(worse)}" if n > 1 else ""
+        return f"Verdict: {name}{which} made it worse{where}."
+    if not best.met:
+        unknown = all(v.kind == "unknown" for v in best.verdicts)
+        if unknown:
+            return f"Cannot tell whether {name} helps: these data allow no comparison."
+        return f"Verdict: {name}{which} does not do what was asked."
+    sure = (
+        "" if best.n_proven == len(best.met) else ", by its estimates only: these are few queries"
+    )
+    return f"Verdict: {name}{which} does what was asked{of}{sure}."
+
+
+def _first_doubts(best: Standing) -> tuple[str, ...]:
+    """Say what the change costs, and that new data are not known."""
+    told, lost = [], [v for v in best.verdicts if any(kind == "lost" for _, kind in v.quality)]
+    if lost:
+        told.append("It finds relevant texts less well than before.")
+    elif not all(kind == "kept" for v in best.verdicts for _, kind in v.quality):
+        told.append("Whether it finds relevant texts as well as before is not certain.")
+    method = best.verdicts[0].method
+    if method is None or not method.fitted_on:
+        told.append("It is not known what it was fitted on.")
+    elif not any(v.role in ("transfer", "held out") for v in best.verdicts):
+        told.append("It was not tested on data that are new to it.")
+    return tuple(told)
 
 
 def _numbers(best: Standing) -> str:

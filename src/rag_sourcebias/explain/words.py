@@ -409,6 +409,102 @@ def _short(s: Compared) -> str:
     )
 
 
+# The first screen
+
+
+def first(report: ExplainReport) -> b.First:
+    """Return the first screen: what differs beyond doubt, what does not, and what comes next."""
+    data = b.data_argument(report.data.name)
+    check = f"rag-sourcebias check-pairs {data}"
+    if not report.sources:
+        return b.First(answer="No source was compared.", why="First:", command=check)
+    sources = compared(report)
+    rows = tuple(_difference_rows(sources))
+    return b.First(
+        answer=" ".join(map(_plain_length, sources)) if len(sources) > 1 else _plain(sources[0]),
+        verdict=_plain_scores(sources[0]) if len(sources) == 1 else "",
+        standing=_leaning(sources[0]) if len(sources) == 1 else "",
+        doubts=("What goes together need not be the cause.",),
+        caption="What differs" if rows else "",
+        rows=rows,
+        why="Remove it from the encoder:" if report.encoder else "With an encoder:",
+        command=f"rag-sourcebias debias project {data} --encoder {b.data_argument(report.encoder)} "
+        "--output my-model"
+        if report.encoder
+        else f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2",
+    )
+
+
+def _plain_length(s: Compared) -> str:
+    """Return by how much one source's versions are longer or shorter."""
+    found = in_percent(s.found.texts.log_length_ratio)
+    who = s.other[:1].upper() + s.other[1:]
+    if not found.excludes(0):
+        return f"{who} versions may be longer or shorter than {s.base} ones, or as long."
+    word = "shorter" if found.estimate < 0 else "longer"
+    return f"{who} versions are {number(abs(found.estimate), digits=0)}% {word} than {s.base} ones."
+
+
+def _plain(s: Compared) -> str:
+    """Say in how many of the measured things the two sources differ."""
+    _, others = findings(s)
+    clear = [found for found in others if found.shown]
+    pairs = f"In {count(s.found.n_pairs)} pairs"
+    if not clear:
+        return f"{pairs}, no difference of {s.other} from {s.base} versions is beyond doubt."
+    names = join([_plain_topic(found.topic) for found in clear])
+    return f"{pairs}, {s.other} and {s.base} versions differ in {names}."
+
+
+def _plain_topic(topic: str) -> str:
+    """Return a topic of findings in words that need no statistics."""
+    model = topic.removeprefix("perplexity under ")
+    return _PLAIN.get(topic, topic) if model == topic else f"how well {model} predicts them"
+
+
+_PLAIN = {
+    "words of queries": "how many words of a query they hold",
+    "spectrum": "how varied their vectors are",
+    "position": "where their vectors lie",
+    "anisotropy": "how alike their vectors are",
+}
+
+
+def _plain_scores(s: Compared) -> str:
+    """Say which source the encoder scores higher, or that this is open."""
+    if (found := s.found.decomposition) is None:
+        return ""
+    who = _called(s.report.encoder or "the encoder")
+    if not found.gap.excludes(0):
+        return f"Cannot tell whether {who} scores either higher. It may."
+    winner, loser = (s.other, s.base) if found.gap.estimate > 0 else (s.base, s.other)
+    return f"{who} scores {winner} versions higher than {loser} ones on average."
+
+
+def _leaning(s: Compared) -> str:
+    gap = s.found.decomposition.gap if s.found.decomposition else None
+    if gap is None or not gap.excludes(0):
+        return ""
+    return "other" if gap.estimate > 0 else "baseline"
+
+
+def _difference_rows(sources: tuple[Compared, ...]) -> Iterator[b.FirstRow]:
+    """Return of each source how many of its measured differences are established."""
+    for s in sources:
+        _, others = findings(s)
+        clear = sum(found.shown for found in others)
+        missing = len(unmeasured(s))
+        yield b.FirstRow(
+            name="" if len(sources) == 1 else s.name,
+            parts=(
+                ("established", clear, "baseline"),
+                ("open", len(others) - clear, "other"),
+                ("not measured", missing, "even"),
+            ),
+            text="" if len(sources) == 1 else f"{clear} / {len(others) - clear} / {missing}",
+        )
+
+
 # Names and numbers
 
 

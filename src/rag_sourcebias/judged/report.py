@@ -25,6 +25,7 @@ from rag_sourcebias.judged.words import (
     comparison,
     decimals,
     digits_of,
+    first,
     headline,
     how_to_read,
     method_name,
@@ -72,6 +73,7 @@ def document(report: JudgedReport) -> b.Document:
         kind="Judged evaluation",
         title=f"Judged evaluation: {report.name}",
         name=report.name,
+        first=first(report),
         headline=headline(report),
         headline_to=b.FILES,
         facts=(

@@ -15,6 +15,10 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.report.blocks import (
+    Bar,
+    First,
+    FirstRow,
+    capital,
     count,
     ends_about_zero,
     estimate,
@@ -55,6 +59,7 @@ _SHORT: dict[Role, str] = {
 }
 _FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
 _ALL_SAID = 2  # means of which the headline says everything; of more, a summary
+_FIRST_ROWS = 6  # systems of a first screen
 _NAMED = 3  # means that the headline names
 
 
@@ -116,6 +121,145 @@ def _worths(report: JudgedReport) -> Iterator[str]:
         if names := [shorten(name_of(mean, " of "), 48) for kind, mean in roles if kind == found]:
             named = join(names) if len(names) <= _NAMED else f"{len(names)} means"
             yield f"For {named}, {words}."
+
+
+# The first screen
+
+
+def first(report: JudgedReport) -> First:
+    """Return the first screen: what people would say, what the judge says, and what is next."""
+    if not report.means:
+        return First(answer="No mean was estimated.")
+    one = report.means[0]
+    wrong = any(_excludes_judge(report, mean) for mean in report.means)
+    useless = any(role(report, mean) == "useless" for mean in report.means)
+    return First(
+        answer=_plain_mean(report, one) if len(report.means) == 1 else _plain_best(report),
+        verdict=_plain_judge(report),
+        standing="other" if wrong or useless else "baseline",
+        doubts=_plain_doubts(report),
+        caption="What people would say"
+        + (f": {_measure(one.measure)}" if len(report.means) > 1 else ""),
+        rows=_mean_rows(report),
+        why="How many more labels?" if report.kind == "items" else "How many more judgments?",
+        command="rag-sourcebias labels plan answers.csv --half-width 0.03"
+        if report.kind == "items"
+        else "rag-sourcebias labels plan --run bm25.run --labels judge.tsv -n 500",
+    )
+
+
+def _plain_mean(report: JudgedReport, mean: JudgedMean) -> str:
+    found = mean.interval
+    low, high = (value_of(report, mean, end) for end in (found.lower, found.upper))
+    labels = _labels(report, found.n_labeled, human=True)
+    about = f"{_measure(mean.measure)} of {mean.system}" if mean.system else _measure(mean.measure)
+    return (
+        f"{capital(about)} is about {value_of(report, mean, found.estimate)}, between {low} and "
+        f"{high}, going by {labels}."
+    )
+
+
+def _plain_best(report: JudgedReport) -> str:
+    """Say who is best, or who may be, and else what can be told apart."""
+    if report.ranks:
+        ranks = report.ranks[0]
+        names = [shorten(name, 40) for name in ranks.systems]
+        may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
+        if len(may) == 1:
+            return f"{may[0]} is the best of {len(names)} systems in {_measure(ranks.measure)}."
+        listed = join(may, "or") if len(may) <= _NAMED else f"{len(may)} of them"
+        return f"Which of {len(names)} systems is best cannot be told: it may be {listed}."
+    measure = report.means[0].measure
+    of = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
+    clear = [c for c in of if c.interval.excludes(0)]
+    if not of:
+        return f"{len(report.means)} means were estimated from labels and a judge."
+    told = f"{len(clear)} of {len(of)} comparisons of systems are clear"
+    if not clear:
+        return f"None of {len(of)} comparisons of systems is clear."
+    top = clear[0]
+    higher, lower = top.first, top.second
+    if top.interval.estimate < 0:
+        higher, lower = lower, higher
+    return f"{higher} scores higher than {lower}" + (f"; {told}." if len(of) > 1 else ".")
+
+
+def _measure(name: str) -> str:
+    """Return a measure as a plain word: what a ranking is worth is its quality."""
+    return "the quality of rankings" if "@" in name else name
+
+
+def _plain_judge(report: JudgedReport) -> str:
+    """Say of how many means the judge alone would have been wrong, and whether it is of use."""
+    wrong = [m for m in report.means if _excludes_judge(report, m)]
+    roles, n = {role(report, m) for m in report.means}, len(report.means)
+    if n == 1:
+        mean = report.means[0]
+        says, high = value_of(report, mean, mean.judge_alone), mean.judge_alone
+        far = "high" if high > mean.interval.estimate else "low"
+        alone = (
+            f"Alone, the judge would have said {says}: too {far}."
+            if wrong
+            else f"Alone, the judge says {says}, which the labels do not contradict."
+        )
+        return alone if not other_scale(report, mean) else "The judge answers on another scale."
+    many = "all" if len(wrong) == n else f"{len(wrong)} of"
+    if wrong:
+        return f"Alone, the judge would have been wrong about {many} {n} means."
+    return f"The labels contradict the judge about none of {n} means{_unless(roles)}."
+
+
+def _unless(roles: set[Role]) -> str:
+    return ", but it is of no use for some" if "useless" in roles else ""
+
+
+def _plain_doubts(report: JudgedReport) -> tuple[str, ...]:
+    """Say where the judge does not help."""
+    useless = [m for m in report.means if role(report, m) == "useless"]
+    unused = [m for m in report.means if role(report, m) == "unused"]
+    told = []
+    if useless:
+        of = "" if len(report.means) == 1 else f" for {_who_of(useless)}"
+        told.append(f"This judge is useless{of}: use labels alone.")
+    if unused:
+        of = "" if len(report.means) == 1 else f" for {_who_of(unused)}"
+        told.append(f"The judge was not used{of}.")
+    return tuple(told)
+
+
+def _who_of(means: list[JudgedMean]) -> str:
+    names = [shorten(mean.system or mean.measure, 40) for mean in means]
+    return join(names) if len(names) <= _NAMED else f"{len(names)} means"
+
+
+def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
+    """Return each system with its ends, of the first measure; or one mean beside the judge's."""
+    same = [m for m in report.means if m.measure == report.means[0].measure][:_FIRST_ROWS]
+    ends = [end for m in same for end in (m.interval.lower, m.interval.upper)]
+    ends += [m.judge_alone for m in same if not other_scale(report, m)]
+    margin = 0.04 * (max(ends) - min(ends)) or 0.5
+    span = (min(ends) - margin, max(ends) + margin)
+    rows = []
+    for mean in same:
+        found, judge = mean.interval, mean.judge_alone
+        rows.append(
+            FirstRow(
+                name=shorten(mean.system, 40) if len(same) > 1 else "with labels",
+                bar=Bar.over(
+                    (found.lower, found.estimate, found.upper),
+                    span,
+                    side="baseline",
+                    solid=True,
+                    was=judge if len(same) > 1 and not other_scale(report, mean) else None,
+                ),
+                text=value_of(report, mean, found.estimate),
+            )
+        )
+        if len(same) == 1 and not other_scale(report, mean):
+            bar = Bar.over((judge, judge, judge), span, side="other", solid=True)
+            said = value_of(report, mean, judge)
+            rows.append(FirstRow(name="judge alone", bar=bar, text=said))
+    return tuple(rows)
 
 
 # Systems in order

@@ -92,6 +92,7 @@ def document(report: PairReport) -> b.Document:
         kind="Check of a paired corpus",
         title=f"Paired corpus: {name}",
         name=name,
+        first=first(report),
         headline=headline(report),
         facts=(
             (
@@ -108,6 +109,86 @@ def document(report: PairReport) -> b.Document:
             if (found := make(report)) is not None
         ),
     )
+
+
+# The first screen
+
+
+def first(report: PairReport) -> b.First:
+    """Return the first screen: how many pairs are broken, and what to do next."""
+    parts = report.sources
+    pairs = sum(part.summary.n_pairs for part in parts)
+    broken = sum(part.summary.n_broken for part in parts)
+    flagged = sum(part.summary.n_flagged for part in parts)
+    data = b.data_argument(report.data.name)
+    if not pairs:
+        return b.First(
+            answer="No document has a counterpart of another source.",
+            why="Make some:",
+            command=f"rag-sourcebias rewrite {data} --output paired",
+        )
+    are = "is" if broken == 1 else "are"
+    answer = (
+        f"{count(broken)} of {count(pairs)} pairs {are} broken: no rewrite of the whole text."
+        if broken
+        else f"None of {count(pairs)} pairs is broken, as far as rules can tell."
+    )
+    return b.First(
+        answer=answer,
+        verdict=_usable(report, broken / pairs),
+        standing=_first_standing(report, broken / pairs),
+        doubts=_first_doubts(report.sole_corpus),
+        rows=tuple(
+            _first_row(part, names_all=len(parts) > 1) for part in parts if part.summary.n_pairs
+        ),
+        why="Repair or drop the flagged pairs:" if broken else "Audit with it:",
+        command=f"rag-sourcebias check-pairs {data} --sound sound --report report"
+        if flagged and broken
+        else f"rag-sourcebias audit source {data} --retriever bm25 --report report",
+    )
+
+
+def _first_row(part: SourcePairs, *, names_all: bool) -> b.FirstRow:
+    s = part.summary
+    counts = (s.n_pairs - s.n_flagged, s.n_flagged - s.n_broken, s.n_broken)
+    return b.FirstRow(
+        name=b.Name(source_name(part.source)) if names_all else "",
+        parts=(
+            ("sound", counts[0], "baseline"),
+            ("facts changed", counts[1], "even"),
+            ("broken", counts[2], "other"),
+        ),
+        text=" / ".join(map(count, counts)) if names_all else "",
+    )
+
+
+def _first_standing(report: PairReport, broken: float) -> str:
+    met = [met for part in report.sources for _, _, met, _ in _checks(part)]
+    if broken > _MUCH or any(found is False for found in met):
+        return "other"
+    return "baseline" if all(met) else ""
+
+
+def _usable(report: PairReport, broken: float) -> str:
+    """Say whether the corpus meets what an audit assumes, and what was not checked."""
+    found = [(name, met) for part in report.sources for _, name, met, _ in _checks(part)]
+    failed = list(dict.fromkeys(name for name, met in found if met is False))
+    unknown = list(dict.fromkeys(name for name, met in found if met is None))
+    if failed:
+        return f"Verdict: not fit for an audit as it is ({join(failed)}: not met)."
+    if broken > _MUCH:
+        return "Verdict: too many pairs are broken for an audit as it is."
+    if unknown:
+        return f"Not checked: {join(unknown)}."
+    return "Verdict: fit for an audit, by its form."
+
+
+def _first_doubts(tests: Sequence[SoleCorpusTest]) -> tuple[str, ...]:
+    if any(test.verdict == "different" for test in tests):
+        return ("Searched alone, one source is harder to find than the other.",)
+    if tests and not all(test.verdict == "equivalent" for test in tests):
+        return ("Whether both sources are as easy to find cannot be told.",)
+    return ()
 
 
 # The headline: no more certain than its tests

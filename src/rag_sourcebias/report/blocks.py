@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +27,10 @@ VARIANTS = {
     "exact": "exact search",
     "length-matched": "length-matched",
 }
+
+
+_SAMPLES = ("crowdrag-rewrites",)
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
 
 
 def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str:
@@ -121,6 +126,18 @@ def counted(n: int, noun: str, nouns: str = "") -> str:
 def capital(text: str) -> str:
     """Return a text with its first letter as a sentence begins."""
     return text[:1].upper() + text[1:]
+
+
+def data_argument(name: str) -> str:
+    """Return data as a command takes them: the bundled sample, a folder's name, or a stand-in."""
+    if name in _SAMPLES:
+        return "--sample"
+    return name if name and not set(name) - _PLAIN else "my-data"
+
+
+def opened(text: str) -> str:
+    """Return a sentence that starts with a capital, unless a name of users' data starts it."""
+    return capital(text) if text.startswith("for ") else text
 
 
 def settings(found: Mapping[str, object]) -> str:
@@ -498,6 +515,56 @@ class Questions(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRow:
+    """One line of the picture of a first screen: a strip of counts, or a value on a scale.
+
+    Parameters
+    ----------
+    parts : tuple of (str, float, str)
+        What is counted, how often, and its colour: "baseline", "even" or "other".
+    bar : Bar or None
+        Where there are no parts.
+    text : str
+        The numbers, as they stand beside it.
+    """
+
+    name: str
+    parts: tuple[tuple[str, float, str], ...] = ()
+    bar: Bar | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """What a report shows before anything is opened, in words that need no statistics.
+
+    Parameters
+    ----------
+    answer : str
+        The answer as a sentence of counts or of plain comparisons.
+    verdict : str
+        What follows, no more certain than its code; "" where the answer says it.
+    standing : str
+        Colour of the verdict: "baseline", "other", "even", or "" where nothing can be told.
+    doubts : tuple of str
+        What to know before the verdict is trusted.
+    caption, rows : str, tuple of FirstRow
+        The picture.
+    why, command : str
+        What to do next, and the command that does it.
+    """
+
+    answer: str
+    verdict: str = ""
+    standing: str = ""
+    doubts: tuple[str, ...] = ()
+    caption: str = ""
+    rows: tuple[FirstRow, ...] = ()
+    why: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """Blocks under a title.
 
@@ -531,8 +598,10 @@ class Document:
         Of the file.
     name : str
         What was examined.
+    first : First
+        What is seen before anything is opened.
     headline : str
-        What a reader in a hurry should take away.
+        The findings with their numbers.
     headline_to : tuple of {"page", "markdown", "terminal"}
         Outputs that start with it; the lines of a terminal may say as much.
     facts : tuple of tuple of str
@@ -546,6 +615,7 @@ class Document:
     kind: str
     title: str
     name: str
+    first: First
     headline: str
     facts: tuple[tuple[str, ...], ...]
     created: str

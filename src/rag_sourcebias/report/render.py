@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from hashlib import sha256
 from html import escape as escape_html
 from itertools import count, groupby, zip_longest
 from operator import itemgetter
@@ -15,6 +17,7 @@ from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
 from rag_sourcebias.core.values import visible
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.blocks import MISSING, shorten
+from rag_sourcebias.report.first import first_html, first_lines
 from rag_sourcebias.report.pictures import Picture, draw
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("rag_sourcebias.report")
 _LONGEST = 200
+_ID = 60  # characters of an id
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 @cache
@@ -81,15 +86,23 @@ def html(found: b.Document) -> str:
                 "tables and in report.json.</p>"
             ).format(failures[-1])
 
-    # Only our own style sheet and our own pictures, whose texts are escaped when they are
+    def source(name: str) -> str:
+        return str(environment.loader.get_source(environment, name)[0])
+
+    # Only our own style sheets, script and pictures, whose texts are escaped when they are
     # drawn, may pass without escaping.
+    script = source("page.js")
     text: str = environment.get_template("document.html.jinja").render(
         doc=found,
+        first=Markup(first_html(found)),
+        anchor=_anchors(),
+        script=Markup(script),
+        script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
         met_words=b.MET,
         established=b.ESTABLISHED,
         kind_of=lambda block: type(block).__name__,
         is_name=lambda text: isinstance(text, b.Name),
-        style=Markup(environment.loader.get_source(environment, "style.css")[0]),
+        style=Markup(source("first.css") + source("style.css")),
         svg=svg,
     )
     if failures:
@@ -102,6 +115,18 @@ def html(found: b.Document) -> str:
             failures[0],
         )
     return text + "\n"
+
+
+def _anchors() -> Callable[[str], str]:
+    """Return a maker of ids for the tables and pictures of one page, from their captions."""
+    used: dict[str, int] = {}
+
+    def anchor(caption: str) -> str:
+        name = "-".join(_WORD.findall(caption.lower()))[:_ID] or "part"
+        used[name] = used.get(name, 0) + 1
+        return f"at-{name}" + (f"-{used[name]}" if used[name] > 1 else "")
+
+    return anchor
 
 
 def notebook(found: b.Document) -> str:
@@ -140,7 +165,11 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 def markdown(found: b.Document) -> str:
     """Return GitHub-flavoured Markdown, ending in a newline."""
-    parts = [f"# {escape(found.title)}", f"**{escape(found.headline)}**"]
+    lines, first = first_lines(found), found.first
+    parts = [f"# {escape(found.title)}", f"**{escape(lines[0])}**", *map(escape, lines[1:])]
+    if first.command:
+        parts.append(f"{escape(first.why)} `{first.command}`")
+    parts.append(escape(found.headline))
     parts += [f"> **Note:** {escape(warning)}" for warning in found.warnings]
     for section in found.sections:
         if inner := [part for block in section.blocks for part in _marked(block)]:
@@ -220,13 +249,21 @@ def terminal(found: b.Document, console: Console) -> None:
     """Print what a terminal has room for; its width decides how many columns stand side by side."""
     from rich.text import Text
 
+    lines, first = first_lines(found), found.first
+    console.print(Text(lines[0], style="bold"))
+    for line in lines[1:]:
+        console.print(Text(line))
+    console.print()
     if "terminal" in found.headline_to:
-        console.print(Text(found.headline, style="bold"))
+        console.print(Text(found.headline))
         console.print()
     for section in found.sections:
         print_blocks(section.blocks, console)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
+    if first.command:
+        console.print()
+        console.print(Text.assemble(f"{first.why} ", (first.command, "bold")))
 
 
 def print_blocks(blocks: Iterable[b.Block], console: Console) -> None:

@@ -40,6 +40,7 @@ from rag_sourcebias.report.text_stats import (
 )
 from rag_sourcebias.source.words import (
     Verdict,
+    first,
     headline,
     how_to_read,
     label,
@@ -92,6 +93,7 @@ def document(report: SkewReport) -> b.Document:
         kind="Source bias report",
         title=f"Source bias report: {data.name}",
         name=data.name,
+        first=first(report),
         headline=headline(report),
         facts=(
             (f"{count(data.n_queries)} queries",),

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from rag_sourcebias.core.skew import (
     SkewCell,
     SkewCode,
@@ -16,13 +18,18 @@ from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     VARIANTS,
+    First,
+    FirstRow,
+    capital,
     count,
     counted,
+    data_argument,
     delta,
     interval,
     join,
     level,
     number,
+    opened,
     p_clause,
     roughly,
     score,
@@ -39,6 +46,7 @@ _DIRECTIONS: dict[SkewCode, Direction] = {
 }
 _CLOSE = 0.05  # points of Relative Δ that look alike with one decimal
 _MAX_NAMED, _MAX_NAME = 3, 60  # systems in a headline, characters of each
+_MAX_ROWS, _MAX_ROW = 6, 40  # systems of a first screen, characters of each
 
 
 def others_of(report: SkewReport) -> tuple[str, ...]:
@@ -252,6 +260,222 @@ def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
             )
         case _:
             return f"{who} {first.short if one else first.short.replace('favours', 'favour', 1)}"
+
+
+# The first screen: counts, and words that follow the verdict's code
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """In how many pairs (or queries) each source ranks higher, and in how many neither does."""
+
+    baseline: int
+    other: int
+    ties: int
+    noun: str
+
+    @property
+    def n(self) -> int:
+        return self.baseline + self.other + self.ties
+
+
+def _tally(verdict: Verdict) -> _Tally:
+    """Count pairs of versions where there are any, else queries with texts of both sources."""
+    system = verdict.system
+    twin = next((t for t in system.twins if t.other == verdict.other and t.n_pairs), None)
+    if twin is not None:
+        above = twin.other_above
+        counts = (int(np.sum(above < 0.5)), int(np.sum(above > 0.5)), int(np.sum(above == 0.5)))
+        return _Tally(*counts, "pair")
+    measure, base = verdict.cells[-1].measure, verdict.cells[-1].baseline
+    known = next((c for c in system.chance if c.other == verdict.other), None)
+    scores = system.scores
+    if known is not None:
+        apart = known.skew[scores.measures.index(measure)][known.both]
+    elif {base, verdict.other} <= set(scores.sources):
+        apart = scores.of(measure, base) - scores.of(measure, verdict.other)
+    else:
+        return _Tally(0, 0, 0, "query")
+    near = np.abs(apart) < 1e-12
+    return _Tally(
+        int(np.sum((apart > 0) & ~near)), int(np.sum((apart < 0) & ~near)), int(near.sum()), "query"
+    )
+
+
+def first(report: SkewReport) -> First:
+    """Return the first screen: counts, the verdict, and what to do next."""
+    found = tuple(v for v in verdicts(report) if v.system.variant == "mixed" and v.cells)
+    if not found:
+        return First(answer="No two sources were compared.")
+    tallies = [_tally(v) for v in found]
+    names, config = names_of(report), report.config
+    base, nouns = names[config.baseline_source], {tally.noun for tally in tallies}
+    one = len(found) == 1
+    others = {v.other for v in found}
+    rival = names[found[0].other] if len(others) == 1 else "the other"
+    what = {"pair": "version", "query": "text"}[tallies[0].noun]
+    rows = tuple(
+        FirstRow(
+            name="" if one else shorten(v.subject, _MAX_ROW),
+            parts=(
+                (f"{base} {what} higher", tally.baseline, "baseline"),
+                ("tie", tally.ties, "even"),
+                (f"{rival} {what} higher", tally.other, "other"),
+            ),
+            text=""
+            if one
+            else f"{count(tally.baseline)} / {count(tally.ties)} / {count(tally.other)}",
+        )
+        for v, tally in zip(found, tallies, strict=True)
+    )[:_MAX_ROWS]
+    unit = {"pair": "pairs of versions", "query": "queries"}[tallies[0].noun]
+    hidden = len(found) - len(rows)
+    why, command = _next(report, found)
+    return First(
+        answer=_counted(report, found[0], tallies[0]) if one else _grouped(report, found),
+        verdict=_plain_verdict(report, found[0]) if one else "",
+        standing=found[0].direction or _even(found[0]) if one else "",
+        doubts=_doubts(report, found, tallies),
+        caption=("" if one else f"Of the {unit if len(nouns) == 1 else 'pairs or queries'}")
+        + (f"; {hidden} more below" if hidden else ""),
+        rows=rows,
+        why=why,
+        command=command,
+    )
+
+
+def _even(verdict: Verdict) -> str:
+    return "even" if verdict.code is SkewCode.ALIKE else ""
+
+
+def _counted(report: SkewReport, verdict: Verdict, tally: _Tally) -> str:
+    """Say in how many pairs or queries the source that is more often ahead ranks higher."""
+    names, who = names_of(report), shorten(verdict.system.name, _MAX_NAME)
+    sides = [names[report.config.baseline_source], names[verdict.other]]
+    if not tally.n:
+        return f"{who} found no relevant text of either source."
+    ahead = tally.baseline
+    if tally.other > tally.baseline:
+        sides, ahead = sides[::-1], tally.other
+    higher, lower = sides
+    if tally.noun == "pair":
+        said = f"{who} ranks the {higher} version above the {lower} version"
+    else:
+        said = f"{who} ranks {higher} text above {lower} text"
+    ties = f" ({count(tally.ties)} {'is a tie' if tally.ties == 1 else 'are ties'})" * bool(
+        tally.ties
+    )
+    nouns = counted(tally.n, tally.noun, {"query": "queries"}.get(tally.noun, ""))
+    return f"In {count(ahead)} of {nouns}, {said}{ties}."
+
+
+def _plain_verdict(report: SkewReport, verdict: Verdict) -> str:
+    """Return the verdict of one system without a measure, a test or an interval."""
+    names, who = names_of(report), shorten(verdict.system.name, _MAX_NAME)
+    match verdict.code:
+        case SkewCode.ALIKE:
+            return f"Verdict: {who} treats both alike, within the margin of this audit."
+        case SkewCode.CANNOT_TELL:
+            needed = verdict.found.n_needed if verdict.found else None
+            more = f"; about {roughly(needed)} would be" if needed else ""
+            return (
+                f"Cannot tell: {counted(_n_queries(report, verdict), 'query', 'queries')} are not "
+                f"enough to say whether {who} favours either{more}. It may."
+            )
+        case SkewCode.REFUSED:
+            return "No verdict: these data do not allow one (see “Verdicts”)."
+    winner = report.config.baseline_source if verdict.direction == "baseline" else verdict.other
+    again = _equal_length(report, verdict)
+    too = "; so it does at equal length" if again and again.code is verdict.code else ""
+    return f"Verdict: {who} favours {names[winner]} text, by more than chance explains{too}."
+
+
+def _n_queries(report: SkewReport, verdict: Verdict) -> int:
+    return verdict.found.n_queries if verdict.found else report.data.n_queries
+
+
+def _grouped(report: SkewReport, found: Sequence[Verdict]) -> str:
+    """Say of several systems which favour which source, which neither, and which are open."""
+    groups: dict[str, list[str]] = {}
+    names = names_of(report)
+    for v in found:
+        winner = report.config.baseline_source if v.direction == "baseline" else v.other
+        said = {
+            SkewCode.ALIKE: "{} treat{s} both sources alike, within the margin of this audit",
+            SkewCode.CANNOT_TELL: "for {} there are too few queries to tell",
+            SkewCode.REFUSED: "for {} there is no verdict",
+        }.get(v.code, f"{{}} favour{{s}} {names[winner]} text")
+        groups.setdefault(said, []).append(shorten(v.subject, _MAX_ROW))
+    clauses = [
+        said.format(
+            join(who) if len(who) <= _MAX_NAMED else f"{len(who)} of {len(found)} systems",
+            s="s" * (len(who) == 1),
+        )
+        for said, who in groups.items()
+    ]
+    return f"{opened('; '.join(clauses))}."
+
+
+def _doubts(
+    report: SkewReport, found: Sequence[Verdict], tallies: Sequence[_Tally]
+) -> tuple[str, ...]:
+    """Return what stands against the verdict: the control, the count, equal length, the design."""
+    names, told = names_of(report), list[str]()
+    if harder := {
+        names[c.baseline if c.mean_baseline < c.mean_other else c.other]
+        for v in found
+        if (c := v.control)
+    }:
+        told.append(
+            f"{join(sorted(harder))} text is harder to find even on its own: this may not be a "
+            "preference for the source."
+        )
+    turned = any(
+        v.direction and (t.baseline - t.other) * {"baseline": 1, "other": -1}[v.direction] < 0
+        for v, t in zip(found, tallies, strict=True)
+    )
+    if turned:
+        told.append(
+            "The verdict weighs the top of each ranking and points the other way than the count."
+        )
+    if len(found) == 1 and (again := _lost_at_equal_length(report, found[0])):
+        told.append(again)
+    if any(v.direction for v in found) and report.data.design != "rewrites":
+        told.append("The texts differ in content too, which may explain this.")
+    return tuple(capital(text) for text in told)
+
+
+def _equal_length(report: SkewReport, verdict: Verdict) -> Verdict | None:
+    """Return the verdict on the same with both versions cut to the same length, if there is one."""
+    same = (verdict.system.name, verdict.other)
+    repeats = (v for v in verdicts(report) if v.system.variant == "length-matched")
+    return next((v for v in repeats if (v.system.name, v.other) == same), None)
+
+
+def _lost_at_equal_length(report: SkewReport, verdict: Verdict) -> str:
+    again = _equal_length(report, verdict)
+    if again is None or verdict.direction is None or again.code is verdict.code:
+        return ""
+    now = {
+        SkewCode.ALIKE: "treats both alike",
+        SkewCode.CANNOT_TELL: "may favour either: these are too few queries to tell",
+        SkewCode.REFUSED: "has no verdict",
+    }.get(again.code, "favours the other source")
+    return f"Cut to equal length, it {now}."
+
+
+def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
+    """Return why and which command comes next."""
+    data, codes = data_argument(report.data.name), {v.code for v in found}
+    if any(v.control for v in found):
+        return "Do both versions say the same?", f"rag-sourcebias check-pairs {data}"
+    if codes & set(_DIRECTIONS):
+        if report.data.design == "rewrites":
+            return "What differs between them?", f"rag-sourcebias explain {data}"
+        return "Rule out content:", f"rag-sourcebias rewrite {data} --output paired"
+    if codes == {SkewCode.ALIKE}:
+        return "Keep watching:", "rag-sourcebias monitor serve retrievals.db"
+    return "With more queries:", f"rag-sourcebias audit source {data} --report report"
 
 
 def star_note(report: SkewReport) -> str:

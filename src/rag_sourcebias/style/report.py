@@ -36,6 +36,7 @@ from rag_sourcebias.style.words import (
     alpha,
     average_ranks,
     chance_sentence,
+    first,
     headline,
     index_sentence,
     leading_measure,
@@ -88,6 +89,7 @@ def document(report: StyleReport) -> b.Document:
         kind="Writing style report",
         title=f"Writing style report: {data.name}",
         name=data.name,
+        first=first(report),
         headline=headline(report),
         facts=(
             (counted(data.n_queries, "query", "queries"),),

@@ -11,15 +11,21 @@ from typing import NamedTuple
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
+    Bar,
+    First,
+    FirstRow,
     count,
     counted,
+    data_argument,
     delta,
     estimate,
     interval,
     join,
     level,
     number,
+    opened,
     p_clause,
+    roughly,
     score,
     shorten,
     split_measure,
@@ -32,6 +38,7 @@ _LONGEST = 60  # characters of a style's name
 _NAME = 48  # of a system's name in the headline
 _SYSTEMS = 3  # that the headline names one by one
 _LISTED = 6  # styles that are named
+_FIRST_ROWS = 6  # systems of a first screen
 _EXCEPTED = 2  # styles that are named as the only exceptions
 _NAMED = 5  # styles of which the difference is written out
 
@@ -324,6 +331,167 @@ def _range(found: Sequence[Verdict]) -> str:
     nulls = [v.row.unfairness.null_expectation for v in found]
     chance = " to ".join(dict.fromkeys(number(n, digits=2) for n in (min(nulls), max(nulls))))
     return f"Unfairness is {said}; chance alone would give {chance}."
+
+
+# The first screen
+
+
+def first(report: StyleReport) -> First:
+    """Return the first screen: counts of queries, the verdict, and what to do next."""
+    found = verdicts(report)
+    if not found:
+        return First(answer="No system was measured.")
+    one = len(found) == 1
+    rows = _rank_rows(report, found[0]) if one else _system_rows(report, found)
+    favours = any(v.found.code is StyleCode.FAVOURS for v in found)
+    return First(
+        answer=_answer(report, found[0]) if one else _plain_tally(found),
+        verdict=_plain_verdict(report, found[0]) if one else "",
+        standing={StyleCode.FAVOURS: "other", StyleCode.ALIKE: "even"}.get(found[0].found.code, "")
+        if one
+        else "",
+        caption=(
+            f"Average place among {len(report.data.doc_styles)} styles; 1 is highest"
+            if one
+            else f"Queries in which a style ranks above {original_text(report)}"
+        )
+        if rows
+        else "",
+        rows=rows,
+        why="Watch it in production:" if favours else "With more queries:",
+        command="rag-sourcebias monitor serve retrievals.db"
+        if favours
+        else f"rag-sourcebias audit style {data_argument(report.data.name)} --report report",
+    )
+
+
+def _extreme(report: StyleReport, verdict: Verdict) -> tuple[str, str]:
+    """Return the two styles that a sentence compares: that which ranks higher first."""
+    found, original = verdict.found, report.config.original
+    named = {*found.favoured, *found.silenced}
+    pairs = [p for p in verdict.row.against_original if p.first in named]
+    if not pairs:
+        return found.best, found.worst
+    most = max(pairs, key=lambda pair: abs(pair.difference))
+    sides = (most.first, original)
+    return sides if most.first in found.favoured else sides[::-1]
+
+
+def _above(report: StyleReport, verdict: Verdict, high: str, low: str) -> tuple[int, int, int]:
+    """Count queries in which one style ranks above another, below it, or neither."""
+    system, styles = verdict.system, report.data.doc_styles
+    ranks = system.ranks[:, system.rows.index(verdict.row)]
+    apart = ranks[:, styles.index(high)] - ranks[:, styles.index(low)]
+    return int((apart < 0).sum()), int((apart > 0).sum()), int((apart == 0).sum())
+
+
+def _answer(report: StyleReport, verdict: Verdict) -> str:
+    found, who = verdict.found, shorten(verdict.system.name, _NAME)
+    if found.code is StyleCode.TIED:
+        return f"{who} gives all styles the same place in every query."
+    high, low = _extreme(report, verdict)
+    above, below, ties = _above(report, verdict, high, low)
+    if below > above:
+        high, low, above = low, high, below
+    tied = f" ({count(ties)} {'is a tie' if ties == 1 else 'are ties'})" * bool(ties)
+    first, second = (
+        original_text(report) if style == report.config.original else style_name(style)
+        for style in (high, low)
+    )
+    return (
+        f"In {count(above)} of {_queries(found.n_queries)}, {who} ranks {first} above "
+        f"{second}{tied}."
+    )
+
+
+def _plain_verdict(report: StyleReport, verdict: Verdict) -> str:
+    """Return the verdict of one system without a test or an interval."""
+    found, who = verdict.found, shorten(verdict.system.name, _NAME)
+    match found.code:
+        case StyleCode.TIED:
+            return ""
+        case StyleCode.ALIKE:
+            return f"Verdict: {who} ranks all styles alike, within the margin of this audit."
+        case StyleCode.TOO_FEW | StyleCode.CANNOT_TELL:
+            least = "at least" if found.code is StyleCode.TOO_FEW else "about"
+            more = f"; {least} {roughly(found.n_needed)} would be" if found.n_needed else ""
+            return (
+                f"Cannot tell: {_queries(found.n_queries)} are not enough to say whether {who} "
+                f"ranks styles apart{more}. It may."
+            )
+    return f"Verdict: {who} {short(report, found)}, by more than chance explains."
+
+
+def _rank_rows(report: StyleReport, verdict: Verdict) -> tuple[FirstRow, ...]:
+    """Return the average place of the first and last styles and of the original."""
+    if verdict.found.code is StyleCode.TIED:
+        return ()
+    styles, config = report.data.doc_styles, report.config
+    named = zip(styles, average_ranks(verdict.system, verdict.row), strict=True)
+    ranks = sorted(named, key=lambda pair: pair[1])
+    original = next((i for i, (s, _) in enumerate(ranks) if s == config.original), 0)
+    shown = sorted({0, 1, original, len(ranks) - 2, len(ranks) - 1} & set(range(len(ranks))))
+    ends = dict(zip(styles, verdict.row.average_ranks, strict=True))
+    colours = dict.fromkeys(verdict.found.silenced, "baseline")
+    colours |= dict.fromkeys(verdict.found.favoured, "other")
+    return tuple(
+        FirstRow(
+            name=style_name(style),
+            bar=Bar.over(
+                (found.lower, rank, found.upper) if (found := ends[style]) else (rank,) * 3,
+                (1.0, float(len(styles))),
+                side=colours.get(style, "even"),
+                solid=style in colours,
+            ),
+            text=number(rank),
+        )
+        for style, rank in (ranks[i] for i in shown)
+    )
+
+
+def _system_rows(report: StyleReport, found: Sequence[Verdict]) -> tuple[FirstRow, ...]:
+    rows = []
+    for verdict in found[:_FIRST_ROWS]:
+        if verdict.found.code is StyleCode.TIED:
+            continue
+        others = [s for s in report.data.doc_styles if s != report.config.original]
+        named = [s for s in _extreme(report, verdict) if s in others] or others
+        above, below, ties = _above(report, verdict, named[0], report.config.original)
+        rows.append(
+            FirstRow(
+                name=f"{shorten(verdict.system.name, _NAME)}: {style_name(named[0])}",
+                parts=(
+                    ("style higher", above, "other"),
+                    ("tie", ties, "even"),
+                    ("original higher", below, "baseline"),
+                ),
+                text=f"{count(above)} / {count(ties)} / {count(below)}",
+            )
+        )
+    return tuple(rows)
+
+
+def _plain_tally(found: Sequence[Verdict]) -> str:
+    """Say how many systems rank styles apart, how many alike, and of how many it is open."""
+    said = {
+        StyleCode.FAVOURS: ("ranks", "rank", " some styles higher or lower than others"),
+        StyleCode.ALIKE: ("ranks", "rank", " all styles alike, within the margin of this audit"),
+        StyleCode.TIED: ("gives", "give", " all styles the same place"),
+    }
+    groups: dict[StyleCode, list[str]] = {}
+    for verdict in found:
+        groups.setdefault(verdict.found.code, []).append(shorten(verdict.system.name, _NAME))
+    clauses, still_open = [], 0
+    for code, who in groups.items():
+        if code not in said:
+            still_open += len(who)
+            continue
+        one, many, what = said[code]
+        names = join(who) if len(who) <= _NAMED else f"{len(who)} of {len(found)} systems"
+        clauses.append(f"{names} {one if len(who) == 1 else many}{what}")
+    if still_open:
+        clauses.append(f"for {counted(still_open, 'system')} there are too few queries to tell")
+    return f"{opened('; '.join(clauses))}."
 
 
 # One sentence per system for each effect, so that no number must be found in a picture

@@ -63,7 +63,8 @@ def test_the_page_is_sound(html):
 
 def test_the_page_loads_nothing(html):
     page = Page(html)
-    assert not {"script", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert not {"img", "iframe", "object", "embed"} & set(page.tags)
+    assert page.tags.count("script") == 1  # our own, of which the policy holds the hash
     assert not [k for _, k, _ in page.attributes if k in ("src", "srcset") or k.startswith("on")]
     rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert re.findall(r"https?://|@import", rest) == []
@@ -130,7 +131,7 @@ def test_hostile_names_are_escaped():
         environment={HOSTILE: HOSTILE},
     )
     text = to_html(report)
-    assert "script" not in Page(text).tags
+    assert Page(text).tags.count("script") == 1
     assert "&lt;script&gt;alert(1)" in text
     marks = to_markdown(report)
     assert not re.search(r"(?<!\\)<script", marks)
