@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import (
     BoolArray,
     FloatArray,
     IntArray,
     Interval,
-    Stored,
     from_versioned,
 )
 
@@ -595,6 +595,10 @@ class AnswerScorer:
     settings: Mapping[str, str]
     scores: npt.NDArray[np.float64] = field(repr=False)
     adjusted_scores: npt.NDArray[np.float64] = field(repr=False)
+    axes_of: ClassVar[PerQuery] = {
+        "scores": ("question_ids+answer_systems",),
+        "adjusted_scores": ("question_ids+answer_systems",),
+    }
     raw: AnswerBias
     adjusted: AnswerBias | None = None
     adjustment: str = ""
@@ -607,8 +611,8 @@ class AnswerScorer:
     finding: AnswerFinding | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AnswerBiasReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AnswerBiasReport(Shown):
     """The result of an audit of correctness scores.
 
     Parameters
@@ -639,6 +643,18 @@ class AnswerBiasReport(Stored):
     attribution: str = ""
     warnings: tuple[str, ...] = ()
     kind: Literal["answers"] = "answers"
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for scorer in self.scorers:
+            if (found := scorer.finding) is not None:
+                useless = found.use is AnswerUse.USELESS
+                yield Outcome(
+                    scorer.name,
+                    (found.use if useless else found.style).value,
+                    "AUC within systems" if useless else "unfairness",
+                    scorer.raw.auc_within if useless else scorer.raw.unfairness,
+                    digits=3,
+                )
 
     def scorer(self, name: str) -> AnswerScorer:
         """Return one scorer by name."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, Interval, Stored, from_versioned
+from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
+from rag_sourcebias.core.values import FloatArray, Interval, from_versioned
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
 
@@ -136,6 +137,10 @@ class SourceScores:
     measures: tuple[str, ...]
     values: npt.NDArray[np.float64] = field(repr=False)
     n_relevant: npt.NDArray[np.int32] = field(repr=False)
+    axes_of: ClassVar[PerQuery] = {
+        "values": ("measures", "sources", "query_ids"),
+        "n_relevant": ("sources", "query_ids"),
+    }
 
     def of(self, measure: str, source: str) -> FloatArray:
         """Per-query values of one measure for one source, shape (nq,)."""
@@ -200,6 +205,10 @@ class ChanceSkew:
     skew: npt.NDArray[np.float64] = field(repr=False)
     base: npt.NDArray[np.float64] = field(repr=False)
     both: npt.NDArray[np.bool_] = field(repr=False)
+    axes_of: ClassVar[PerQuery] = {
+        "skew": ("measures", "query_ids"),
+        "base": ("measures", "query_ids"),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -594,8 +603,8 @@ class DataSummary:
     attribution: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SkewReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SkewReport(Shown):
     """The result of an audit.
 
     Parameters
@@ -623,6 +632,20 @@ class SkewReport(Stored):
     created: str
     warnings: tuple[str, ...] = ()
     text_statistics: tuple[TextStatistic, ...] = ()
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        several = len({v.other for s in self.systems for v in s.verdicts}) > 1
+        for system in self.systems:
+            if system.variant != "mixed":
+                continue
+            for v in system.verdicts:
+                yield Outcome(
+                    f"{system.name} against {v.other}" if several else system.name,
+                    v.code.value,
+                    f"centred Δ of {v.measure}",
+                    v.interval,
+                    v.centred_delta,
+                )
 
     def system(self, name: str, variant: str = "mixed") -> SystemSkew:
         """Return one system by name."""

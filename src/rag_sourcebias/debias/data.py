@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import (
     FloatArray,
@@ -120,6 +121,7 @@ class DebiasScores:
     name: str
     query_ids: tuple[str, ...] = field(repr=False)
     cutoffs: tuple[int, ...]
+    axes_of: ClassVar[PerQuery] = {"values": ("DEBIAS_ROWS", "cutoffs", "query_ids")}
     values: FloatArray = field(repr=False)
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -546,8 +548,8 @@ class DebiasDataset:
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DebiasReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DebiasReport(Shown):
     """Proof of what a mitigation changed.
 
     Parameters
@@ -587,6 +589,18 @@ class DebiasReport(Stored):
     search_data: str = ""
     training: tuple[TrainingHistory, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        from rag_sourcebias.debias.words import standings  # its criteria read these classes
+
+        cutoff = self.config.skew_cutoff
+        for found in standings(self):
+            for v in found.verdicts:
+                code = ("met" if v.proven else "met_by_estimates") if v.met else "not_met"
+                where = (
+                    f"{v.system} on {v.dataset.data.name}" if len(self.datasets) > 1 else v.system
+                )
+                yield Outcome(where, code, f"Relative Δ of NDCG@{cutoff}", v.skew.after)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import FloatArray, Histogram, Interval, Stored, from_versioned
+from rag_sourcebias.core.values import FloatArray, Histogram, Interval, from_versioned
 
 # What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
 
@@ -446,8 +447,8 @@ class SourceExplanation:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainReport(Stored):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExplainReport(Shown):
     """What distinguishes sources for one encoder: associations, not causes.
 
     Parameters
@@ -473,6 +474,15 @@ class ExplainReport(Stored):
     warnings: tuple[str, ...] = ()
     schema_version: int = EXPLAIN_SCHEMA_VERSION
     kind: Literal["explain"] = "explain"
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for found in self.sources:
+            gap = None if found.decomposition is None else found.decomposition.gap
+            code = "not_computed"
+            if gap is not None:
+                code = "scored_higher" if gap.estimate > 0 else "scored_lower"
+                code = code if gap.excludes(0.0) else "cannot_tell"
+            yield Outcome(found.source, code, "score gap", gap, digits=3)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ExplainReport:

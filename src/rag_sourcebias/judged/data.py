@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
 from rag_sourcebias.stats.samples import Drawn
 
@@ -219,6 +220,9 @@ class QueryIntervals:
     upper: FloatArray = field(repr=False)
     human: FloatArray = field(repr=False)
     highest: float
+    axes_of: ClassVar[PerQuery] = dict.fromkeys(
+        ("estimate", "lower", "upper", "human"), ("query_ids",)
+    )
     rule: str
     confidence_level: float
     assumptions: tuple[str, ...]
@@ -599,8 +603,8 @@ class JudgedConfig:
             )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class JudgedReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class JudgedReport(Shown):
     """The result of a judged evaluation.
 
     Parameters
@@ -639,6 +643,14 @@ class JudgedReport(Stored):
     ranks: tuple[JudgedRanks, ...] = ()
     clusters: LabelledClusters | None = None
     judges: tuple[JudgeShare, ...] = ()
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for mean in self.means:
+            apart = mean.judge_alone - mean.interval.estimate
+            code = "judge_too_high" if apart > 0 else "judge_too_low"
+            if not mean.interval.excludes(mean.judge_alone):
+                code = "judge_not_contradicted"
+            yield Outcome(mean.system or mean.measure, code, mean.measure, mean.interval, digits=3)
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

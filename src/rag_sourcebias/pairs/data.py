@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import (
     BoolArray,
     FloatArray,
     Histogram,
     Interval,
-    Stored,
     from_versioned,
 )
 
@@ -542,8 +542,8 @@ class SourcePairs:
         return self.summary.n_broken / self.summary.n_pairs if self.summary.n_pairs else 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PairReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PairReport(Shown):
     """What was found about a paired corpus.
 
     Parameters
@@ -585,6 +585,18 @@ class PairReport(Stored):
     encoder: str = ""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for part in self.sources:
+            found = part.criteria
+            checks = (found.sources_known, found.one_to_one, found.labels_copied)
+            broken = part.summary.n_broken
+            code = "broken_pairs" if broken else "criteria_not_met"
+            if not broken and False not in checks:
+                code = "sound" if None not in checks else "not_all_checked"
+            yield Outcome(
+                part.source, code, "share of broken pairs", value=part.broken_share, digits=3
+            )
 
     def of_source(self, source: str) -> SourcePairs:
         """Return the pairs of one source."""

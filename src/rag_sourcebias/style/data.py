@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import (
     FriedmanTest,
     Interval,
     RankPair,
-    Stored,
     from_versioned,
     require_name,
 )
@@ -423,6 +423,7 @@ class StyleSystem:
     settings: Mapping[str, str]
     query_ids: tuple[str, ...]
     ranks: npt.NDArray[np.float64] = field(repr=False)
+    axes_of: ClassVar[PerQuery] = {"ranks": ("query_ids", "query_styles", "doc_styles")}
     rows: tuple[StyleRow, ...]
     pairs: tuple[RankPair, ...] = ()
     mean_unfairness: Interval | None = None
@@ -439,8 +440,8 @@ class StyleSystem:
         return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StyleReport(Stored):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StyleReport(Shown):
     """The result of a style audit.
 
     Parameters
@@ -467,6 +468,19 @@ class StyleReport(Stored):
     query_statistics: tuple[TextStatistic, ...] = ()
     warnings: tuple[str, ...] = ()
     kind: Literal["style"] = "style"
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for system in self.systems:
+            if (found := system.finding) is not None:
+                row = next(r for r in system.rows if r.query_style == self.config.original_query)
+                yield Outcome(
+                    system.name,
+                    found.code.value,
+                    "unfairness",
+                    row.unfairness_interval,
+                    row.unfairness.score,
+                    digits=2,
+                )
 
     def system(self, name: str) -> StyleSystem:
         """Return one system by name."""
