@@ -564,6 +564,14 @@ class SkewMonitor:
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
                 self._losses.note("on_alarm raised", error=error)
 
+    def __repr__(self) -> str:
+        found, alarms = self.snapshot(), len(self._alarms)
+        n = sum(part.n_retrievals for part in found)
+        return (
+            f"<SkewMonitor: {n:,} retrievals under {len(found)} set{'s' * (len(found) != 1)} of "
+            f"labels, {alarms} alarm{'s' * (alarms != 1)}>"
+        )
+
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The latest alarms, oldest first, at most 1,000; what waits is processed first."""

@@ -63,6 +63,10 @@ class ObserverGroup:
         self.dropped = DroppedEvents()
         self._told = tuple(observer.observe for observer in observers)
 
+    def __repr__(self) -> str:
+        lost = f"; {self.dropped.total:,} dropped" if self.dropped.total else ""
+        return f"<ObserverGroup of {', '.join(map(repr, self.observers))}{lost}>"
+
     @property
     def inline(self) -> bool:
         """Whether all promise to be quick, see :class:`~.delivery.Delivery`.
@@ -99,6 +103,12 @@ class CountingObserver(Locked):
         self.n_events = self.n_documents = self.n_empty = 0
         super().__init__()
 
+    def __repr__(self) -> str:
+        return (
+            f"<CountingObserver: {self.n_events:,} retrievals, {self.n_empty:,} of them empty, "
+            f"{self.n_documents:,} documents>"
+        )
+
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
         n = len(event.ranked)
@@ -128,6 +138,9 @@ class CollectingObserver:
         if capacity < 1:
             raise DataError(f"capacity must be at least 1, got {capacity}")
         self._events: deque[RetrievalEvent] = deque(maxlen=capacity)
+
+    def __repr__(self) -> str:
+        return f"<CollectingObserver: {len(self._events):,} retrievals kept>"
 
     @property
     def events(self) -> tuple[RetrievalEvent, ...]:
@@ -237,6 +250,12 @@ class ExposureObserver(Locked):
         self._waiting: deque[tuple[DocTags, ...]] = deque()
         self._seen: dict[tuple[str | None, ...], int] = {}
         super().__init__()
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        shares = (f"{name or 'unknown'} {share:.1%}" for name, share in counts.shares().items())
+        told = f"; exposure: {', '.join(shares)}" if counts.groups else ""
+        return f"<ExposureObserver: {counts.n_retrievals:,} retrievals{told}>"
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""

@@ -768,6 +768,15 @@ class Observing:
     _recorder: Recorder
     _stopped: bool
 
+    def __repr__(self) -> str:
+        """Say what was seen so far."""
+        recorder = getattr(self, "_recorder", None)  # not set yet while it is being made
+        seen = "" if recorder is None else f": {recorder.coverage()}"
+        return f"<{type(self).__name__}{self._whose()}{seen}>"
+
+    def _whose(self) -> str:
+        return ""
+
     @property
     def dropped(self) -> DroppedEvents:
         """Events that were lost, by reason."""
@@ -819,6 +828,9 @@ class Instrumentation(Observing):
                 detach()
             self.flush(timeout)
             self._recorder.close()
+
+    def _whose(self) -> str:
+        return f" of {type(self.target).__name__}, {'on' if self._detach else 'closed'}"
 
     def __enter__(self) -> Instrumentation:
         return self

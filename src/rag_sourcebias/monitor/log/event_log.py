@@ -462,6 +462,13 @@ class EventLog:
             self._writer.close()
         return True
 
+    def __repr__(self) -> str:
+        size = self.path.stat().st_size if self.path.exists() else 0
+        return (
+            f"<EventLog {self.path}: {size / 1e6:.1f} MB, {len(self._buffer):,} events waiting, "
+            f"{self.dropped.total:,} dropped>"
+        )
+
     def __enter__(self) -> EventLog:
         return self
 
