@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
 from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.skew import ChangeCode, SkewReport, VerdictChange
 from rag_sourcebias.core.values import Interval, visible
 from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
-from rag_sourcebias.explain.data import ExplainReport
+from rag_sourcebias.explain.data import ExplainReport, LexicalShift
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
-from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.pairs.data import CheckedPair, PairReport
 from rag_sourcebias.report.blocks import changed, plain
 from rag_sourcebias.report.render import failure_text, html, markdown, terminal
 from rag_sourcebias.stats.ratio import relative_delta_interval
@@ -378,6 +379,36 @@ def visible_report(report: T, *, lines: bool = True) -> T:
     return cast("T", _visible(report, lines))
 
 
+def without_texts(report: T) -> T:
+    """Return a report without any text of queries, documents or answers: ids and numbers stay.
+
+    What was read off texts goes with them: words that mark a source, names and numbers that a
+    rewrite lost.
+    """
+    return cast("T", _bare(report))
+
+
+def _bare(value: Any) -> Any:  # noqa: ANN401 - any field of any report
+    if isinstance(value, Evidence):
+        return value.without_texts()
+    if isinstance(value, CheckedPair):
+        return value.without_texts()
+    if isinstance(value, LexicalShift):
+        return replace(value, more_human=(), more_other=())
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        new = {name: _bare(item) for name, item in old.items()}
+        changed = {name: item for name, item in new.items() if item is not old[name]}
+        return replace(value, **changed) if changed else value
+    if isinstance(value, Mapping):
+        items = {key: _bare(item) for key, item in value.items()}
+        return value if all(map(is_, value.values(), items.values())) else items
+    if isinstance(value, tuple):
+        found = tuple(map(_bare, value))
+        return value if all(map(is_, value, found)) else found
+    return value
+
+
 def _visible(value: Any, lines: bool) -> Any:  # noqa: ANN401 - any field of any report
     if isinstance(value, str):
         return visible(value, lines=lines)
@@ -410,6 +441,7 @@ def write_report(
     folder: str | os.PathLike[str],
     *,
     formats: Sequence[str] = _FORMATS,
+    texts: bool = True,
 ) -> dict[str, Path]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
 
@@ -427,6 +459,8 @@ def write_report(
         Created, with its parents, if missing.
     formats : sequence of {"json", "md", "html"}
         All three by default.
+    texts : bool
+        Keep the texts of the few cases that matter most; without them, ids and numbers stay.
 
     Returns
     -------
@@ -443,6 +477,7 @@ def write_report(
     """
     if (unknown := [f for f in formats if f not in _FORMATS]) or not formats:
         raise DataError(f"unknown report formats {unknown}; choose from {list(_FORMATS)}")
+    report = report if texts else without_texts(report)
     pages = [kind for kind in formats if kind != "json"]
     written = {"json": write_figures(report, folder, pages)} if "json" in formats else {}
     written |= write_pages(report, folder, pages, required=not written)

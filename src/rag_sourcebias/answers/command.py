@@ -12,7 +12,7 @@ from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
 from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli.console import deliver, require_writable, stages
+from rag_sourcebias.cli.console import deliver, require_writable, stages, writes_report
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import cache_dir
@@ -26,6 +26,7 @@ _DATA, _SCORES, _ADJUSTMENT, _STATISTICS = "Data", "Scores", "Adjustment", "Stat
 # ``audit answers``: how much a correctness score rewards style.
 
 
+@writes_report
 def answers(
     files: Annotated[
         list[Path],

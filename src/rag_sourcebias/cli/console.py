@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
 from functools import partial, wraps
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import (
@@ -29,7 +31,7 @@ from rich.segment import Segment
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import visible
 from rag_sourcebias.report.render import failure_text
-from rag_sourcebias.reports import Report, print_report, write_figures, write_pages
+from rag_sourcebias.reports import Report, print_report, without_texts, write_figures, write_pages
 
 # Where the command line prints: results to standard output, everything else to error.
 
@@ -267,6 +269,44 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 # What becomes of a finished report: its figures, a table, and the pages that were asked for.
 
 
+_texts: ContextVar[bool] = ContextVar("texts", default=True)
+_TEXTS = Annotated[
+    bool,
+    typer.Option(
+        "--texts/--no-texts",
+        help="Keep the texts of the few cases that matter most in the report; without them it "
+        "holds ids and numbers.",
+    ),
+]
+
+
+def writes_report(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the option ``--no-texts``, which :func:`deliver` heeds."""
+    given = inspect.signature(command)
+    hints = get_type_hints(command, include_extras=True)
+    shown = [
+        one.replace(annotation=hints.get(one.name, one.annotation), kind=one.KEYWORD_ONLY)
+        for one in given.parameters.values()
+    ]
+    option = inspect.Parameter(
+        "texts", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=_TEXTS
+    )
+    at = next((i + 1 for i, one in enumerate(shown) if one.name in ("report", "to")), len(shown))
+    shown.insert(at, option)
+
+    @wraps(command)
+    def run(*, texts: bool = True, **values: Any) -> None:  # noqa: ANN401 - of any option
+        token = _texts.set(texts)
+        try:
+            command(**values)
+        finally:
+            _texts.reset(token)
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
 INTERRUPTED = 130
 
 
@@ -297,13 +337,15 @@ def deliver(
         print_it()
         err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
         return
+    report = report if _texts.get() else without_texts(report)
     try:
         file = write_figures(report, folder)
     except SourceBiasError:
         print_it()  # then the table is all there is
         raise
     try:
-        figures(folder)
+        if _texts.get():  # they quote what texts hold
+            figures(folder)
         left: SystemExit | None = None
         try:
             print_it()

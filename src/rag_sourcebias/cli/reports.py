@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import deliver, out
+from rag_sourcebias.cli.console import deliver, out, writes_report
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.reports import print_report, read_report_json
 
@@ -41,6 +41,7 @@ app = typer.Typer(no_args_is_help=True, help="Show or re-render a finished repor
 
 
 @app.command()
+@writes_report
 def show(
     path: Annotated[Path, typer.Argument(help="A report.json.")],
     to: Annotated[

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import FloatArray, Interval, from_versioned
 
@@ -438,6 +439,8 @@ class SystemSkew:
         What other usual settings of this retriever would have given.
     across : AcrossSources or None
         With two other sources or more.
+    evidence : tuple of Evidence
+        Queries that matter most for the primary measure, each with two documents and their ranks.
     """
 
     name: str
@@ -457,6 +460,7 @@ class SystemSkew:
     chance: tuple[ChanceSkew, ...] = ()
     strip: tuple[SettingSkew, ...] = ()
     across: AcrossSources | None = None
+    evidence: tuple[Evidence, ...] = ()
 
     def cell(self, measure: str, other: str) -> SkewCell:
         """Return the cell of one measure against one other source."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, deliver, err, spread, stages
+from rag_sourcebias.cli.console import Stages, choice, deliver, err, spread, stages, writes_report
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
@@ -273,6 +273,7 @@ _LARGEST = {"strength": 1.0}
 _MIN_SEEDS = 3
 
 
+@writes_report
 @spread
 def search(
     folder: opt.Folder = None,
@@ -409,6 +410,7 @@ def search_values(over: str, text: str) -> list[float]:
 # ``debias project``: a model whose vectors do not show who wrote a text, without training.
 
 
+@writes_report
 @spread
 def project(
     folder: opt.Folder = None,
@@ -521,6 +523,7 @@ def _fitted(
 # ``debias calibrate``: scores of LLM-written documents brought level with those of their twins.
 
 
+@writes_report
 @spread
 def calibrate(
     folder: opt.Folder = None,
@@ -585,6 +588,7 @@ def calibrate(
 # ``debias compare``: the before/after report of models that are there already.
 
 
+@writes_report
 @spread
 def compare(
     models: Annotated[
@@ -697,6 +701,7 @@ def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
 _INTERRUPTED = 130
 
 
+@writes_report
 @spread
 def train(
     folder: opt.Folder = None,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from rag_sourcebias.cli.console import choice, deliver, require_writable, stages
+from rag_sourcebias.cli.console import choice, deliver, require_writable, stages, writes_report
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.errors import DataError
@@ -163,6 +163,7 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
 # ``explain``: what distinguishes the sources, for an encoder and for its scores.
 
 
+@writes_report
 def explain(
     folder: Annotated[
         Path | None,

@@ -20,6 +20,7 @@ from rag_sourcebias.cli.console import (
     say_written,
     spread,
     stages,
+    writes_report,
 )
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
@@ -384,6 +385,7 @@ def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOption
 # ``interval``: a confidence interval for a judged evaluation.
 
 
+@writes_report
 @spread
 def interval(
     *,

@@ -24,6 +24,7 @@ from rag_sourcebias.cli.console import (
     stages,
     tell,
     whole_numbers,
+    writes_report,
 )
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.data import Corpus, Dataset
@@ -124,6 +125,7 @@ def has_judgments(data: Dataset | Corpus) -> bool:
 # ``check-pairs``: is a paired corpus fit for an audit.
 
 
+@writes_report
 def check_pairs(
     folder: opt.Folder = None,
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -507,6 +507,19 @@ class CheckedPair:
     numbers_added: tuple[str, ...] = ()
     names_missing: tuple[str, ...] = ()
     names_added: tuple[str, ...] = ()
+
+    def without_texts(self) -> CheckedPair:
+        """Return the pair without its texts and what was read off them."""
+        return replace(
+            self,
+            baseline_text="",
+            other_text="",
+            reasons=self.flags,
+            numbers_missing=(),
+            numbers_added=(),
+            names_missing=(),
+            names_added=(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -652,7 +652,7 @@ def _worst(report: PairReport) -> b.Section | None:
     )
 
 
-def _versions(pair: CheckedPair, where: str) -> b.Versions:
+def _versions(pair: CheckedPair, where: str) -> b.Block:
     def side(look: str, label: str, text: str, length: int, facts: Sequence[str]) -> b.Side:
         return b.Side(
             look=look,
@@ -663,6 +663,8 @@ def _versions(pair: CheckedPair, where: str) -> b.Versions:
             else "",
         )
 
+    if not pair.baseline_text and not pair.other_text and pair.baseline_length:
+        return b.Items(rows=((pair.pair_id, join([_words(flag) for flag in pair.flags])),))
     return b.Versions(
         name=pair.pair_id,
         where=where,

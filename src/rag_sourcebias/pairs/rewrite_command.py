@@ -11,7 +11,16 @@ import typer
 from rich.table import Table
 
 from rag_sourcebias.cli import models as judge_opt
-from rag_sourcebias.cli.console import as_options, deliver, out, require_writable, say, stages, tell
+from rag_sourcebias.cli.console import (
+    as_options,
+    deliver,
+    out,
+    require_writable,
+    say,
+    stages,
+    tell,
+    writes_report,
+)
 from rag_sourcebias.cli.models import MeteredCompleter, completer_of, prices_of
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Completer
@@ -326,6 +335,7 @@ _OPTIONS = {
 }
 
 
+@writes_report
 def rewrite(
     folder: Annotated[
         Path | None,

@@ -485,9 +485,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions(Block):
-    """Two texts of one document side by side, with what was found about them."""
+    """Two texts side by side, with what was found about them; ``about`` is what they answer."""
 
     name: str
+    about: str = ""
     where: str
     broken: bool
     findings: tuple[tuple[str, str], ...]

@@ -210,6 +210,8 @@ def _checked(block: b.Checks) -> b.Table:
 
 def _versions(block: b.Versions) -> Iterator[str]:
     yield f"### {escape(block.name) or '–'} ({escape(block.where)})"
+    if block.about:
+        yield escape(shorten(block.about, _QUOTED))
     yield _bullets(f"{flag}: {reason}" for flag, reason in block.findings)
     for side in block.sides:
         text = shorten("".join(piece for piece, _ in side.pieces), _QUOTED)

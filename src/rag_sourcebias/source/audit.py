@@ -27,6 +27,7 @@ from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.stats.comparisons import random_effects
 from rag_sourcebias.stats.exposure import (
     Dependence,
@@ -124,6 +125,10 @@ def measure_source_bias(
             settings=(settings or {}).get(run.name),
         )
         for run in many
+    ]
+    systems = [
+        replace(system, evidence=evidence_of(system, run, qrels, tags, config, corpus=corpus))
+        for system, run in zip(systems, many, strict=True)
     ]
     dataset = summarise(
         name=name, design=design, qrels=qrels, tags=tags, corpus=corpus, license="", attribution=""
@@ -435,7 +440,7 @@ class _Work:
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
         notes: Sequence[str] = (),
     ) -> SystemSkew:
-        return measure_system(
+        system = measure_system(
             replace(run, name=spec.name),
             self.dataset.qrels,
             corpus.tags,
@@ -446,6 +451,20 @@ class _Work:
             variant=variant,
             sole_corpus=sole_corpus,
             notes=notes,
+        )
+        if variant != "mixed":
+            return system
+        return replace(
+            system,
+            evidence=evidence_of(
+                system,
+                run,
+                self.dataset.qrels,
+                corpus.tags,
+                self.config,
+                corpus=corpus,
+                queries=self.dataset.queries,
+            ),
         )
 
     def _alone(self, spec: RetrieverSpec, source: str) -> Run:

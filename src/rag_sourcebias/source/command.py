@@ -19,6 +19,7 @@ from rag_sourcebias.cli.console import (
     spread,
     stages,
     whole_numbers,
+    writes_report,
 )
 from rag_sourcebias.cli.models import (
     ENCODER_OPTIONS,
@@ -371,6 +372,7 @@ app = typer.Typer(
 
 
 @app.command()
+@writes_report
 @spread
 def source(
     folders: Annotated[

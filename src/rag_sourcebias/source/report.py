@@ -1,7 +1,7 @@
 """The report of a source audit: what it says, in the order in which it says it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from rag_sourcebias.report.blocks import (
     source_name,
     split_measure,
 )
+from rag_sourcebias.report.evidence import evidence
 from rag_sourcebias.report.text_stats import (
     renamed,
     text_figures,
@@ -54,6 +55,8 @@ from rag_sourcebias.source.words import (
 from rag_sourcebias.stats.regression import wilson_interval
 
 _LAST_RANK = 10
+_REPEATS = {"length-matched": "at equal length", "exact": "with exact search"}
+_QUERIES = 100  # that are listed one by one
 _RATIOS = (
     (0.25, 0.5, 1, 2, 4),
     (0.5, 0.67, 1, 1.5, 2),
@@ -69,6 +72,7 @@ def document(report: SkewReport) -> b.Document:
     data = report.data
     made = (
         _verdicts(report),
+        _evidence(report),
         _cutoffs(report),
         _numbers(report),
         _sign(report),
@@ -147,7 +151,9 @@ def _sides(report: SkewReport) -> tuple[str, str]:
 
 
 def _verdicts(report: SkewReport) -> b.Section:
-    scale, found = _scale(report), verdicts(report)
+    scale = _scale(report)
+    found = [v for v in verdicts(report) if v.system.variant == "mixed"]
+    said = [v.sentence + "".join(f" {again}" for again in _repeats(report, v)) for v in found]
     base, rival = _sides(report)
     reach = number(scale, digits=0)
     return b.Section(
@@ -168,17 +174,34 @@ def _verdicts(report: SkewReport) -> b.Section:
                 look="note",
                 to=b.PAGE,
             ),
-            b.Items(rows=tuple(("", verdict.sentence) for verdict in found), to=b.MARKDOWN),
+            b.Items(rows=tuple(("", sentence) for sentence in said), to=b.MARKDOWN),
             _scores(report),
             b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
             b.Lines(
                 rows=tuple(
-                    (("• ", ""), (v.subject, "strong"), (v.sentence[len(v.subject) :], ""))
-                    for v in found
+                    (("• ", ""), (v.subject, "strong"), (sentence[len(v.subject) :], ""))
+                    for v, sentence in zip(found, said, strict=True)
                 )
             ),
         ),
     )
+
+
+def _again(report: SkewReport, verdict: Verdict) -> tuple[Verdict, ...]:
+    """Return the verdicts on repeats of a system: at equal length, with exact search."""
+    same = (verdict.system.name, verdict.other)
+    every = (v for v in verdicts(report) if v.system.variant != "mixed")
+    return tuple(v for v in every if (v.system.name, v.other) == same)
+
+
+def _repeats(report: SkewReport, verdict: Verdict) -> Iterator[str]:
+    """Say what became of the figure in each repeat, and of the verdict where it is another."""
+    for again in _again(report, verdict):
+        if not again.cells:
+            continue
+        what = capital(_REPEATS.get(again.system.variant, again.system.variant))
+        changed = "" if again.code is verdict.code else f", {again.short}"
+        yield f"{what}: {_valued(*shown(again.cells[-1]))}{changed}."
 
 
 def _scale(report: SkewReport) -> float:
@@ -190,14 +213,13 @@ def _scale(report: SkewReport) -> float:
 
 
 def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
-    variant = VARIANTS.get(verdict.system.variant, verdict.system.variant)
     against = f"against {names_of(report)[verdict.other]}" * (len(others_of(report)) > 1)
     return b.Card(
         name=verdict.system.name,
-        tags=tuple(filter(None, (variant, b.Name(against)))),
+        tags=(b.Name(against),) if against else (),
         standing=f"prefers {verdict.direction}" if verdict.direction else "none",
         short=verdict.short,
-        text=f"{capital(verdict.text)}.",
+        text=" ".join((f"{capital(verdict.text)}.", *_repeats(report, verdict))),
         rows=tuple(
             b.CardRow(
                 name=cell.measure,
@@ -207,6 +229,18 @@ def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
                 star=significant(report, cell),
             )
             for cell in verdict.cells
+        )
+        + tuple(
+            b.CardRow(
+                name=cell.measure,
+                tag=_REPEATS.get(again.system.variant, again.system.variant),
+                value=delta(shown(cell)[0]),
+                ends=interval(shown(cell)[1]),
+                bar=_bar(report, cell, scale),
+                star=significant(report, cell),
+            )
+            for again in _again(report, verdict)
+            for cell in again.cells[-1:]
         ),
     )
 
@@ -260,6 +294,89 @@ def _three(report: SkewReport, cell: SkewCell) -> list[tuple[str, str]]:
         text = delta(value) + ("*" if strong else " ")
         side = "strong " * strong + ("baseline" if value >= 0 else "other")
     return [(f"{score(cell.mean_baseline)} ", ""), (f"{score(cell.mean_other)} ", ""), (text, side)]
+
+
+# The queries behind a verdict
+
+
+def _evidence(report: SkewReport) -> b.Section | None:
+    names, measure = names_of(report), report.config.primary_measure
+    base = names[report.config.baseline_source]
+    blocks: list[b.Block] = []
+    found = [v for v in verdicts(report) if v.system.variant == "mixed"]
+    for verdict in found:
+        rival = names[verdict.other]
+        cases = [c for c in verdict.system.evidence if c.second.label == verdict.other]
+        texts = any(c.first.text for c in cases)
+        told = evidence(
+            cases,
+            of=f"{measure} difference ×100",
+            noun="query",
+            columns=(base, rival, "rank"),
+            write=lambda rank: "not found" if rank is None else number(rank, digits=0),
+            added=lambda value: number(100 * value, signed=True),
+            caption=f"Queries that matter most for {verdict.subject}, and the strongest that point "
+            "the other way",
+        )
+        blocks += [b.Heading(text=b.Name(verdict.subject), to=b.PAGE)] * (len(found) > 1)
+        blocks += [*told, *_every_query(report, verdict)]
+        if cases and not texts:
+            blocks.append(b.Paragraph(text="No texts were kept: ids stand for them.", look="note"))
+    if not blocks:
+        return None
+    return b.Section(
+        id="evidence",
+        title="The queries behind it",
+        nav="Evidence",
+        lead=f"Each query adds its difference to the figure: positive where {base} text ranks "
+        "higher. One relevant document of each source is shown, with its rank; words that the "
+        "other text lacks are marked.",
+        blocks=tuple(blocks),
+    )
+
+
+def _every_query(report: SkewReport, verdict: Verdict) -> Iterator[b.Block]:
+    """Return the scores of the queries one by one, the largest differences first."""
+    scores, measure, config = verdict.system.scores, report.config.primary_measure, report.config
+    if measure not in scores.measures or not {config.baseline_source, verdict.other} <= set(
+        scores.sources
+    ):
+        return
+    names = names_of(report)
+    first, second = (scores.of(measure, s) for s in (config.baseline_source, verdict.other))
+    order = sorted(
+        range(len(first)), key=lambda i: (-abs(first[i] - second[i]), scores.query_ids[i])
+    )
+    shown = order[:_QUERIES]
+    rest = "" if len(shown) == len(order) else "; report.json has all"
+    yield b.Fold(
+        summary=f"{count(len(shown))} of {count(len(order))} queries, largest differences first"
+        f"{rest}",
+        blocks=(
+            b.Grid(
+                table=b.Table(
+                    columns=(
+                        "query",
+                        names[config.baseline_source],
+                        names[verdict.other],
+                        "difference",
+                    ),
+                    rows=tuple(
+                        (
+                            b.Name(shorten(scores.query_ids[i], 40)),
+                            score(first[i]),
+                            score(second[i]),
+                            number(100 * (first[i] - second[i]), signed=True),
+                        )
+                        for i in shown
+                    ),
+                ),
+                caption=f"{measure} ×100 of each query, {verdict.subject}",
+                to=b.PAGE,
+            ),
+        ),
+        to=b.PAGE,
+    )
 
 
 # Pictures of the primary measure

@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli.console import choice, deliver, err, require_writable, stages, whole_numbers
+from rag_sourcebias.cli.console import (
+    choice,
+    deliver,
+    err,
+    require_writable,
+    stages,
+    whole_numbers,
+    writes_report,
+)
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import cache_dir
@@ -30,6 +38,7 @@ _DATA, _SYSTEMS, _STATISTICS = "Data", "What is audited", "Statistics"
 # ``audit style``: which writing styles a retriever favours and which it silences.
 
 
+@writes_report
 def style(
     file: Annotated[
         Path | None,
