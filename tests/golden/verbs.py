@@ -202,7 +202,9 @@ def printed(name: str, folder: Path) -> str:
         text += f"--- messages\n{messages}" if messages.strip() else ""
         parts.append(f"{text.rstrip()}\n--- exit code {code}\n")
     said = "\n".join(parts).replace(str(folder), "FOLDER")
-    return "\n".join(line.rstrip() for line in said.splitlines()) + "\n"
+    # How long a stage takes is told on a busy machine only.
+    lines = (line.rstrip() for line in said.splitlines() if not line.endswith(" so far"))
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
