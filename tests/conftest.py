@@ -13,6 +13,7 @@ _HERE = Path(__file__).parent
 # rich reads these once, when the command line is imported: a width set here would stay.
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
     os.environ.pop(_name, None)
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

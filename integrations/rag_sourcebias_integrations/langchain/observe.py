@@ -59,11 +59,11 @@ def ids_of(
     if doc_id is not None:
         return [str(doc_id(document)) for document in documents]
     ids = tuple(map(_ID, documents))
-    if ids.count(None) == len(ids):  # many stores give none
-        return [text_id(document.page_content) for document in documents]
     try:
         "".join(ids)  # only texts can be joined: asking each for its type takes three times as long
     except TypeError:
+        if ids.count(None) == len(ids):  # many stores give none
+            return [text_id(document.page_content) for document in documents]
         return [id_of(document) for document in documents]
     return ids if all(ids) else [id_of(document) for document in documents]
 
@@ -306,6 +306,7 @@ def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noq
 
 
 _MOST_OPEN = 10_000
+_running_loop, _thread = asyncio._get_running_loop, threading.get_ident  # found once
 
 
 #: Query, name and store; then a reference to the UUID, the task or thread the run is in, and the
@@ -354,13 +355,14 @@ class OpenRuns(dict[int, OpenRun]):
         key: int = run_id.int
         if key in self:  # the handler was added twice
             return key
-        loop = asyncio._get_running_loop()  # current_task raises where there is none
+        loop = _running_loop()  # current_task raises where there is none
         task = None if loop is None else asyncio.current_task(loop)
-        place = threading.get_ident() if task is None else id(task)
-        under = self._newest.get(place, 0)
+        place = _thread() if task is None else id(task)
+        newest = self._newest
+        under = newest.get(place, 0)
         if under and parent not in self:
             under = self._close_cancelled(under)
-        self._newest[place] = key
+        newest[place] = key
         self[key] = (query, name, store, weakref.ref(run_id, self._gone), place, under)
         if len(self) > _MOST_OPEN:
             self.end(next(iter(self)))
@@ -371,11 +373,12 @@ class OpenRuns(dict[int, OpenRun]):
         run = self.pop(key, None)  # type: ignore[arg-type]
         if run is not None:
             _, _, _, _, place, under = run
-            if self._newest.get(place) == key:
+            newest = self._newest
+            if newest.get(place) == key:
                 if under:
-                    self._newest[place] = under
+                    newest[place] = under
                 else:
-                    self._newest.pop(place, None)
+                    newest.pop(place, None)
         return run
 
     def _close_cancelled(self, key: int) -> int:
@@ -420,11 +423,13 @@ class RecordingHandler(Observing, BaseCallbackHandler):
     """
 
     ignore_agent = ignore_chat_model = ignore_custom_event = ignore_llm = ignore_retry = True
+    ignore_retriever = False  # not a property, which is asked twice in every retrieval
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._labels = run_labels(recorder)
         self._runs = OpenRuns(recorder.end)
+        self._begin, self._has_ended = recorder.begin, recorder.end
         self._stopped = False
 
     @property
@@ -456,6 +461,7 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         run_id: Any,  # noqa: ANN401 - a UUID
         parent_run_id: Any = None,  # noqa: ANN401
         metadata: Mapping[str, Any] | None = None,
+        tags: object = None,  # noqa: ARG002 - what is not named costs a dict
         name: object = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
@@ -469,9 +475,17 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
         else:
-            self._recorder.begin(key, parent)
+            self._begin(key, parent)
 
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+    def on_retriever_end(
+        self,
+        documents: Sequence[Any],
+        *,
+        run_id: Any,  # noqa: ANN401
+        parent_run_id: object = None,  # noqa: ARG002 - as at the start
+        tags: object = None,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
         """Record the result, if no other retrieval stands around this one."""
         run = self._end(run_id)
         if run is not None and not self._stopped:
@@ -510,7 +524,7 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         """Close a run; return it if its result is to be recorded."""
         key = getattr(run_id, "int", None)
         run = self._runs.end(key)
-        return run if run is not None and self._recorder.end(key) else None
+        return run if run is not None and self._has_ended(key) else None
 
 
 # The callback handler that users add to a call, to a bound retriever or to a chain.

@@ -78,6 +78,7 @@ _IDS = ("doc_id", "_id", "node_id", "langchain_id")
 _METADATA = ("payload", "_source", "meta", "cmetadata", "langchain_metadata")
 _SOURCE, _STYLE = METADATA_KEYS[:2]
 _OTHER_NAMES = frozenset(_METADATA)
+_HIT_CLASSES = frozenset({"Hit", "ObjectBase"})  # of a search object; of a document class
 _NONE = Readers()
 
 
@@ -147,6 +148,9 @@ def hits_of(result: Any) -> Any:  # noqa: ANN401
         # Chroma's "documents" are texts, or lists of them
         if isinstance(hits, list) and not any(isinstance(hit, (str, list)) for hit in hits):
             return hits
+    for hits in (getattr(result, "hits", None), result):
+        if type(hits).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
+            return list(hits)
     return result
 
 
@@ -173,14 +177,26 @@ def _value(document: object, name: str) -> Any:  # noqa: ANN401
     return document.get(name) if isinstance(document, Mapping) else getattr(document, name, None)
 
 
-# Rows of databases.
+# Rows of databases, and hits that are objects.
 
 
 @lru_cache(maxsize=64)
 def _row_reader(kind: type) -> Callable[[Any], Mapping[str, object]] | None:
-    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3."""
+    """Return what makes a mapping of a row: of SQLAlchemy, a named tuple, asyncpg or sqlite3.
+
+    Likewise of the hits and documents that the search objects of Elasticsearch and OpenSearch find.
+    """
     if issubclass(kind, Mapping):
         return None
+    names = {base.__name__ for base in kind.__mro__} if hasattr(kind, "to_dict") else set()
+    if not _HIT_CLASSES.isdisjoint(names):
+        return lambda hit: {
+            "_id": hit.meta.id,
+            "_score": getattr(hit.meta, "score", None),
+            "_source": hit.to_dict(),
+        }
+    if "AttrDict" in names:  # a hit as the server sent it
+        return lambda hit: dict(hit.to_dict())
     if hasattr(kind, "_mapping"):
         return lambda row: dict(row._mapping)
     if hasattr(kind, "_asdict"):

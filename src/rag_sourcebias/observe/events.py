@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Never, Protocol, TypeVar
@@ -63,16 +64,12 @@ class MetadataTags:
                 if values:
                     source, style = values.get(_SOURCE), values.get(_STYLE)
                     if source is not None or style is not None:
-                        raw = (
-                            source,
-                            style,
-                            values.get(_PAIR_ID),
-                            values.get(_ORIGIN),
-                            values.get(_CONFIDENCE),
-                        )
+                        raw: tuple[object, ...] = (source, style, values.get(_ORIGIN))
+                        if _PAIR_ID in values or _CONFIDENCE in values:  # seldom
+                            raw += (values.get(_PAIR_ID), values.get(_CONFIDENCE))
                         tags = seen.get(raw)
                         if tags is None:
-                            tags = make_tags(*raw)
+                            tags = _made(*raw)
                             if len(seen) >= _MOST_SEEN:  # pair ids differ between documents
                                 seen.clear()
                             seen[raw] = tags
@@ -81,6 +78,16 @@ class MetadataTags:
                 n_bad += n
             found.append(tags)
         return tuple(found), n_bad  # type: ignore[arg-type]
+
+
+def _made(
+    source: object,
+    style: object,
+    origin: object,
+    pair_id: object = None,
+    confidence: object = None,
+) -> DocTags:
+    return make_tags(source, style, pair_id, origin, confidence)
 
 
 def _salvaged(values: Mapping[str, object] | None) -> tuple[DocTags, int]:
@@ -642,15 +649,17 @@ class Seen(Locked):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._tagged = self._untagged = self._empty = 0
+        self._ticks, self._n_asked = count(), 0
+        #: Count a retrieval with a tagged document: one call in C, which needs no lock.
+        self.tick = self._ticks.__next__
+        self._untagged = self._empty = 0
         self._said = False
 
     def add(self, tags: Sequence[DocTags]) -> None:
         """Count one retrieval by the tags of its documents."""
         for tag in tags:
             if tag is not UNKNOWN:  # as whoever reads tags leaves them
-                with self._lock:
-                    self._tagged += 1
+                self.tick()
                 return
         with self._lock:
             self._untagged += bool(tags)
@@ -658,12 +667,19 @@ class Seen(Locked):
         if self._untagged == _ENOUGH:
             self._say()
 
+    def _tagged(self) -> int:
+        """Return the count of ticks; to ask is one as well."""
+        with self._lock:
+            self._n_asked += 1
+            return next(self._ticks) + 1 - self._n_asked
+
     def coverage(self) -> Coverage:
         """Return the counts so far."""
         with self._lock:
+            tagged = self._tagged()
             return Coverage(
-                retrievals=self._tagged + self._untagged + self._empty,
-                tagged=self._tagged,
+                retrievals=tagged + self._untagged + self._empty,
+                tagged=tagged,
                 untagged=self._untagged,
                 empty=self._empty,
                 dropped=self._dropped.total,
@@ -675,7 +691,7 @@ class Seen(Locked):
         return True
 
     def _say(self) -> None:
-        if not (self._tagged or self._said or (self._empty and not self._untagged)):
+        if not (self._said or self._tagged() or (self._empty and not self._untagged)):
             self._said = True
             with contextlib.suppress(Exception):  # a broken log handler must not reach the host
                 _logger.warning("%s", self.coverage())

@@ -18,35 +18,35 @@ from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 class ObserverGroup:
     """Tell several observers of every retrieval, in the given order.
 
-        What one of them raises keeps nothing from the others.
+    What one of them raises keeps nothing from the others.
 
     Parameters
     ----------
-        *observers : Observer of RetrievalEvent
-            At least one, none of them twice. They are neither flushed nor closed here.
+    *observers : Observer of RetrievalEvent
+        At least one, none of them twice. They are neither flushed nor closed here.
 
     Attributes
     ----------
-        observers : tuple of Observer
-        dropped : DroppedEvents
-            Events that an observer raised on, once for each that did. What observers lose without
-            raising they count themselves.
+    observers : tuple of Observer
+    dropped : DroppedEvents
+        Events that an observer raised on, once for each that did. What observers lose without
+        raising they count themselves.
 
     Raises
     ------
-        DataError
-            If there is no observer, one has no ``observe``, or one is given twice.
+    DataError
+        If there is no observer, one has no ``observe``, or one is given twice.
 
     Examples
     --------
-        >>> from rag_sourcebias.observe.observers import CountingObserver
+    >>> from rag_sourcebias.observe.observers import CountingObserver
     >>> from rag_sourcebias import ExposureObserver
-        >>> from rag_sourcebias import RankedList
-        >>> count, exposure = CountingObserver(), ExposureObserver()
-        >>> group = ObserverGroup(count, exposure)
-        >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
-        >>> count.n_events, exposure.counts().n_retrievals, group.inline
-        (1, 1, True)
+    >>> from rag_sourcebias import RankedList
+    >>> count, exposure = CountingObserver(), ExposureObserver()
+    >>> group = ObserverGroup(count, exposure)
+    >>> group.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("a",))))
+    >>> count.n_events, exposure.counts().n_retrievals, group.inline
+    (1, 1, True)
     """
 
     def __init__(self, *observers: Observer[RetrievalEvent]) -> None:
@@ -248,7 +248,8 @@ class ExposureObserver(Locked):
         self._n_retrievals = self._n_empty = 0
         self._groups: dict[str | None, _Group] = {}
         self._waiting: deque[tuple[DocTags, ...]] = deque()
-        self._seen: dict[tuple[str | None, ...], int] = {}
+        #: By the identities of the tags, which are kept beside the times they were seen.
+        self._seen: dict[tuple[int, ...], tuple[int, tuple[DocTags, ...]]] = {}
         super().__init__()
 
     def __repr__(self) -> str:
@@ -271,18 +272,21 @@ class ExposureObserver(Locked):
         """Count the orders of what waits; the caller holds the lock."""
         # The same few sources alternate: counting their orders costs a third of adding up their
         # ranks, which waits until someone asks, or there are too many to keep.
-        waiting, seen, name_of = self._waiting, self._seen, self._name_of
+        waiting, seen = self._waiting, self._seen
         while waiting:
-            names = tuple(map(name_of, waiting.popleft()))
-            seen[names] = seen.get(names, 0) + 1
-            if len(seen) > _MOST_SEEN or len(names) > _LONGEST_SEEN:
+            tags = waiting.popleft()
+            order = tuple(map(id, tags))  # equal tags are one object: names cost twice as much
+            times, tags = seen.get(order, (0, tags))
+            seen[order] = times + 1, tags
+            if len(seen) > _MOST_SEEN or len(order) > _LONGEST_SEEN:
                 self._add_up()
 
     def _add_up(self) -> None:
         """Turn the orders seen into counts; the caller holds the lock."""
         groups, seen = self._groups, self._seen
         while seen:
-            names, times = seen.popitem()
+            _, (times, tags) = seen.popitem()
+            names = tuple(map(self._name_of, tags))
             self._n_retrievals += times
             if not names:
                 self._n_empty += times
