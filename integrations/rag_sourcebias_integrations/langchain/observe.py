@@ -33,6 +33,7 @@ from rag_sourcebias.observe.events import (
     DroppedEvents,
     RetrievalEvent,
     guarded,
+    listed,
     text_id,
 )
 from rag_sourcebias.observe.patching import Patch
@@ -79,7 +80,7 @@ def record_documents(
     """Record what was retrieved, best first; never raises."""
     try:
         recorder.record(
-            ids_of(documents, recorder.doc_id),
+            ids_of(listed(documents), recorder.doc_id),
             metadata=map(_METADATA, documents),
             scores=scores,
             query=query,
@@ -89,9 +90,9 @@ def record_documents(
         recorder.dropped.add("result could not be read", error=error)
 
 
-def documents_in(found: Iterable[Any]) -> list[Any]:
+def documents_in(found: Sequence[Any]) -> list[Any]:
     """Return the documents in what a search returned: documents, or tuples that begin with one."""
-    return [item if isinstance(item, Document) else item[0] for item in found]
+    return [item if isinstance(item, Document) else item[0] for item in listed(found)]
 
 
 # Where a retrieval happened, as far as LangChain says.
@@ -638,7 +639,7 @@ def searching() -> Iterator[Scores]:
 
 
 def _scores(store: Any, name: str, result: Any, documents: Sequence[Any]) -> list[float] | None:  # noqa: ANN401
-    if list(map(id, documents_in(result))) != list(map(id, documents)):
+    if list(map(id, documents_in(result))) != list(map(id, listed(documents))):
         return None
     # numpy scalars are what FAISS returns; a vector beside the document has no float value
     if not all(

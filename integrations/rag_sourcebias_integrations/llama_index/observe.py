@@ -26,7 +26,13 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.observe.events import CheckedLabels, MetadataTags, RetrievalEvent, guarded
+from rag_sourcebias.observe.events import (
+    CheckedLabels,
+    MetadataTags,
+    RetrievalEvent,
+    guarded,
+    listed,
+)
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.shadow import (
@@ -68,7 +74,7 @@ def record_nodes(
     labels : CheckedLabels
     """
     try:
-        plain = list(map(_NODE, nodes))
+        plain = list(map(_NODE, listed(nodes)))
         scores = list(map(_SCORE, nodes))
         doc_id = recorder.doc_id
         recorder.record(

@@ -148,9 +148,9 @@ def hits_of(result: Any) -> Any:  # noqa: ANN401
         # Chroma's "documents" are texts, or lists of them
         if isinstance(hits, list) and not any(isinstance(hit, (str, list)) for hit in hits):
             return hits
-    for hits in (getattr(result, "hits", None), result):
-        if type(hits).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
-            return list(hits)
+    for found in (at(result, "hits"), result):
+        if type(found).__name__ == "AttrList":  # of the search objects of Elasticsearch, OpenSearch
+            return list(found)
     return result
 
 

@@ -697,6 +697,22 @@ class Seen(Locked):
                 _logger.warning("%s", self.coverage())
 
 
+# What an application's result must be, to be read.
+
+
+def listed(found: Any) -> Sequence[Any]:  # noqa: ANN401
+    """Return a result as it is, if reading it takes nothing out of it.
+
+    Raises
+    ------
+    DataError
+        If it is no sequence, such as a generator, which the application would find empty.
+    """
+    if found.__class__ is list or (isinstance(found, Sequence) and not isinstance(found, str)):
+        return found
+    raise DataError(f"expected a list of documents, got {type(found).__name__}")
+
+
 # Errors of observation stay away from the host application and are counted instead.
 
 

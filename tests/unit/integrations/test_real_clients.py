@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from rag_sourcebias.instrument.observers import CollectingObserver
-from rag_sourcebias.instrument.recorder import instrument
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
 
 pytestmark = pytest.mark.frameworks
 
@@ -80,7 +80,7 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = answer
+    do_GET = do_POST = answer  # noqa: N815
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -172,7 +172,7 @@ def test_retrievers_pipelines_and_stores_of_haystack() -> None:
     assert scores[0] > scores[1]
     retriever = retrievers.InMemoryBM25Retriever(store)
     check(lambda text: retriever.run(query=text), scores)
-    check(lambda text: store.bm25_retrieval(text), scores)
+    check(store.bm25_retrieval, scores)
     pipeline = haystack.Pipeline()
     pipeline.add_component("bm25", retrievers.InMemoryBM25Retriever(store))
     check(lambda text: pipeline.run({"bm25": {"query": text}}), scores, hits="bm25.documents")

@@ -1,0 +1,188 @@
+"""Retrievers that raise or return something else, and stores that are closed while observed.
+
+The application must see what it would have seen; what is lost is counted and named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import UnsupportedVersionError
+from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.recorder import instrument
+from rag_sourcebias.tagging.stores import SqliteTagStore
+from rag_sourcebias_integrations import _require
+from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
+
+pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
+
+from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+
+pytestmark = pytest.mark.frameworks
+
+FOUND = [Document(id="a", page_content="x", metadata={"rsb_source": "human"})]
+NODES = [NodeWithScore(node=TextNode(id_="a", text="x", metadata={"rsb_source": "human"}))]
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def result() -> Any:
+        raise error
+
+    return result
+
+
+# What a retriever returns, how many retrievals are recorded of it, and how many are lost.
+RESULTS: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "list": (lambda: list(FOUND), 1, 0),
+    "tuple": (lambda: tuple(FOUND), 1, 0),
+    "empty": (list, 1, 0),
+    "error": (raising(LookupError("no index")), 0, 0),
+    "interrupt": (raising(KeyboardInterrupt("stop")), 0, 0),
+    "none": (lambda: None, 0, 1),
+    "generator": (lambda: (each for each in FOUND), 0, 1),
+    "iterator": (lambda: iter(FOUND), 0, 1),
+    "number": (lambda: 5, 0, 1),
+    "text": (lambda: "text", 0, 1),
+    "dict": (lambda: {"documents": FOUND}, 0, 1),
+    "texts": (lambda: ["a", "b"], 0, 1),
+    "with none": (lambda: [*FOUND, None], 0, 1),
+}
+
+
+def seen(search: Callable[[], Any]) -> tuple[str, Any]:
+    """What the application sees of one search: a type, and what is in it or what it says."""
+    try:
+        found = search()
+    except BaseException as error:  # noqa: BLE001 - whatever the application would see
+        return type(error).__name__, str(error)
+    return type(found).__name__, list(found) if hasattr(found, "__next__") else found
+
+
+class Odd(BaseRetriever):
+    make: Callable[[], Any]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        return self.make()
+
+
+@pytest.mark.parametrize("how", ["handler", "in place", "everything"])
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_a_langchain_retriever_returns(what: str, how: str) -> None:
+    make, n_recorded, n_lost = RESULTS[what]
+    retriever, observer = Odd(make=make), CollectingObserver()
+
+    def searches(config: Any = None) -> list[tuple[str, Any]]:
+        return [
+            seen(lambda: retriever.invoke("q", config)),
+            seen(lambda: asyncio.run(retriever.ainvoke("q", config))),
+        ]
+
+    bare = searches()
+    handle: Any
+    if how == "handler":
+        handle = SourceBiasCallbackHandler(observer)
+        assert searches({"callbacks": [handle]}) == bare
+    else:
+        handle = instrument(retriever if how == "in place" else "langchain", observer)
+        assert searches() == bare
+    handle.close()
+    assert len(observer.events) == 2 * n_recorded
+    assert handle.dropped.total == 2 * n_lost
+    assert set(handle.dropped.by_reason) <= {"result could not be read"}
+
+
+@pytest.mark.parametrize("how", ["in place", "everything"])
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_a_langchain_store_returns(what: str, how: str) -> None:
+    make, n_recorded, n_lost = RESULTS[what]
+
+    class Store(InMemoryVectorStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+            return make()
+
+    store, observer = Store(DeterministicFakeEmbedding(size=3)), CollectingObserver()
+    bare = seen(lambda: store.similarity_search("q"))
+    with instrument(store if how == "in place" else "langchain", observer) as handle:
+        assert seen(lambda: store.similarity_search("q")) == bare
+    assert (len(observer.events), handle.dropped.total) == (n_recorded, n_lost)
+
+
+@pytest.mark.parametrize("how", ["in place", "everything"])
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_a_llama_index_retriever_returns(what: str, how: str) -> None:
+    make = RESULTS[what][0]
+
+    class OddNodes(LlamaRetriever):
+        def _retrieve(self, query_bundle: Any) -> Any:
+            found = make()
+            if isinstance(found, list) and found == FOUND:
+                return list(NODES)
+            return (each for each in NODES) if what == "generator" else found
+
+    retriever, observer = OddNodes(), CollectingObserver()
+    bare = seen(lambda: retriever.retrieve("q"))
+    with instrument(retriever if how == "in place" else "llama-index", observer) as handle:
+        assert seen(lambda: retriever.retrieve("q")) == bare
+        assert handle.flush(10)
+    n = int(bare[0] == "list")  # LlamaIndex itself makes a list, or raises
+    assert len(observer.events) + handle.dropped.total == n
+
+
+def test_a_chroma_collection_that_is_deleted_or_closed_meanwhile() -> None:
+    client = chromadb.EphemeralClient()
+    collection = client.create_collection("odd", embedding_function=None)
+    collection.add(ids=["a"], embeddings=[[1.0, 0.0]], metadatas=[{"rsb_source": "human"}])
+    ask = lambda: collection.query(query_embeddings=[[1.0, 0.0]], n_results=1)
+    observer = CollectingObserver()
+    with instrument(collection, observer) as handle, instrument("chroma", observer):
+        assert ask()["ids"] == [["a"]]
+        client.delete_collection("odd")
+        bare = seen(lambda: chromadb.Collection.query(collection, query_embeddings=[[1.0, 0.0]]))
+        assert seen(ask)[0] == bare[0] != "dict"
+        assert handle.flush(10)
+    assert len(observer.events) == 1
+    assert seen(ask)[0] == bare[0]
+
+
+def test_a_tag_store_that_is_gone_meanwhile(tmp_path: Path) -> None:
+    store, observer = SqliteTagStore(tmp_path / "tags.db"), CollectingObserver()
+    store.put([("a", DocTags(source="human")), ("b", DocTags(source="llm:x"))])
+    with instrument(lambda query: [query], observer, tags=store) as handle:
+        assert handle.target("a") == ["a"]
+        assert handle.flush(10)
+        (tmp_path / "tags.db").unlink()
+        (tmp_path / "tags.db").mkdir()  # nothing can be opened there any more
+        assert handle.target("b") == ["b"]
+        assert handle.flush(10)
+        assert handle.dropped.by_reason == {"tag store failed": 1}
+    assert [event.tags[0].source for event in observer.events] == ["human"]
+
+
+@pytest.mark.parametrize(
+    ("what", "package"),
+    [("langchain", "langchain-core"), ("llama-index", "llama-index-core"), ("chroma", "chromadb")],
+)
+def test_a_framework_that_is_too_old_is_refused_and_left_alone(
+    monkeypatch: pytest.MonkeyPatch, what: str, package: str
+) -> None:
+    observer, retriever = CollectingObserver(), Odd(make=lambda: FOUND)
+    with monkeypatch.context() as patched:
+        patched.setattr(_require, "version", lambda name: "0.1.0")
+        _require.require_version.cache_clear()
+        with pytest.raises(UnsupportedVersionError, match=f"{package} 0.1.0 is too old"):
+            instrument(what, observer)
+    assert retriever.invoke("q") == FOUND
+    assert observer.events == ()
+    instrument(what, observer).close()  # the version is asked for again
