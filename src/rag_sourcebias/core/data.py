@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -64,16 +64,18 @@ class Query:
 def _encode(values: Iterable[str | None]) -> tuple[tuple[str, ...], IntArray]:
     """Factorise labels: sorted names and one code per value, -1 for None."""
     column = list(values)
-    names = tuple(sorted({v for v in column if v is not None}))
+    names = tuple(sorted(set(column) - {None}))  # type: ignore[type-var]
     index: dict[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
-    return names, np.fromiter((index[v] for v in column), dtype=np.int32, count=len(column))
+    return names, np.fromiter(map(index.__getitem__, column), np.int32, len(column))  # type: ignore[return-value]
 
 
 def coded(ids: Iterable[str]) -> tuple[tuple[str, ...], IntArray]:
     """Return different ids, in the order in which they come first, and the number of each."""
-    code_of: dict[str, int] = {}
-    codes = np.fromiter((code_of.setdefault(i, len(code_of)) for i in ids), dtype=np.int32)
-    return tuple(code_of), codes
+    every = list(ids)
+    names = tuple(dict.fromkeys(every))
+    code_of = dict(zip(names, range(len(names)), strict=True))
+    # without a line of Python for each id, as dictionaries of results have many
+    return names, np.fromiter(map(code_of.__getitem__, every), np.int32, len(every))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,6 +144,23 @@ class TagTable:
                 if any(c is not None for c in confidences)
                 else None
             ),
+        )
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, str | None]) -> TagTable:
+        """Build a table from the source of each document, where nothing else is known of it."""
+        if "" in sources.values():
+            raise DataError("source tag is an empty string; use None for an unknown source")
+        names, codes = _encode(sources.values())
+        unknown = np.full(len(codes), -1, np.int32)
+        return cls(
+            doc_ids=tuple(sources),
+            sources=names,
+            source_codes=codes,
+            pair_ids=(),
+            pair_codes=unknown,
+            styles=(),
+            style_codes=unknown,
         )
 
     @cached_property
@@ -426,9 +445,11 @@ class Run:
             else np.argsort(queries, kind="stable")
         )
         key = (queries * max(len(doc_ids), 1) + docs)[order]
-        by_key = np.argsort(key, kind="stable")
         repeated = np.zeros(len(key), dtype=bool)
-        repeated[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
+        sorted_key = np.sort(key)
+        if np.any(sorted_key[1:] == sorted_key[:-1]):  # seldom: sorting numbers is quicker
+            by_key = np.argsort(key, kind="stable")
+            repeated[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
         kept = order[~repeated]
         offsets = np.zeros(len(query_ids) + 1, dtype=np.int64)
         np.cumsum(np.bincount(queries[kept], minlength=len(query_ids)), out=offsets[1:])
@@ -460,13 +481,18 @@ class Run:
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Mapping[str, float]], *, name: str = "run") -> Run:
         """Build a run from ``{query_id: {doc_id: score}}``; order by score, ties in given order."""
-        doc_ids, docs = coded(d for row in mapping.values() for d in row)
+        rows = list(mapping.values())
+        doc_ids, docs = coded(chain.from_iterable(rows))
+        lengths = list(map(len, rows))
+        scores = np.fromiter(
+            chain.from_iterable(row.values() for row in rows), np.float64, len(docs)
+        )
         return cls.from_arrays(
             query_ids=list(mapping),
-            query_codes=np.repeat(np.arange(len(mapping)), [len(row) for row in mapping.values()]),
+            query_codes=np.repeat(np.arange(len(rows)), lengths),
             doc_codes=docs,
             doc_ids=doc_ids,
-            scores=np.array([s for row in mapping.values() for s in row.values()], np.float64),
+            scores=scores,
             name=name,
             sort_by_score=True,
         )

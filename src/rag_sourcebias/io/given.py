@@ -222,6 +222,8 @@ def tags_of(value: Any) -> TagTable:  # noqa: ANN401
         return value
     if isinstance(value, str | os.PathLike):
         return read_tags(_existing(value, "tags"))
+    if isinstance(value, Mapping) and set(map(type, value.values())) <= {str, type(None)}:
+        return TagTable.from_sources(dict(zip(map(str, value), value.values(), strict=True)))
     if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
         return TagTable.from_tags((str(key), _tag(row, key)) for key, row in value.items())
     columns = columns_of(value, "tags")
@@ -504,7 +506,8 @@ def is_results(value: object) -> bool:
 
 def _is_ranking(row: object) -> bool:
     if isinstance(row, Mapping):
-        return all(isinstance(score, int | float | np.number) for score in row.values())
+        kinds = set(map(type, row.values()))  # a line for each score takes as long as all the rest
+        return all(issubclass(kind, int | float | np.number) for kind in kinds)
     return isinstance(row, list | tuple | np.ndarray) and all(
         isinstance(doc, str | int | np.integer) or (isinstance(doc, tuple | list) and len(doc) == 2)
         for doc in row
@@ -526,10 +529,11 @@ def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
     if isinstance(value, Mapping):
         if not all(isinstance(row, Mapping) for row in value.values()):
             value = {query: _scored(row) for query, row in value.items()}
-        return Run.from_dict(
-            {str(q): {str(d): float(s) for d, s in row.items()} for q, row in value.items()},
-            name=name or "results",
-        )
+        named = {
+            str(query): row if set(map(type, row)) <= {str} else {str(d): s for d, s in row.items()}
+            for query, row in value.items()
+        }
+        return Run.from_dict(named, name=name or "results")
     columns = columns_of(value, "results")
     queries = _column(columns, _QUERY_IDS, "results", "id of the query")
     docs = _column(columns, _DOC_IDS, "results", "id of the document")
