@@ -119,7 +119,7 @@ def a(value: object) -> str:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else (
         f"{kind.__module__.partition('.')[0]} {kind.__qualname__}")  # fmt: skip
-    return f"a {name}"
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
 
 def is_path(value: object) -> bool:
@@ -360,12 +360,12 @@ def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # n
         found = value
     elif isinstance(value, str | os.PathLike):
         found = _named(value, split)
+    elif isinstance(value, tuple) and len(value) in (3, 4):
+        return _of_parts(dict(zip(_PARTS, value, strict=False)), tags)
     elif is_frame(value) or _is_rows(value):
         return _of_rows(value, tags)
     elif isinstance(value, Mapping):
         return _of_parts(value, tags)
-    elif isinstance(value, tuple) and len(value) in (3, 4):
-        return _of_parts(dict(zip(_PARTS, value, strict=False)), tags)
     else:
         raise DataError(f"data: {a(value)} is no data set; {_EXPECTED}")
     if tags is not None:

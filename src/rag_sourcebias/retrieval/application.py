@@ -125,7 +125,12 @@ class ApplicationSpec:
             "retriever": type_name(obj),
             "documents": "those that the application holds",
         }
-        as_search(_in_turn(obj, None))  # what cannot be asked is refused before data are read
+        try:  # what cannot be asked is refused before data are read
+            as_search(_in_turn(obj, None))
+        except (ValueError, TypeError, AttributeError) as error:
+            if isinstance(error, SourceBiasError):
+                raise
+            raise DataError(f"{type_name(obj)} cannot be asked: {error}") from error
 
     def build(self, corpus: Corpus) -> ApplicationRetriever:
         """Keep the corpus: nothing is indexed."""
@@ -152,12 +157,20 @@ class FinishedRun:
         return self._found.retrieve(queries, depth)
 
 
+_ENCODES = ("encode_query", "embed_query", "get_query_embedding")
+
+
 def require_askable(obj: object) -> None:
     """Refuse what people pass by mistake, in one sentence."""
     if inspect.isclass(obj):
         raise DataError(
             f"{obj.__qualname__} is a class, and a retriever is an object of one: pass "
             f"{obj.__name__}(…) or the retriever that it makes"
+        )
+    if any(callable(getattr(obj, name, None)) for name in _ENCODES):
+        raise DataError(
+            f"{type_name(obj)} is an embedding model, which retrieves nothing by itself: write "
+            "'dense:<its name or folder>', or pass the store or index that uses it"
         )
     if isinstance(obj, ModuleType):
         raise DataError(f"{obj.__name__} is a module; pass the retriever in it")

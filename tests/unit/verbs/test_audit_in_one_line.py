@@ -1,0 +1,388 @@
+"""``rsb.audit`` takes what people have, and says in one sentence what it cannot take."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import rag_sourcebias as rsb
+from rag_sourcebias.core.data import Query
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.beir import write_beir
+from rag_sourcebias.io.trec import write_run
+
+N = 40
+TEXTS = {
+    f"{kind}{i}": f"number {i} {'plain words by a person' if kind == 'human' else 'a rewrite'}"
+    for kind in ("human", "llm:x")
+    for i in range(N)
+}
+TAGS = {doc_id: doc_id.rstrip("0123456789") for doc_id in TEXTS}
+QUERIES = {f"q{i}": f"number {i}" for i in range(N)}
+QRELS = {f"q{i}": {f"human{i}": 1, f"llm:x{i}": 1} for i in range(N)}
+RNG = np.random.default_rng(5)
+RESULTS = {
+    f"q{i}": {
+        f"human{i}": 2.0 + (RNG.random() < 0.7),
+        f"llm:x{i}": 2.5,
+        f"human{(i + 1) % N}": 1.0,
+        f"llm:x{(i + 3) % N}": 0.5,
+    }
+    for i in range(N)
+}
+JUDGED = {"qrels": QRELS, "tags": TAGS}
+PAIRED = {
+    doc_id: {"text": text, "source": TAGS[doc_id], "pair_id": re.sub(r"\D", "", doc_id)}
+    for doc_id, text in TEXTS.items()
+}
+DATA = {"corpus": PAIRED, "queries": QUERIES, "qrels": QRELS}
+
+
+def figure(report: rsb.SkewReport) -> tuple[str | float, ...]:
+    found = report.systems[0].verdicts[0]
+    assert found.interval is not None
+    ends = (found.interval.estimate, found.interval.lower, found.interval.upper)
+    return (found.code.value, *(round(end, 6) for end in ends))
+
+
+EXPECTED = figure(rsb.audit(RESULTS, JUDGED))
+
+
+# Finished results.
+
+
+def ranking() -> dict[str, list[str]]:
+    return {q: sorted(row, key=lambda d: -row[d]) for q, row in RESULTS.items()}
+
+
+ROWS = [
+    {"query_id": q, "doc_id": d, "score": s} for q, row in RESULTS.items() for d, s in row.items()
+]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        RESULTS,
+        ranking(),
+        {q: tuple(row) for q, row in ranking().items()},
+        {q: list(row.items()) for q, row in RESULTS.items()},
+        pd.DataFrame(ROWS),
+        pl.DataFrame(ROWS),
+        pd.DataFrame(ROWS).rename(columns={"query_id": "qid", "doc_id": "docno"}),
+        rsb.Run.from_dict(RESULTS),
+        [rsb.Run.from_dict(RESULTS)],
+        {"mine": RESULTS},
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_finished_results_in_any_shape_give_the_same_figures(results: Any) -> None:
+    assert figure(rsb.audit(results, JUDGED)) == EXPECTED
+
+
+def test_a_file_and_a_name(tmp_path: Path) -> None:
+    write_run(rsb.Run.from_dict(RESULTS), tmp_path / "my.run")
+    assert figure(rsb.audit(tmp_path / "my.run", JUDGED)) == EXPECTED
+    report = rsb.audit({"a": str(tmp_path / "my.run"), "b": RESULTS}, JUDGED)
+    assert [system.name for system in report.systems] == ["a", "b"]
+
+
+def test_other_results_give_other_figures() -> None:
+    turned = {q: {d: -s for d, s in row.items()} for q, row in RESULTS.items()}
+    assert figure(rsb.audit(turned, JUDGED)) != EXPECTED
+
+
+# Data.
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"qrels": QRELS, "tags": {d: {"source": s} for d, s in TAGS.items()}},
+        {"qrels": {q: list(row) for q, row in QRELS.items()}, "tags": TAGS},
+        {"qrels": [(q, d, g) for q, row in QRELS.items() for d, g in row.items()], "tags": TAGS},
+        {
+            "qrels": rsb.Qrels.from_dict(QRELS),
+            "tags": pl.DataFrame({"doc_id": list(TAGS), "source": list(TAGS.values())}),
+        },
+        (PAIRED, QUERIES, QRELS),
+        pd.DataFrame(
+            {"query_id": q, "doc_id": d, "relevance": QRELS[q].get(d, 0), "source": TAGS[d]}
+            for q in QRELS
+            for d in TEXTS
+        ),
+    ],
+    ids=["rows", "lists", "triples", "objects", "tuple", "frame"],
+)
+def test_data_in_any_shape_gives_the_same_figures(data: Any) -> None:
+    assert figure(rsb.audit(RESULTS, data)) == EXPECTED
+
+
+def test_a_folder_and_its_texts_give_the_same_figures(tmp_path: Path) -> None:
+    data = rsb.load_sample()
+    write_beir(data, tmp_path / "mine")
+    assert figure(rsb.audit("bm25", tmp_path / "mine")) == figure(rsb.audit("bm25", data))
+    named = rsb.audit("bm25", "sample")
+    assert figure(named) == figure(rsb.audit("bm25", "crowdrag-rewrites"))
+    assert figure(named) != figure(rsb.audit("bm25:k1=0.1", data))
+
+
+def test_texts_as_frames() -> None:
+    corpus = pd.DataFrame([{"id": d, **row} for d, row in PAIRED.items()])
+    data = {"corpus": corpus, "queries": pl.DataFrame({"id": list(QUERIES), "text":
+            list(QUERIES.values())}), "qrels": QRELS}  # fmt: skip
+    assert figure(rsb.audit("bm25", data)) == figure(rsb.audit("bm25", DATA))
+
+
+def test_langchain_paths_are_no_sources() -> None:
+    corpus = {d: {"text": t, "metadata": {"source": "/home/me/a.txt"}} for d, t in TEXTS.items()}
+    with pytest.raises(DataError, match="source"):
+        rsb.audit("bm25", {"corpus": corpus, "queries": QUERIES, "qrels": QRELS})
+
+
+def test_settings_are_those_of_the_audit() -> None:
+    report = rsb.audit(RESULTS, JUDGED, cutoffs=3, measures="NDCG", margin=2, rng=7)
+    assert report.config == rsb.AuditConfig(cutoffs=(3,), measures=("NDCG",), margin=2, seed=7)
+    assert rsb.audit(RESULTS, JUDGED, config=report.config).config == report.config
+    with pytest.raises(DataError, match="did you mean cutoffs"):
+        rsb.audit(RESULTS, JUDGED, cutof=3)
+    shown = inspect.signature(rsb.audit).parameters
+    assert {"retriever", "data", "cutoffs", "primary", "seed"} <= set(shown)
+
+
+# An application's own retriever.
+
+
+COUNT = itertools.count()
+
+
+def searcher(document: Any) -> Any:
+    data = rsb.load_sample()
+    texts = dict(data.corpus)
+    retriever = rsb.retrieval.BM25Spec().build(data.corpus)
+
+    def search(text: str) -> list[Any]:
+        found = retriever.retrieve([Query(query_id="q", text=text)], 10).ranked_list(0)
+        return [document(doc_id, texts[doc_id]) for doc_id in found.doc_ids]
+
+    return search
+
+
+@pytest.mark.parametrize(
+    ("document", "way"),
+    [
+        (lambda doc_id, _: doc_id, "by id"),
+        (lambda doc_id, _: {"id": doc_id}, "by id"),
+        (lambda _, text: text, "by text"),
+        (lambda doc_id, _: {"id": hash(doc_id), "metadata": {"ref": doc_id}}, "by metadata 'ref'"),
+        (lambda doc_id, text: {"id": str(len(doc_id)), "text": f" {text}\n"}, "by text"),
+        (lambda doc_id, _: ({"doc_id": doc_id}, -next(COUNT)), "by id"),
+    ],
+)
+def test_documents_are_matched_to_the_data(document: Any, way: str) -> None:
+    data = rsb.load_sample()
+    report = rsb.audit(searcher(document), data, depth=10)
+    told = report.systems[0].notes[0]
+    assert "1,600 of 1,600" in told
+    assert way in told
+    expected = [v.code for v in rsb.audit("bm25", data, depth=10).systems[0].verdicts]
+    assert [v.code for v in report.systems[0].verdicts] == expected
+
+
+def test_ids_that_fit_by_accident_lose_against_the_text() -> None:
+    corpus = {str(i): text for i, text in enumerate(TEXTS.values())}
+    by_text = {text: str(i) for i, text in enumerate(TEXTS.values())}
+    tags = {str(i): TAGS[doc_id] for i, doc_id in enumerate(TEXTS)}
+    qrels = {q: {by_text[TEXTS[d]]: 1 for d in row} for q, row in QRELS.items()}
+    data = {"corpus": corpus, "queries": QUERIES, "qrels": qrels, "tags": tags}
+
+    def search(text: str) -> list[dict[str, str]]:
+        i = int(text.split()[1])
+        return [
+            {"id": str(at), "text": TEXTS[doc_id]}
+            for at, doc_id in enumerate((f"llm:x{i}", f"human{i}"))
+        ]
+
+    report = rsb.audit(search, data, depth=5)
+    assert report.verdict == "favours_other"
+    assert "by text" in report.systems[0].notes[0]
+
+
+def test_an_asynchronous_function_is_awaited() -> None:
+    search = searcher(lambda doc_id, _: doc_id)
+
+    async def asearch(text: str) -> list[str]:
+        await asyncio.sleep(0)
+        return list(search(text))
+
+    data = rsb.load_sample()
+    assert figure(rsb.audit(asearch, data)) == figure(rsb.audit(search, data))
+
+    async def inside() -> Any:
+        with pytest.raises(DataError, match=r"event loop is running.*asyncio\.to_thread") as error:
+            rsb.audit(asearch, data)
+        assert_one_sentence(error)
+        return await asyncio.to_thread(rsb.audit, asearch, data)
+
+    assert figure(asyncio.run(inside())) == figure(rsb.audit(search, data))
+
+
+# What people pass by mistake.
+
+
+def assert_one_sentence(error: pytest.ExceptionInfo[BaseException]) -> None:
+    text = str(error.value)
+    assert "\n" not in text
+    assert len(text) < 700
+    assert not re.search(r"0x[0-9a-f]{6}", text)
+
+
+def generator(_: str) -> Any:
+    yield "human0"
+
+
+async def coroutine(_: str) -> list[str]:
+    return ["human0"]
+
+
+class Broken:
+    def __call__(self, text: str) -> list[str]:
+        raise TimeoutError("the server did not answer")
+
+
+def call(*args: Any, **options: Any) -> Any:
+    return lambda: rsb.audit(*args, **options)
+
+
+MISTAKES = {
+    "nothing": (call(), "no data: write rsb.audit"),
+    "None": (call(None, None), "no data"),
+    "data forgotten": (call("bm25"), "the text 'bm25' alone: data are missing"),
+    "function alone": (call(len), "data are missing"),
+    "swapped": (call(DATA, "bm25"), "the retriever comes first"),
+    "swapped object": (call(rsb.load_sample(), len), "the retriever comes first"),
+    "a class": (call(rsb.Run, DATA), "Run is a class"),
+    "a module": (call(re, DATA), "re is a module"),
+    "called too early": (call((x for x in "ab"), DATA), "what a call of a function gave"),
+    "generator": (call(generator, DATA), "yields documents one by one"),
+    "texts": (call(["a text of mine", "another"], DATA), "is a text, not the name of a retriever"),
+    "a number": (call(3, DATA), "an object of type int cannot be asked"),
+    "an empty list": (call([], DATA), "an empty list"),
+    "an empty dict": (call({}, DATA), "an empty dict"),
+    "unknown name": (call("bm26", DATA), "retriever kind 'bm26' is unknown"),
+    "no folder": (call("bm25", "data/none"), "is no folder"),
+    "a file": (call("bm25", __file__), "is a file"),
+    "data a list": (call("bm25", ["a", "b"]), "a list is no data set"),
+    "data None of it": (call("bm25", {"a": 1}), "lacks 'qrels'"),
+    "no tags": (call(RESULTS, {"qrels": QRELS}), "say of no document where it comes from"),
+    "no texts": (call("bm25", JUDGED), "hold no texts"),
+    "no queries": (call("bm25", {"corpus": PAIRED, "qrels": QRELS}), "hold no queries"),
+    "other columns": (
+        call(pd.DataFrame({"a": [1], "b": [2]}), JUDGED),
+        "results have no column with the id of the query.*found a, b",
+    ),
+    "no scores": (
+        call(pl.DataFrame({"qid": ["q0"], "docno": ["human0"]}), JUDGED),
+        "neither rank nor score",
+    ),
+    "other data columns": (
+        call(RESULTS, pd.DataFrame({"query_id": ["q0"], "text": ["t"]})),
+        "lacks doc_id",
+    ),
+    "no source": (
+        call(RESULTS, pd.DataFrame({"query_id": ["q0"], "doc_id": ["human0"]})),
+        "lacks source",
+    ),
+    "grades": (
+        call(RESULTS, {"qrels": {"q0": {"human0": 0.5}}, "tags": TAGS}),
+        "grade 0.5 of query 'q0'",
+    ),
+    "qrels text": (call(RESULTS, {"qrels": {"q0": "human0"}, "tags": TAGS}), "judgments of query"),
+    "other queries": (
+        call("bm25", {"corpus": PAIRED, "queries": {"x": "y"}, "qrels": QRELS}),
+        "no query has a judgment",
+    ),
+    "ids of somebody else": (
+        call(lambda _: ["x1", "x2"], DATA),
+        r"none of the 80 documents .* is in the data.*'human0'.*'x1'",
+    ),
+    "no ids": (call(lambda _: [object()], DATA), "among its documents|none of the"),
+    "an answer": (call(lambda _: "Paris.", DATA), "returned a text for query"),
+    "nothing found": (call(lambda _: [], DATA), "returned no document for any query"),
+    "None returned": (call(lambda _: None, DATA), "returned nothing"),
+    "it fails": (call(Broken(), DATA), "'Broken' failed on query 'q0': TimeoutError"),
+    "a setting": (call(RESULTS, JUDGED, cutoffs=0), "cutoffs"),
+    "both configs": (call(RESULTS, JUDGED, config=rsb.AuditConfig(), seed=1), "not both"),
+    "an encoder": (call(SimpleNamespace(embed_query=len), DATA), "is an embedding model"),
+    "a coroutine": (lambda: rsb.audit(coroutine("x"), DATA), "what a call of a function gave"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_sentence(name: str) -> None:
+    run, message = MISTAKES[name]
+    with pytest.raises(DataError, match=message) as error:
+        run()
+    assert_one_sentence(error)
+
+
+# Intervals.
+
+
+def judged() -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    truth = rng.random(300)
+    human = np.where(np.arange(300) < 60, truth, np.nan)
+    return pd.DataFrame({"id": range(300), "human": human, "judge": truth + 0.1})
+
+
+def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path) -> None:
+    frame = judged()
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    found = [
+        rsb.interval(data).means[0].interval
+        for data in (
+            tmp_path / "answers.csv",
+            frame,
+            pl.from_pandas(frame),
+            frame.to_dict("records"),
+            frame.to_dict("list"),
+        )
+    ]
+    some = frame.human.notna()
+    arrays = rsb.interval(
+        y=frame.human[some], yhat=frame.judge[some], yhat_unlabeled=frame.judge[~some]
+    )
+    assert len({(i.estimate, i.lower, i.upper) for i in found}) == 1
+    assert arrays.means[0].interval.estimate == found[0].estimate
+    assert repr(arrays).startswith("<JudgedReport arrays: score judge_too_high, score 0.")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no data"),
+        ({"y": [1, 2]}, "yhat is missing"),
+        ({"y": [1, 2], "yhat": [1]}, "y has 2 values and yhat 1"),
+        ({"y": ["a"], "yhat": [1]}, "no number"),
+        ({"data": "none.csv"}, "no file 'none.csv'"),
+        ({"data": pd.DataFrame({"a": [1]})}, "data"),
+        ({"data": 3}, "an int is no table"),
+        ({"data": judged(), "levl": 0.9}, "no setting 'levl'"),
+    ],
+)
+def test_what_gives_no_interval(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message) as error:
+        rsb.interval(**options)
+    assert_one_sentence(error)
+    assert "/tmp" not in str(error.value)
