@@ -204,7 +204,7 @@ def _imported(package: str) -> Any:  # noqa: ANN401
 # Every figure of a report, one a row, with the names that it stands under.
 
 
-_NAMES = 80  # characters of a text that may be a name
+_NAMES = 400  # characters of a text that may be a name
 _NO_NAMES = frozenset({
     "refusal", "created", "family", "license", "attribution", "method", "target", "rule",
     "fingerprint", "kind", "searched", "description",

@@ -650,7 +650,9 @@ class JudgedReport(Shown):
             code = "judge_too_high" if apart > 0 else "judge_too_low"
             if not mean.interval.excludes(mean.judge_alone):
                 code = "judge_not_contradicted"
-            yield Outcome(mean.system or mean.measure, code, mean.measure, mean.interval, digits=3)
+            several = len({other.measure for other in self.means}) > 1
+            subject = f"{mean.system}, {mean.measure}" if several else mean.system or mean.measure
+            yield Outcome(subject, code, mean.measure, mean.interval, digits=3)
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

@@ -1,0 +1,166 @@
+"""Every kind of report shows itself: a line, ten lines, a first screen, frames, files."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import time
+import webbrowser
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rendering import FOLDER, NAMES
+
+import rag_sourcebias as rsb
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.reports import read_report_json
+
+REPORTS = {name: read_report_json(FOLDER / f"{name}.json.gz") for name in NAMES}
+CODE = re.compile(r"[a-z_]+")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_with_verdict_figure_and_interval(name: str) -> None:
+    report = REPORTS[name]
+    line = repr(report)
+    assert "\n" not in line
+    assert line.startswith(f"<{type(report).__name__}")
+    for subject, code in list(report.verdicts.items())[:3]:
+        assert CODE.fullmatch(code)
+        assert f"{subject} {code}" in line
+    assert CODE.fullmatch(report.verdict)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_about_ten_lines(name: str) -> None:
+    text = str(REPORTS[name])
+    assert 3 <= len(text.splitlines()) <= 14
+    assert ".to_pandas()" in text
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("br", "img", "meta", "link"):
+            self.open.append(tag)
+        if tag in ("script", "link", "iframe", "img"):
+            self.outside.append(tag)
+        self.outside += [f"{k}={v}" for k, v in attrs if k in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_first_screen_that_loads_nothing(name: str) -> None:
+    page = REPORTS[name]._repr_html_()
+    found = Tags(page)
+    assert found.open == []
+    assert found.outside == []
+    assert "prefers-color-scheme: dark" in page
+    assert "url(" not in page
+    assert len(page) < 20_000
+
+
+def intervals(value: Any) -> int:
+    """Count the intervals of a report by its stored form."""
+    if isinstance(value, dict):
+        own = {"estimate", "lower", "upper", "confidence_level", "method"} <= set(value)
+        return int(own) + sum(map(intervals, value.values()))
+    return sum(map(intervals, value)) if isinstance(value, list) else 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_frames_hold_every_figure(name: str) -> None:
+    report = REPORTS[name]
+    frame = report.to_pandas()
+    assert len(frame) == len(report.to_polars())
+    assert frame["lower"].notna().sum() == intervals(report.to_dict())
+
+
+def test_frames_hold_the_values_of_every_query() -> None:
+    report = REPORTS["skew-full"]
+    frame = report.to_pandas("queries")
+    assert len(frame) == len(report.to_polars("queries"))
+    for system in report.systems:
+        rows = frame[(frame.system == system.name) & (frame.variant == system.variant)]
+        rows = rows[rows.figure == "values"]
+        assert len(rows) == system.scores.values.size
+        first = rows[(rows.measure == "NDCG@5") & (rows.source == system.scores.sources[0])]
+        assert list(first.query_id) == list(system.scores.query_ids)
+        expected = system.scores.of("NDCG@5", system.scores.sources[0])
+        np.testing.assert_array_equal(first["value"], expected)
+    for name in ("style-full", "answers-several", "judged-ranking", "debias-full"):
+        assert len(REPORTS[name].to_pandas("queries"))
+    with pytest.raises(DataError, match="none of figures, queries"):
+        report.to_pandas("everything")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_what_a_frame_needs(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def blocked(name: str, *args: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=package)
+        return real(name, *args)
+
+    report = REPORTS["skew-old"]
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(builtins, "__import__", blocked)
+    with pytest.raises(MissingExtraError, match=rf"rag-sourcebias\[{package}\]"):
+        getattr(report, f"to_{package}")()
+
+
+def test_saved_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = REPORTS["judged-mean"]
+    folder = report.save(tmp_path / "report")
+    assert sorted(f.name for f in folder.iterdir()) == ["report.html", "report.json", "report.md"]
+    assert repr(rsb.read_report_json(folder / "report.json")) == repr(report)
+    shown: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", shown.append)
+    file = report.open()
+    assert shown == [file.as_uri()]
+    assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_names_from_data_are_escaped() -> None:
+    report = rsb.audit(
+        {"<script>alert(1)</script>": {f"q{i}": ["h", "l"] for i in range(30)}},
+        {"qrels": {f"q{i}": ["h", "l"] for i in range(30)}, "tags": {"h": "human", "l": "llm:<b>"}},
+    )
+    assert "<script" not in report._repr_html_()
+    assert "<b>a" not in report._repr_html_()
+
+
+def test_the_first_screen_costs_less_than_a_tenth_of_the_audit() -> None:
+    rng = np.random.default_rng(0)
+    docs = [f"d{i}" for i in range(2_000)]
+    results = {f"q{q}": dict(zip(rng.choice(docs, 100, replace=False).tolist(),
+                                 rng.random(100).tolist(), strict=True))
+               for q in range(100)}  # fmt: skip
+    data = {
+        "qrels": {q: list(row)[:6] for q, row in results.items()},
+        "tags": {d: ("human", "llm:x")[i % 2] for i, d in enumerate(docs)},
+    }
+
+    def best(work: Any) -> float:
+        times = []
+        for _ in range(5):
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+        return min(times[1:])
+
+    audit = best(lambda: rsb.audit(results, data))
+    screen = best(rsb.audit(results, data)._repr_html_)
+    assert screen < audit / 5  # a tenth in benchmarks/speed; a test must not fail by load
