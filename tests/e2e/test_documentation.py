@@ -77,7 +77,8 @@ def test_quick_start_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_page("quick-start.md", capsys).startswith("Relative Δ@1 -100 [")
+    told = run_page("quick-start.md", capsys)
+    assert told.startswith("<SkewReport data: mine favours_other, centred Δ of NDCG@5 ")
     assert (tmp_path / "report" / "report.json").exists()
     found = CliRunner().invoke(app, ["monitor", "summary", "retrievals.db"])
     assert found.exit_code == 0
