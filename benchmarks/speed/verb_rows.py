@@ -110,5 +110,6 @@ def verb_rows(row: Callable[..., dict], *, quick: bool) -> list[dict]:
             "≤ 15×", audited <= 15 * reference),
         row("first screen of that report in a notebook", ms(screen), f"the audit: {ms(audited)}",
             screen / audited, "≤ 0.1×", screen <= audited / 10),
-        row(f"page of {n:,} queries over pairs, with texts", f"{page:.1f} MB", "–", page, f"≤ {PAGE:g} MB", page <= PAGE),
+        row(f"page of {n:,} queries over pairs, with texts", f"{page:.1f} MB", "–", page,
+            f"≤ {PAGE:g} MB", page <= PAGE),
     ]  # fmt: skip

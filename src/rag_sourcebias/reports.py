@@ -11,6 +11,7 @@ import secrets
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from importlib import import_module
 from operator import is_
 from pathlib import Path
@@ -409,21 +410,28 @@ def _bare(value: Any) -> Any:  # noqa: ANN401 - any field of any report
     return value
 
 
+@cache  # looking at fields takes longer than at values
+def _init_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401
+    return tuple(f.name for f in fields(kind) if f.init) if is_dataclass(kind) else ()
+
+
 def _visible(value: Any, lines: bool) -> Any:  # noqa: ANN401 - any field of any report
     if isinstance(value, str):
         return visible(value, lines=lines)
-    if is_dataclass(value) and not isinstance(value, type):
-        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    if isinstance(value, int | float | None):
+        return value
+    if names := _init_fields(type(value)):  # type: ignore[arg-type]
+        old = {name: getattr(value, name) for name in names}
         new = {name: _visible(item, lines) for name, item in old.items()}
         changed = {name: item for name, item in new.items() if item is not old[name]}
         return replace(value, **changed) if changed else value
+    if isinstance(value, tuple | list):
+        items = [_visible(item, lines) for item in value]
+        return value if all(map(is_, value, items)) else type(value)(items)
     if isinstance(value, Mapping):
         pairs = {_visible(key, lines): _visible(item, lines) for key, item in value.items()}
         same = all(map(is_, (*value, *value.values()), (*pairs, *pairs.values())))
         return value if same else pairs
-    if isinstance(value, tuple | list):
-        items = [_visible(item, lines) for item in value]
-        return value if all(map(is_, value, items)) else type(value)(items)
     return value
 
 
