@@ -176,7 +176,7 @@ def test_the_same_in_python_in_a_terminal_and_in_a_notebook(folder: Path) -> Non
     cells = ["import rag_sourcebias as rsb\nrsb.audit('bm25', 'beir')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, timeout=120).execute()
-    (shown,) = notebook.cells[0].outputs
+    (shown,) = [o for o in notebook.cells[0].outputs if o.output_type == "execute_result"]
     assert repr(terminal) == repr(python) == shown["data"]["text/plain"]
     assert terminal.verdicts == python.verdicts
     columns = ["part", "figure", "value", "lower", "upper"]
