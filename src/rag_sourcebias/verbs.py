@@ -28,6 +28,7 @@ from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
     FinishedRun,
+    application_spec,
     require_askable,
 )
 from rag_sourcebias.retrieval.rerank import candidates, installed
@@ -100,7 +101,7 @@ def _spec(
     if is_results(value):
         return FinishedRun(said(lambda: run_of(value, name=name), "results"), name=name)
     if isinstance(value, str):
-        return _of_text(value, name, cache)
+        return _of_text(value, name, cache, id_key)
     require_askable(value)
     if not any(True for _ in candidates(value, installed())) or _is_ours(value):
         if isinstance(value, RetrieverSpec):
@@ -122,9 +123,11 @@ def _is_ours(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "rag_sourcebias"
 
 
-def _of_text(text: str, name: str | None, cache: Path | None) -> RetrieverSpec:
+def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None) -> RetrieverSpec:
     from rag_sourcebias.cli.models import SpecBuilder  # its options take typer with them
 
+    if text.startswith("app:"):
+        return application_spec(text, "retriever", name=name, id_key=id_key)
     kind = text.partition(":")[0].strip().lower()
     if (" " in text.strip() and "," not in text) or not kind.isidentifier():
         raise DataError(

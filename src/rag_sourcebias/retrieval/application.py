@@ -78,9 +78,9 @@ def load_object(text: str, option: str) -> Any:  # noqa: ANN401
 
 
 def application_spec(
-    text: str, option: str = "--retriever", *, id_key: str | None = None
+    text: str, option: str = "--retriever", *, name: str | None = None, id_key: str | None = None
 ) -> ApplicationSpec:
-    """Return the recipe for ``app:module:name``, named after it.
+    """Return the recipe for ``app:module:name``, named so unless told otherwise.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def application_spec(
     """
     found = load_object(text, option)
     try:
-        return ApplicationSpec(found, name=text, id_key=id_key)
+        return ApplicationSpec(found, name=name or text, id_key=id_key)
     except DataError as error:
         raise DataError(f"{option} {text!r}: {error}") from error
 

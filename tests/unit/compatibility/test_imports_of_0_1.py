@@ -50,8 +50,11 @@ def resolved(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         found = getattr(import_module(module), name)
-    except AttributeError:
-        found = import_module(path)
+    except AttributeError as error:
+        try:
+            found = import_module(path)
+        except ModuleNotFoundError:
+            raise error from None
     # a former module stands where an import put it, and calls the function of its name
     return inspect.unwrap(found) if isinstance(found, ModuleType) and callable(found) else found
 
