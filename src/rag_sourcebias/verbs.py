@@ -20,7 +20,16 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
-from rag_sourcebias.io.given import a, columns_of, data_of, is_path, is_results, run_of, said
+from rag_sourcebias.io.given import (
+    a,
+    columns_of,
+    data_of,
+    is_frame,
+    is_path,
+    is_results,
+    run_of,
+    said,
+)
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
@@ -269,6 +278,10 @@ def _in_order(retriever: Any, data: Any) -> tuple[Any, Any]:  # noqa: ANN401
 def _is_data(value: Any) -> bool:  # noqa: ANN401
     if isinstance(value, Dataset):
         return True
+    if is_frame(value):
+        return {"source", "rsb_source"} & set(map(str, value.columns)) != set()
+    if isinstance(value, tuple):
+        return len(value) in (3, 4) and all(isinstance(part, Mapping) for part in value)
     if isinstance(value, Mapping):
         return any(name in value for name in ("qrels", "corpus", "queries"))
     if isinstance(value, str | os.PathLike):
