@@ -91,7 +91,13 @@ def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[Retriever
     if isinstance(value, list | tuple):
         if not value:
             raise DataError("retriever: an empty list; give one or more retrievers")
-        return [_spec(one, None, cache, id_key) for one in value]
+        unnamed = sum(isinstance(one, Mapping) for one in value) > 1
+        return [
+            _spec(
+                one, f"results {i}" if unnamed and isinstance(one, Mapping) else None, cache, id_key
+            )
+            for i, one in enumerate(value, 1)
+        ]
     return [_spec(value, None, cache, id_key)]
 
 
@@ -111,6 +117,13 @@ def _spec(
         return FinishedRun(said(lambda: run_of(value, name=name), "results"), name=name)
     if isinstance(value, str):
         return _of_text(value, name, cache, id_key)
+    if isinstance(value, os.PathLike):
+        raise DataError(f"there is no file {str(value)!r}; finished results are a TREC run")
+    if isinstance(value, Mapping):
+        raise DataError(
+            f"retriever: a dict with {next(iter(value), None)!r} is neither {{name: retriever}} "
+            "nor {query: {document: score}}, with a number for each score"
+        )
     require_askable(value)
     if not any(True for _ in candidates(value, installed())) or _is_ours(value):
         if isinstance(value, RetrieverSpec):
@@ -143,7 +156,8 @@ def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None
             f"retriever {text[:60]!r} is a text, not the name of a retriever; write 'bm25' or "
             "'dense:<model>', or pass the retriever itself"
         )
-    spec = SpecBuilder(cache or cache_dir(), lambda *_: None).retriever(text)
+    lowered = kind + text.strip()[len(kind) :]  # BM25 is how people write it
+    spec = SpecBuilder(cache or cache_dir(), lambda *_: None).retriever(lowered)
     if name is not None:
         spec.name = name
     return spec
@@ -224,6 +238,15 @@ def audit(
     specs = _specs(retriever, None if cache is None else Path(cache), id_key)
     given = said(lambda: data_of(data, tags=tags, split=split), "data")
     runs = [spec.run for spec in specs if isinstance(spec, FinishedRun) and spec.run is not None]
+    for run in runs:
+        if not set(run.query_ids) & set(given.qrels.query_ids):
+            asked, judged = (
+                next(iter(ids), None) for ids in (run.query_ids, given.qrels.query_ids)
+            )
+            raise DataError(
+                f"results {run.name!r} and judgments have no query in common: there queries are "
+                f"named like {asked!r}, here like {judged!r}"
+            )
     if len(runs) == len(specs):
         corpus = None if given.dataset is None else given.dataset.corpus
         return measure_source_bias(

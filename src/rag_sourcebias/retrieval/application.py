@@ -270,6 +270,7 @@ class ApplicationRetriever:
                     f"retriever {self.name!r} failed on query {query.query_id!r}: "
                     f"{type(error).__name__}: {error}"
                 ) from error
+            found = _listed(found)
             if found is None or isinstance(found, str | bytes | Mapping) or not _iterable(found):
                 raise DataError(
                     f"retriever {self.name!r} returned {_a(found)} for query {query.query_id!r}; "
@@ -278,6 +279,15 @@ class ApplicationRetriever:
                 )
             lists.append([_described(one, self.name) for one in list(found)[:depth]])
         return lists
+
+
+def _listed(found: Any) -> Any:  # noqa: ANN401
+    """Return ``{document: score}`` as pairs, best first; what is no such mapping as it is."""
+    if not isinstance(found, Mapping) or not found:
+        return found
+    if all(isinstance(score, int | float | np.number) for score in found.values()):
+        return sorted(found.items(), key=lambda row: -row[1])
+    return found
 
 
 def _iterable(found: object) -> bool:

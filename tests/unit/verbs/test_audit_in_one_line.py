@@ -187,6 +187,7 @@ def searcher(document: Any) -> Any:
         (lambda doc_id, _: {"id": hash(doc_id), "metadata": {"ref": doc_id}}, "by metadata 'ref'"),
         (lambda doc_id, text: {"id": str(len(doc_id)), "text": f" {text}\n"}, "by text"),
         (lambda doc_id, _: ({"doc_id": doc_id}, -next(COUNT)), "by id"),
+        (lambda doc_id, _: (doc_id, -float(next(COUNT))), "by id"),
     ],
 )
 def test_documents_are_matched_to_the_data(document: Any, way: str) -> None:
@@ -197,6 +198,16 @@ def test_documents_are_matched_to_the_data(document: Any, way: str) -> None:
     assert way in told
     expected = [v.code for v in rsb.audit("bm25", data, depth=10).systems[0].verdicts]
     assert [v.code for v in report.systems[0].verdicts] == expected
+
+
+def test_scores_by_document_are_a_ranking() -> None:
+    def search(text: str) -> dict[str, float]:
+        i = text.split()[1]
+        return {f"human{i}": 0.5, f"llm:x{i}": 0.9}
+
+    assert rsb.audit(search, DATA, depth=5).verdict == "favours_other"
+    assert rsb.audit([RESULTS, ranking()], JUDGED).systems[1].name == "results 2"
+    assert figure(rsb.audit("BM25", DATA)) == figure(rsb.audit("bm25", DATA))
 
 
 def test_ids_that_fit_by_accident_lose_against_the_text() -> None:
@@ -316,6 +327,9 @@ MISTAKES = {
         call(lambda _: ["x1", "x2"], DATA),
         r"none of the 80 documents .* is in the data.*'human0'.*'x1'",
     ),
+    "other results": (call({"x": ["a"]}, JUDGED), "no query in common.*'x'.*'q0'"),
+    "no file": (call(Path("none.run"), JUDGED), "no file 'none.run'"),
+    "texts as scores": (call({"q0": {"human0": "high"}}, JUDGED), "a number for each score"),
     "no ids": (call(lambda _: [object()], DATA), "among its documents|none of the"),
     "an answer": (call(lambda _: "Paris.", DATA), "returned a text for query"),
     "nothing found": (call(lambda _: [], DATA), "returned no document for any query"),
