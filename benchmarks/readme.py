@@ -31,8 +31,8 @@ COMMANDS = {
     "style": f"audit style --sample --encoder {MINILM} --report report",
     "answers": f"audit answers {{data}}/evouna/NQ.json.gz --fit-on {{data}}/evouna/TQ.json.gz "
     f"--encoder {MINILM} --report report",
-    "debias": f"debias calibrate {{data}}/nfcorpus --split train --unseen --encoder {MINILM} "
-    "--output parity.json --judge {data}/nfcorpus:dev --judge {data}/nq-utd --report report",
+    "debias": f"debias {{data}}/nfcorpus --split train --unseen --encoder {MINILM} "
+    "--output parity.json --on {data}/nfcorpus:dev --on {data}/nq-utd --report report",
 }
 PAGES = ("quick-start.md", "concepts.md", "statistics.md", "extending.md")
 EXAMPLE = re.compile(r"```python\n(.*?)```(\n\n(?:<!--=\w+-->\n)?```\n)?", flags=re.DOTALL)

@@ -118,7 +118,7 @@ def labels_part(found: dict) -> list[str]:
     return [
         "## Labels drawn where they help, and plans",
         "Items drawn within strata of the judge's value against a random draw of as many; and "
-        "pilots from which `labels plan` says how many labels reach a half-width.",
+        "pilots from which `labels` says how many labels reach a half-width.",
         _bars(found["bars"]),
         grid(head, rows),
         grid(planned, plans),

@@ -60,7 +60,7 @@ def none(folder: Path) -> str:
 
     check(__version__ in command("--version"), "--version prints something else")
     check("[" in command("interval", "--sample"), "interval prints no interval")
-    check("crowdrag" in command("datasets"), "datasets does not list the bundled sample")
+    check("crowdrag" in command("start"), "datasets does not list the bundled sample")
     missing = subprocess.run(
         [sys.executable, "-m", "rag_sourcebias", "interval", "--sample", "--report", str(folder)],
         capture_output=True,
@@ -135,7 +135,7 @@ def detector(folder: Path) -> str:
         rows.writerow(["doc_id", "text", "source"])
         for name, content in zip(corpus.doc_ids, corpus.texts, strict=True):
             rows.writerow([name, content, name.partition("@")[2]])
-    command("tag", "fit", path, "--out", folder / "detector")
+    command("tag", "fit", path, "--output", folder / "detector")
     check(any((folder / "detector").iterdir()), "no detector was written")
     return "tag fit on the bundled sample"
 

@@ -545,7 +545,7 @@ def write_pages(
             failures.append(error)
             figures, remedy = target / "report.json", ""
             if figures.is_file():
-                command = f"rag-sourcebias report show {figures} --to {target}"
+                command = f"rag-sourcebias start {figures} --report {target}"
                 remedy = f"; {figures} is complete, and '{command}' draws it"
             _logger.warning("%s was not written (%s)%s", file, failure_text(error), remedy)
     if failures and required and not written:

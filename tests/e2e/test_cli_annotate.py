@@ -15,7 +15,7 @@ Fill = Callable[[int, str, str], dict[str, str]]  # row number, where human is, 
 
 
 def sheet(folder: Path, *more: str) -> str:
-    return succeed("annotate", "sheet", *more, "-o", "sheets", cwd=folder)
+    return succeed("annotate", *more, "-o", "sheets", cwd=folder)
 
 
 def fill(folder: Path, name: str, answer: Fill, key: str = "sheets.key.json") -> Path:
@@ -52,7 +52,7 @@ def test_sheets_are_blind_and_the_key_stands_apart(tmp_path: Path) -> None:
     orders = [row["order"] for row in key["rows"] if row["annotator"] == 0]
     assert orders.count([0, 1]) == 25
     units = [unit["unit_id"] for unit in key["units"]]
-    again = ("annotate", "sheet", "--sample", "--annotators", "2", "--format", "csv")
+    again = ("annotate", "--sample", "--annotators", "2", "--format", "csv")
     for seed, same in (("7", True), ("8", False)):
         succeed(*again, "--seed", seed, "-o", f"s{seed}", cwd=tmp_path)
         drawn = json.loads((tmp_path / f"s{seed}.key.json").read_text())["units"]
@@ -89,7 +89,7 @@ def test_the_figures_of_table_3_come_back(tmp_path: Path) -> None:
             return {"relevance": "equal", "quality": quality}
 
         fill(tmp_path, name, answer)
-    text = succeed("annotate", "read", "sheets", cwd=tmp_path)
+    text = succeed("annotate", "sheets", cwd=tmp_path)
     assert "50 pairs, annotators: annotator-1, annotator-2, annotator-3" in text
     relevance, quality = text.split("quality: majority of 50 pairs")
     assert "│ equal │ 100.0% │ (100.0%) │ [92.9%, 100.0%] │ 50 │" in relevance
@@ -98,7 +98,7 @@ def test_the_figures_of_table_3_come_back(tmp_path: Path) -> None:
     assert "│ equal │ 60.0% │ (100.0%) │" in quality
     assert "│ no majority │ 10.0% │" in quality
     assert "relevance: undefined: all answers are the same category" in text
-    data = json.loads(succeed("annotate", "read", "sheets", "--json", "-", cwd=tmp_path))
+    data = json.loads(succeed("annotate", "sheets", "--json", "-", cwd=tmp_path))
     found = {q["question"]: q for q in data["questions"]}
     assert found["quality"]["n_answered"] == 150
     percent = found["quality"]["agreement"][0]
@@ -118,8 +118,8 @@ def test_pages_renamed_files_and_gaps(tmp_path: Path) -> None:
     (tmp_path / "sheets" / "ann.csv").rename(tmp_path / "filled (1).csv")
     (tmp_path / "sheets.key.json").rename(tmp_path / "secret.json")
     files = ("filled (1).csv", "from-bob.json")
-    assert "--key" in refused("annotate", "read", *files, cwd=tmp_path)
-    given = ("annotate", "read", *files, "--key", "secret.json")
+    assert "--key" in refused("annotate", *files, cwd=tmp_path)
+    given = ("annotate", *files, "--key", "secret.json")
     text = succeed(*given, "--json", "figures.json", cwd=tmp_path)
     assert "quality: majority of 9 pairs" in text
     assert "1 pairs left out for too few answers" in text
@@ -130,7 +130,7 @@ def test_pages_renamed_files_and_gaps(tmp_path: Path) -> None:
     # Always the same place is a habit.
     habit = [{"row_id": r["row_id"], "quality": "A"} for r in rows]
     (tmp_path / "from-bob.json").write_text(json.dumps(page | {"answers": habit}))
-    one = ("annotate", "read", "from-bob.json", "--key", "secret.json", "--min-answers", "1")
+    one = ("annotate", "from-bob.json", "--key", "secret.json", "--min-answers", "1")
     assert "text A was chosen 10 times and text B 0 times" in succeed(*one, cwd=tmp_path)
 
 
@@ -156,8 +156,8 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
     tmp_path: Path,
 ) -> None:
     pairs(tmp_path / "in")
-    both = ("in", "--split", "dev", "--other-source", "llm:gpt", "--format", "csv")
-    code, text, messages = inside("annotate", "sheet", *both, "-o", "s1", cwd=tmp_path)
+    both = ("in", "--split", "dev", "--source", "llm:gpt", "--format", "csv")
+    code, text, messages = inside("annotate", *both, "-o", "s1", cwd=tmp_path)
     assert code == 0, messages
     assert "2 of 2 pairs, 3 annotators, questions: relevance, quality" in text
     rows = read_csv(tmp_path / "s1" / "annotator-1.csv")
@@ -166,10 +166,10 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
     assert {frozenset((r["text_a"], r["text_b"])) for r in rows} == {
         frozenset((f"{i} h", f"{i} g")) for i in range(2)
     }
-    strict = succeed("annotate", "sheet", *both, "--min-grade", "2", "-o", "s2", cwd=tmp_path)
+    strict = succeed("annotate", *both, "--min-grade", "2", "-o", "s2", cwd=tmp_path)
     assert "1 of 1 pairs" in strict
     pairs(tmp_path / "bare", judged=False)
-    bare = ("annotate", "sheet", "bare", "--other-source", "llm:llama", "-o", "s3")
+    bare = ("annotate", "bare", "--source", "llm:llama", "-o", "s3")
     assert "6 of 6 pairs, 3 annotators, questions: quality" in succeed(*bare, cwd=tmp_path)
     with (tmp_path / "s3" / "annotator-2.csv").open(encoding="utf-8-sig", newline="") as file:
         assert next(csv.reader(file))[:3] == ["row_id", "text_a", "text_b"]
@@ -180,7 +180,7 @@ def test_only_relevant_pairs_with_their_query_and_without_queries_all_pairs(
 def test_errors_name_file_and_row(tmp_path: Path) -> None:
     sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--task", "quality")
     assert "exists and may hold answers" in refused(
-        "annotate", "sheet", "--sample", "-o", "sheets", "--annotators", "1", cwd=tmp_path
+        "annotate", "--sample", "-o", "sheets", "--annotators", "1", cwd=tmp_path
     )
     path = tmp_path / "sheets" / "annotator-1.csv"
     good = read_csv(path)
@@ -190,7 +190,7 @@ def test_errors_name_file_and_row(tmp_path: Path) -> None:
         rows = [dict(row) for row in good]
         rows[2] |= {column if k == "quality" else k: v for k, v in changes.items()}
         write_csv(path, list(rows[0]), [list(row.values()) for row in rows])
-        return refused("annotate", "read", "sheets", cwd=tmp_path)
+        return refused("annotate", "sheets", cwd=tmp_path)
 
     row_id = good[2]["row_id"]
     bad = told(quality="C")
@@ -200,22 +200,22 @@ def test_errors_name_file_and_row(tmp_path: Path) -> None:
     assert "its texts are not those that were sent" in told(text_a="edited")
     (tmp_path / "other.json").write_text("{}")
     assert "is not the key of annotation sheets" in refused(
-        "annotate", "read", "sheets", "--key", "other.json", cwd=tmp_path
+        "annotate", "sheets", "--key", "other.json", cwd=tmp_path
     )
     (tmp_path / "empty").mkdir()
-    assert "holds no filled sheet" in refused("annotate", "read", "empty", cwd=tmp_path)
+    assert "holds no filled sheet" in refused("annotate", "empty", cwd=tmp_path)
     replaced = sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--overwrite")
     assert "5 of 160 pairs" in replaced
 
 
 def test_help_teaches(tmp_path: Path) -> None:
-    text = succeed("annotate", "sheet", "--help", cwd=tmp_path)
-    for word in ("Examples", "--annotators", "blind", "(50, as", "annotate read sheets"):
+    text = succeed("annotate", "--help", cwd=tmp_path)
+    for word in ("example", "--annotators", "blind", "(50, as", "annotate read sheets"):
         assert word in text
-    assert "Table 3" in succeed("annotate", "read", "--help", cwd=tmp_path)
+    assert "Table 3" in succeed("annotate", "--help", cwd=tmp_path)
 
 
 def test_sheets_that_are_not_there_are_named(tmp_path: Path) -> None:
     assert "nowhere does not exist; name filled sheets" in refused(
-        "annotate", "read", "nowhere", cwd=tmp_path
+        "annotate", "nowhere", cwd=tmp_path
     )

@@ -57,7 +57,7 @@ def test_finished_runs_give_the_three_reports(trec: Path) -> None:
     first = next(c for c in cells if c["measure"] == "NDCG@1")
     assert first["relative_delta"] == pytest.approx(100.0)  # (.75 − .25) / .5 · 100
     assert "+100.0" in done.stdout
-    succeed("report", "show", "out/report.json", "--to", "again", cwd=trec)
+    succeed("start", "out/report.json", "--report", "again", cwd=trec)
     assert (trec / "again" / "report.md").read_text(encoding="utf-8") == (
         trec / "out" / "report.md"
     ).read_text(encoding="utf-8")
@@ -77,9 +77,9 @@ def test_the_bundled_sample_runs_with_bm25(tmp_path: Path) -> None:
 
 def test_help_teaches(tmp_path: Path) -> None:
     told = succeed("audit", "source", "--help", cwd=tmp_path)
-    for word in ("--retriever", "--baseline-source", "corpus/<source>.jsonl", "Examples"):
+    for word in ("--retriever", "--baseline-source", "corpus/<source>.jsonl", "example"):
         assert word in told
-    assert "crowdrag-rewrites" in run("datasets", cwd=tmp_path).stdout
+    assert "crowdrag-rewrites" in run("start", cwd=tmp_path).stdout
 
 
 def write_pairs(folder: Path, n: int) -> None:

@@ -19,7 +19,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "answers.md"
 HEAD = ("question_id", "system", "answer", "reference", "correct", "sim", "noise")
 WORDS = {"kurz": 2, "mid": 12, "lang": 40}
 AUDIT = ("audit", "answers", "answers.csv", "--resamples", "200", "--no-text-statistics")
-SCORED = (*AUDIT, "--scores", "sim")
+SCORED = (*AUDIT, "--judge", "sim")
 
 
 def rows(n: int, seed: int) -> list[list[object]]:
@@ -49,7 +49,7 @@ def report_of(folder: Path) -> dict:
 
 
 def test_a_score_that_rewards_short_answers(folder: Path) -> None:
-    shown = succeed(*SCORED, "--scores", "noise", "--report", "out", cwd=folder)
+    shown = succeed(*SCORED, "--judge", "noise", "--report", "out", cwd=folder)
     assert "kurz" in shown
     assert "sim" in shown
     found = report_of(folder / "out")
@@ -64,7 +64,7 @@ def test_a_score_that_rewards_short_answers(folder: Path) -> None:
     assert noise["raw"]["auc"]["lower"] < 0.5 < noise["raw"]["auc"]["upper"]
     for name in ("report.html", "report.md"):
         assert "kurz" in (folder / "out" / name).read_text(encoding="utf-8")
-    again = succeed("report", "show", "out/report.json", "--to", "again", cwd=folder)
+    again = succeed("start", "out/report.json", "--report", "again", cwd=folder)
     assert again == shown
     assert report_of(folder / "again") == found
 
@@ -92,7 +92,7 @@ def test_one_file_per_system(folder: Path) -> None:
         mine = [[r[0], *r[2:6]] for r in rows(60, 1) if r[1] == system]
         write_csv(folder / f"{system}.csv", head, mine)
     files = [f"{system}.csv" for system in WORDS]
-    options = ("--scores", "sim", "--resamples", "200", "--no-text-statistics")
+    options = ("--judge", "sim", "--resamples", "200", "--no-text-statistics")
     shown = succeed("audit", "answers", *files, *options, "--report", "out", cwd=folder)
     assert all(system in shown for system in WORDS)
     one = succeed(*SCORED, "--report", "one", cwd=folder)
@@ -121,9 +121,9 @@ def test_empty_answers_and_missing_scores_are_counted(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("nowhere.csv", "--scores", "sim"), ("nowhere.csv", "does not exist")),
+        (("nowhere.csv", "--judge", "sim"), ("nowhere.csv", "does not exist")),
         (("answers.csv", "--encoder", "./none"), ("./none", "no model folder")),
-        (("answers.csv", "--scores", "sim", "--fit-on", "none.csv"), ("none.csv",)),
+        (("answers.csv", "--judge", "sim", "--fit-on", "none.csv"), ("none.csv",)),
     ],
 )
 def test_bad_input_is_named_with_a_remedy(
@@ -163,5 +163,5 @@ def test_an_encoder_scores_answers(folder: Path) -> None:
 def test_help_teaches(tmp_path: Path) -> None:
     shown = run("audit", "answers", "--help", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for word in ("--encoder", "--scores", "--fit-on", "answer_<system>", "Examples"):
+    for word in ("--encoder", "--judge", "--fit-on", "answer_<system>", "example"):
         assert word in shown.stdout

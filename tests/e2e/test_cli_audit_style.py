@@ -69,7 +69,7 @@ def test_a_lexical_audit_gives_table_and_reports(folder: Path) -> None:
     assert {row["measure"] for row in system["quality"]} >= {"NDCG@1", "Recall@5"}
     for name in ("report.html", "report.md"):
         assert "löud 🎉" in (folder / "out" / name).read_text(encoding="utf-8")
-    again = succeed("report", "show", "out/report.json", "--to", "again", cwd=folder)
+    again = succeed("start", "out/report.json", "--report", "again", cwd=folder)
     assert again == shown
     assert report_of(folder / "again") == found
 
@@ -120,7 +120,7 @@ def test_the_same_system_twice_is_refused(folder: Path) -> None:
 def test_help_teaches(tmp_path: Path) -> None:
     shown = run("audit", "style", "--help", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for word in ("--encoder", "--no-bm25", "doc_styles", "Examples", "--sample"):
+    for word in ("--encoder", "--no-bm25", "doc_styles", "example", "--sample"):
         assert word in shown.stdout
 
 

@@ -113,7 +113,7 @@ def test_without_qrels_pairs_are_checked_alone(folder: Path) -> None:
 
 def test_a_report_is_shown_again(folder: Path) -> None:
     first = succeed("check-pairs", "data", "--no-sole-corpus", "--report", "r", cwd=folder)
-    shown = succeed("report", "show", "r/report.json", cwd=folder)
+    shown = succeed("start", "r/report.json", cwd=folder)
     assert shown.split("Warning")[0] in first
 
 
@@ -182,15 +182,15 @@ def test_an_encoder_gives_cosines(folder: Path) -> None:
 
 
 def test_sound_pairs_are_written_and_audited(folder: Path) -> None:
-    words = ("check-pairs", "data", "--no-sole-corpus", "--sound", "sound")
+    words = ("check-pairs", "data", "--no-sole-corpus", "--output", "sound")
     code, _, told = inside(*words, cwd=folder)
     assert code == 0
     assert "sound: sound (29 documents of each source" in told
     assert "None of 29 pairs is broken" in succeed("check-pairs", "sound", cwd=folder)
     assert (folder / "sound" / "qrels" / "test.tsv").is_file()
     assert "29" in succeed("audit", "source", "sound", "--retriever", "bm25", cwd=folder)
-    again = refused("check-pairs", "data", "--sound", "sound", cwd=folder)
+    again = refused("check-pairs", "data", "--output", "sound", cwd=folder)
     assert "--sound sound is there already; name a new folder" in again
     shutil.rmtree(folder / "data" / "qrels")
-    without = refused("check-pairs", "data", "--sound", "other", cwd=folder)
+    without = refused("check-pairs", "data", "--output", "other", cwd=folder)
     assert "there are no queries and judgments to audit with" in without

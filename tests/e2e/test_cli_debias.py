@@ -18,7 +18,8 @@ from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.debias.parity import read_parity
 from rag_sourcebias.debias.projection import read_projection
-from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.reports import read_report_json
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -27,7 +28,10 @@ pytestmark = pytest.mark.frameworks
 pytest.importorskip("sentence_transformers")
 
 TINY = ("--encoder", "tiny", "--cache", "cache", "--margin", "0.1")
-STEPS = ("--steps", "4", "--batch-size", "32", "--learning-rate", "0.01", "--weight", "0.3")
+SETTINGS = "max_steps=4,batch_size=32,learning_rate=0.01,debias_weight=0.3,checkpoint_every=1"
+STEPS = ("--training", SETTINGS)
+PROJECTED = ("debias", "data", "--method", "project", *TINY, "--projection", "mean")
+COMPARE = ("debias", "--encoder", "tiny", "--cache", "cache")
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +39,7 @@ def prepared(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("debias")
     write_folder(root / "data")
     write_model(root / "tiny")
-    succeed("debias", "project", "data", *TINY, "--method", "mean", "--output", "projected",
-            "--report", "report", cwd=root)  # fmt: skip
+    succeed(*PROJECTED, "--output", "projected", "--report", "report", cwd=root)
     return root
 
 
@@ -88,9 +91,18 @@ def test_the_report_is_that_of_the_written_folder(prepared: Path) -> None:
 
 
 def test_all_pairs_without_those_that_are_judged(folder: Path) -> None:
-    arguments = ("debias", "project", "data", *TINY, "--method", "mean", "--all-pairs")
+    arguments = (
+        "debias",
+        "--method",
+        "project",
+        "data",
+        *TINY,
+        "--projection",
+        "mean",
+        "--all-pairs",
+    )
     told = succeed(
-        *arguments, "--judge", "data:dev", "--unseen", "--output", "out", "--report", "r",
+        *arguments, "--on", "data:dev", "--unseen", "--output", "out", "--report", "r",
         cwd=folder,
     )  # fmt: skip
     report = report_of(folder / "r")
@@ -101,8 +113,7 @@ def test_all_pairs_without_those_that_are_judged(folder: Path) -> None:
 
 def test_judging_on_the_fitting_data_is_cautioned(folder: Path) -> None:
     code, shown, told = inside(
-        "debias", "project", "data", *TINY, "--method", "mean", "--judge", "data:train",
-        "--output", "out", cwd=folder,
+        *PROJECTED, "--on", "data:train", "--output", "out", cwd=folder,
     )  # fmt: skip
     assert code == 0, told
     assert "caution: data/train is judged on what the method is fitted on" in told
@@ -110,14 +121,13 @@ def test_judging_on_the_fitting_data_is_cautioned(folder: Path) -> None:
 
 
 def test_calibrate_then_compare(folder: Path) -> None:
-    succeed("debias", "calibrate", "data", *TINY, "--output", "parity.json", cwd=folder)
+    succeed("debias", "--method", "calibrate", "data", *TINY, "--output", "parity.json", cwd=folder)
     found = read_parity(folder / "parity.json")
     assert found.sources == (LLM,)
     assert found.gaps[0].upper < 0  # rewrites score higher, and are moved down
     succeed(
-        "debias", "compare", "tiny", "projected", "--calibration", "parity.json", "--judge",
-        "data:dev", "--judge", "data:train", "--fitted-on", "data:train", "--cache", "cache",
-        "--report", "r", cwd=folder,
+        *COMPARE, "--compare", "projected", "--compare", "parity.json", "--on", "data:dev",
+        "--on", "data:train", "--fitted-on", "data:train", "--report", "r", cwd=folder,
     )  # fmt: skip
     report = report_of(folder / "r")
     assert [method.kind for method in report.methods] == ["projection", "calibration"]
@@ -135,7 +145,7 @@ def test_training_goes_on_after_an_interruption(folder: Path, monkeypatch) -> No
             raise KeyboardInterrupt
 
     arguments = (
-        "debias", "train", "data", *TINY, *STEPS, "--checkpoint-every", "1", "--eval-every", "2",
+        "debias", "--method", "train", "data", *TINY, *STEPS, "--training", "eval_every=2",
         "--output", "trained", "--report", "r",
     )  # fmt: skip
     with monkeypatch.context() as patch:
@@ -158,11 +168,12 @@ def test_training_goes_on_after_an_interruption(folder: Path, monkeypatch) -> No
     assert "exists" in refused(*arguments, cwd=folder)
 
 
-@pytest.mark.parametrize("over", ["strength", "offset"])
-def test_search_writes_what_it_chose(folder: Path, over: str) -> None:
-    output = "best" if over == "strength" else "best.json"
+@pytest.mark.parametrize("method", ["project", "calibrate"])
+def test_search_writes_what_it_chose(folder: Path, method: str) -> None:
+    output = "best" if method == "project" else "best.json"
     succeed(
-        "debias", "search", "data", *TINY, "--over", over, "--values", "0.5,1", "--method", "mean",
+        "debias", "data", "--search", *TINY, "--method", method, "--values", "0.5,1",
+        *(("--projection", "mean") if method == "project" else ()),
         "--output", output, "--report", "r", cwd=folder,
     )  # fmt: skip
     report = report_of(folder / "r")
@@ -171,7 +182,7 @@ def test_search_writes_what_it_chose(folder: Path, over: str) -> None:
     assert [point.weight for point in search.points] == [0, 0.5, 1]
     assert search.chosen in (0.5, 1)
     assert report.search_data == "data/dev"
-    if over == "strength":
+    if method == "project":
         written = read_projection(folder / output / "source_projection.npz")
         assert written.strength == search.chosen
     else:
@@ -186,8 +197,8 @@ def test_search_writes_what_it_chose(folder: Path, over: str) -> None:
 
 def test_search_that_admits_nothing_writes_nothing(folder: Path) -> None:
     code, shown, told = inside(
-        "debias", "search", "data", *TINY[:4], "--margin", "0.001", "--values", "1", "--method",
-        "mean", "--output", "best", "--report", "r", cwd=folder,
+        "debias", "--search", "data", *TINY[:4], "--margin", "0.001", "--values", "1", "--method",
+        "project", "--projection", "mean", "--output", "best", "--report", "r", cwd=folder,
     )  # fmt: skip
     assert code == 1
     assert "nothing was written" in told
@@ -197,7 +208,10 @@ def test_search_that_admits_nothing_writes_nothing(folder: Path) -> None:
 
 
 def test_search_leaves_an_encoder_that_is_at_the_target_as_it_is(folder: Path) -> None:
-    arguments = ("debias", "search", "data", *TINY, "--values", "1", "--method", "mean")
+    arguments = (
+        *("debias", "--search", "data", *TINY, "--values", "1"),
+        *("--method", "project", "--projection", "mean"),
+    )
     succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
     now = report_of(folder / "r").search.points[0].relative_delta.estimate
     code, _, told = inside(
@@ -213,7 +227,7 @@ def test_search_leaves_an_encoder_that_is_at_the_target_as_it_is(folder: Path) -
 
 def test_search_over_weights_trains_each_model_once(folder: Path) -> None:
     arguments = (
-        "debias", "search", "data", *TINY, "--over", "weight", "--values", "0.3",
+        "debias", "--search", "data", *TINY, "--method", "train", "--values", "0.3",
         "--training", "max_steps=3,batch_size=32,learning_rate=0.01", "--margin", "0.2",
     )  # fmt: skip
     succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
@@ -245,7 +259,8 @@ def assert_same_file(first: Path, second: Path, name: str) -> None:
     assert found[0] == found[1]
 
 
-PROJECT = ("project", "data")
+PROJECT = ("--method", "project", "data")
+TRAIN = ("--method", "train", "data", "--output", "o", "--training")
 
 
 @pytest.mark.parametrize(
@@ -254,9 +269,9 @@ PROJECT = ("project", "data")
         ((*PROJECT, "--split", "tset", "--output", "o"), ("'tset'", "'dev', 'train'")),
         ((*PROJECT, "--output", "tiny"), ("--output tiny", "exists")),
         ((*PROJECT, "--output", "no/such/o"), ("no/such/o", "does not exist")),
-        ((*PROJECT, "--output", "o", "--judge", "data:tset"), ("'tset'", "'dev', 'train'")),
-        ((*PROJECT, "--output", "o", "--judge", "nowhere"), ("nowhere", "does not exist")),
-        ((*PROJECT, "--output", "o", "--judge", "data:dev", "--judge", "data:dev"), ("twice",)),
+        ((*PROJECT, "--output", "o", "--on", "data:tset"), ("'tset'", "'dev', 'train'")),
+        ((*PROJECT, "--output", "o", "--on", "nowhere"), ("nowhere", "does not exist")),
+        ((*PROJECT, "--output", "o", "--on", "data:dev", "--on", "data:dev"), ("twice",)),
         ((*PROJECT, "--output", "o", "--source", "llm:x"), ("'llm:x'", LLM)),
         ((*PROJECT, "--output", "o", "--baseline-source", "hum"), ("'hum'", "human")),
         ((*PROJECT, "--output", "o", "--margin", "1"), ("--margin 1", "(0, 1)")),
@@ -266,19 +281,19 @@ PROJECT = ("project", "data")
         ((*PROJECT, "--output", "o", "--cutoffs", "1,x"), ("1,x", "whole numbers")),
         ((*PROJECT, "--output", "o", "--report", "file"), ("--report file is a file",)),
         ((*PROJECT, "--output", "o", "--encoder", "./none"), ("./none", "no model folder")),
-        ((*PROJECT, "--output", "o", "--judge", "data:train", "--unseen"), ("--unseen left out",)),
-        (("train", "data", "--output", "o", "--reduction", "max"), ("reduction 'max'",)),
-        (("train", "data", "--output", "o", "--learning-rate", "0"), ("learning_rate", "above 0")),
+        ((*PROJECT, "--output", "o", "--on", "data:train", "--unseen"), ("--unseen left out",)),
+        ((*TRAIN, "reduction=max"), ("reduction 'max'",)),
+        ((*TRAIN, "learning_rate=0"), ("learning_rate", "above 0")),
         (
-            ("train", "data", "--output", "o", "--epochs", "1", "--steps", "2"),
+            (*TRAIN, "epochs=1,max_steps=2"),
             ("epochs", "max_steps", "one of them"),
         ),
         (
-            ("search", "data", "--output", "o", "--over", "weight", "--training", "steps=2"),
+            (*TRAIN, "steps=2", "--search"),
             ("'steps=2'", "max_steps"),
         ),
         (
-            ("search", "data", "--output", "o", "--over", "weight", "--training", "max_steps=x"),
+            (*TRAIN, "max_steps=x", "--search"),
             ("max_steps=x", "not a number"),
         ),
     ],
@@ -297,22 +312,32 @@ def test_bad_input_is_named_with_a_remedy(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("tiny", "projected", "--judge", "data", "--fitted-on", "data:x"), ("'x'",)),
-        (("tiny", "--judge", "data", "--calibration", "none.json"), ("none.json",)),
-        (("tiny", "./none", "--judge", "data"), ("./none", "no model folder")),
+        (("projected", "--on", "data", "--fitted-on", "data:x"), ("'x'",)),
+        (("none.json", "--on", "data"), ("none.json",)),
+        (("./none", "--on", "data"), ("./none", "no model folder")),
     ],
 )
 def test_bad_comparisons_are_refused(
     folder: Path, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    told = refused("debias", "compare", *options, "--cache", "cache", cwd=folder)
+    told = refused(*COMPARE, "--compare", *options, cwd=folder)
     for word in words:
         assert word in told
 
 
 def test_one_of_several_sources_is_asked_for(folder: Path) -> None:
     write_folder(folder / "two", sources=("rewriter", "editor"))
-    arguments = ("debias", "project", "two", *TINY, "--method", "mean", "--output", "out")
+    arguments = (
+        "debias",
+        "--method",
+        "project",
+        "two",
+        *TINY,
+        "--projection",
+        "mean",
+        "--output",
+        "out",
+    )
     told = refused(*arguments, cwd=folder)
     assert "llm:editor, llm:rewriter" in told
     assert "--source llm:editor" in told
@@ -323,8 +348,7 @@ def test_one_of_several_sources_is_asked_for(folder: Path) -> None:
 def test_a_folder_whose_name_holds_a_colon(folder: Path) -> None:
     write_folder(folder / "data:dev", splits=("test",))
     succeed(
-        "debias", "compare", "tiny", "projected", "--judge", "data:dev", "--cache", "cache",
-        "--report", "r", cwd=folder,
+        *COMPARE, "--compare", "projected", "--on", "data:dev", "--report", "r", cwd=folder
     )  # fmt: skip
     assert [d.data.name for d in report_of(folder / "r").datasets] == ["data:dev"]
 
@@ -333,8 +357,8 @@ def test_a_comparison_outlives_its_pictures(folder: Path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib.figure", None)  # as if it could not be imported
         code, _, told = inside(
-            "debias", "compare", "tiny", "projected", "--judge", "data:dev", "--cache", "cache",
-            "--cutoffs", "1", "--report", "r", cwd=folder,
+            *COMPARE, "--compare", "projected", "--on", "data:dev", "--cutoffs", "1",
+            "--report", "r", cwd=folder,
         )  # fmt: skip
     assert code == 0
     assert re.search(r"\d+ of \d+ pictures of the page", " ".join(told.split()))
@@ -343,12 +367,13 @@ def test_a_comparison_outlives_its_pictures(folder: Path, monkeypatch) -> None:
 
 
 def test_too_few_pairs_for_four_directions(tmp_path: Path) -> None:
+    write_beir(load_sample(), tmp_path / "data")
     told = refused(
-        "debias", "project", "--sample", "--encoder", "all-MiniLM-L6-v2", "--output", "out",
+        *("debias", "data", "--split", "test", "--method", "project", "--output", "out"),
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     assert "160 pairs" in told
-    assert "--method mean" in told
+    assert "--projection mean" in told
     assert not (tmp_path / "out").exists()
 
 
@@ -358,21 +383,37 @@ def test_a_failed_report_takes_the_model_away(folder: Path) -> None:
     (broken / "qrels" / "dev.tsv").write_text(
         "query-id\tcorpus-id\tscore\nq1\td1\t0\n", encoding="utf-8"
     )
-    arguments = ("debias", "project", "data", *TINY, "--method", "mean", "--output", "out")
-    refused(*arguments, "--judge", "broken:dev", cwd=folder)
+    arguments = (
+        "debias",
+        "--method",
+        "project",
+        "data",
+        *TINY,
+        "--projection",
+        "mean",
+        "--output",
+        "out",
+    )
+    refused(*arguments, "--on", "broken:dev", cwd=folder)
     assert not (folder / "out").exists()
 
 
-@pytest.mark.parametrize("command", ["project", "calibrate", "train", "search", "compare"])
-def test_help_teaches(tmp_path: Path, command: str) -> None:
-    code, shown, _ = inside("debias", command, "--help", cwd=tmp_path)
+def test_help_teaches(tmp_path: Path) -> None:
+    code, shown, _ = inside("debias", "--help", cwd=tmp_path)
     assert code == 0
-    for word in ("Examples", "--judge", "--margin", "--report", f"debias {command} "):
+    for word in ("example", "--on", "--margin", "--report", "--method train", "--search"):
         assert word in shown
 
 
 def test_help_imports_no_model_library(tmp_path: Path) -> None:
-    shown = run("debias", "project", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    shown = run(
+        "debias",
+        "--method",
+        "project",
+        "--help",
+        cwd=tmp_path,
+        env={"PYTHONPROFILEIMPORTTIME": "1"},
+    )
     assert shown.returncode == 0
     assert " torch" not in shown.stderr
 
@@ -380,3 +421,18 @@ def test_help_imports_no_model_library(tmp_path: Path) -> None:
 def test_the_written_report_is_strict_json(prepared: Path) -> None:
     text = (prepared / "report" / "report.json").read_text(encoding="utf-8")
     assert json.loads(text, parse_constant=pytest.fail)["kind"] == "debias"
+
+
+def test_what_makes_it_worse_is_said_and_not_written(folder: Path) -> None:
+    # the skew as it is is the aim: taking it out leads away from there
+    arguments = ("debias", "data", "--method", "project", *TINY, "--projection", "mean")
+    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
+    skew = report_of(folder / "r").datasets[0].outcomes[1].skew_at(5)
+    at_target = (*arguments, f"--target={skew.before.estimate:.3f}", "--output", "worse")
+    code, _, told = inside(*at_target, cwd=folder)
+    assert code == 1
+    assert "made it worse: data/dev: further off than before" in told
+    assert "worse was not written; --force writes it all the same" in " ".join(told.split())
+    assert not (folder / "worse").exists()
+    assert "made it worse" in inside(*at_target, "--force", cwd=folder)[2]
+    assert (folder / "worse" / "modules.json").is_file()

@@ -75,7 +75,7 @@ def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
     ]
     kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert kept["curves"]  # the pages show what other numbers of labels would have done
-    again = succeed("report", "show", "out/report.json", cwd=tmp_path)
+    again = succeed("start", "out/report.json", cwd=tmp_path)
     assert again.startswith(lines[0])
 
 
@@ -287,6 +287,6 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 def test_help_teaches(tmp_path: Path) -> None:
     text = succeed("interval", "--help", cwd=tmp_path)
-    for word in ("--sample", "--ragas", "--worst-case", "Examples", "random draw", "NDCG@10"):
+    for word in ("--sample", "--ragas", "--worst-case", "example", "random draw", "NDCG@10"):
         assert word in text
     assert "interval" in succeed("--help", cwd=tmp_path)

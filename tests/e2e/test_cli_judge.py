@@ -74,7 +74,7 @@ def test_answers_are_judged_failures_counted_and_an_interval_follows(
     tmp_path: Path, server: LocalServer
 ) -> None:
     answers(tmp_path, special={5: "GARBAGE", 6: "REFUSE", 7: "TOO LONG"})
-    asked = ("judge", "answers", "answers.csv", *model(server), "--mode", "votes", "--votes", "3")
+    asked = ("judge", "grade", "answers.csv", *model(server), "--mode", "votes", "--votes", "3")
     text = succeed(*asked, "--group", "system", "-o", "judged.csv", cwd=tmp_path)
     for status, n in (("ok", 57), ("garbage", 1), ("refused", 1), ("rejected", 1)):
         assert f"│ {status} │ {n} │" in text
@@ -95,7 +95,7 @@ def test_an_instruction_in_the_text_is_measured_by_asking_again(
     tmp_path: Path, server: LocalServer
 ) -> None:
     answers(tmp_path)
-    asked = ("judge", "answers", "answers.csv", *model(server), "--inject", "24")
+    asked = ("judge", "grade", "answers.csv", *model(server), "--inject", "24")
     told = succeed(*asked, "--dry-run", cwd=tmp_path)
     assert "84 items, 84 requests" in told
     said = succeed(*asked, "-o", "judged.csv", cwd=tmp_path)
@@ -116,7 +116,7 @@ def test_an_instruction_in_the_text_is_measured_by_asking_again(
 
 def test_the_same_command_asks_nothing_twice(tmp_path: Path, server: LocalServer) -> None:
     answers(tmp_path)
-    asked = ("judge", "answers", "answers.csv", *model(server), "-o", "judged.csv")
+    asked = ("judge", "grade", "answers.csv", *model(server), "-o", "judged.csv")
     plan = succeed(*asked, "--dry-run", "--price-in", "100", "--price-out", "0", cwd=tmp_path)
     assert "60 items, 60 requests, 0 answered already" in plan
     assert "about 0." in plan
@@ -133,7 +133,7 @@ def test_a_run_stops_when_the_money_is_spent_and_goes_on_later(
     tmp_path: Path, server: LocalServer
 ) -> None:
     answers(tmp_path)
-    asked = ("judge", "answers", "answers.csv", *model(server), "-o", "judged.csv")
+    asked = ("judge", "grade", "answers.csv", *model(server), "-o", "judged.csv")
     # 10 tokens read and 2 written per answer: 0.012 each at these prices
     prices = ("--price-in", "1000", "--price-out", "1000", "--concurrency", "2")
     code, text, _ = inside(*asked, *prices, "--max-cost", "0.12", cwd=tmp_path)
@@ -154,7 +154,7 @@ def test_a_password_in_the_address_is_shown_and_stored_nowhere(
     answers(tmp_path, special={7: "TOO LONG"})
     secrets = ("pa55-w0rd", base64.b64encode(b"me:pa55-w0rd").decode(), "sk-s3cret")
     monkeypatch.setenv("OPENAI_API_KEY", secrets[2])
-    asked = ("-v", "judge", "answers", "answers.csv", "--model", "openai:m", "--cache", "cache")
+    asked = ("-v", "judge", "grade", "answers.csv", "--model", "openai:m", "--cache", "cache")
     address = ("--base-url", server.url.replace("//", f"//me:{secrets[0]}@"))
     shown = [inside(*asked, *address, "-o", "judged.csv", cwd=tmp_path)]
     assert server.authorizations == {f"Basic {secrets[1]}"}
@@ -190,7 +190,7 @@ def test_pairs_are_asked_again_with_an_instruction(tmp_path: Path, server: Local
     pairs(tmp_path)
     (tmp_path / "prompt.txt").write_text("Q: {query}\nPassage: {passage}\n", encoding="utf-8")
     own = ("--prompt", "prompt.txt", "--grade-names", "0,1", "--depth", "2")
-    asked = ("judge", "relevance", *PAIRS, *model(server), *own, "--inject", "8")
+    asked = ("judge", "grade", *PAIRS, *model(server), *own, "--inject", "8")
     text = succeed(*asked, "-o", "labels.tsv", cwd=tmp_path)
     line = text[text.index("judge value once an instruction") :].partition(")")[0]
     assert "7 items" in line  # one is too long with and without
@@ -204,7 +204,7 @@ def test_pairs_of_a_run_and_of_judgments_get_distributions(
     pairs(tmp_path)
     (tmp_path / "prompt.txt").write_text("Q: {query}\nPassage: {passage}\n", encoding="utf-8")
     own = ("--prompt", "prompt.txt", "--grade-names", "0,1")
-    asked = ("judge", "relevance", *PAIRS, *model(server), *own, "--depth", "2")
+    asked = ("judge", "grade", *PAIRS, *model(server), *own, "--depth", "2")
     text = succeed(*asked, "--qrels", "human.qrels", "-o", "labels.tsv", cwd=tmp_path)
     assert "9 items" in text  # 4 × 2 of the run, and d0-4
     labels = read_label_distributions(tmp_path / "labels.tsv")
@@ -256,7 +256,7 @@ def test_a_server_that_is_not_there_is_an_error_and_the_status_is_kept(
     monkeypatch.setattr(RetryPolicy, "wait", lambda *_: None)
     answers(tmp_path)
     given = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--cache", "cache")
-    asked = ("judge", "answers", "answers.csv", *given, "--limit", "3", "-o", "judged.csv")
+    asked = ("judge", "grade", "answers.csv", *given, "--limit", "3", "-o", "judged.csv")
     assert "cannot be reached" in refused(*asked, cwd=tmp_path)
     assert {r["status"] for r in read_csv(tmp_path / "judged.csv")} == {"error"}
 
@@ -269,11 +269,13 @@ def test_audit_prints_findings_and_anchors_tell_drift(tmp_path: Path) -> None:
         assert word in text
     found = json.loads(succeed("judge", "audit", "items.csv", "--json", "-", cwd=tmp_path))
     assert found["n"] == 60
-    same = succeed("judge", "drift", "anchors.json", "items.csv", cwd=tmp_path)
+    same = succeed("judge", "audit", "items.csv", "--against", "anchors.json", cwd=tmp_path)
     assert "stable" in same
     moved = [(name, y, f + (0.1 if y else 0.3)) for name, y, f in rows]
     write_csv(tmp_path / "now.csv", ("id", "human", "judge"), moved)
-    code, output, messages = inside("judge", "drift", "anchors.json", "now.csv", cwd=tmp_path)
+    code, output, messages = inside(
+        "judge", "audit", "now.csv", "--against", "anchors.json", cwd=tmp_path
+    )
     assert code == 1
     assert "100% changed" in output
     assert "the judge has drifted" in messages
@@ -284,7 +286,7 @@ def test_interruption_keeps_the_answers_and_writes_nothing(
     tmp_path: Path, server: LocalServer
 ) -> None:
     answers(tmp_path, slow=True)
-    asked = ("judge", "answers", "answers.csv", *model(server), "--concurrency", "2")
+    asked = ("judge", "grade", "answers.csv", *model(server), "--concurrency", "2")
     with subprocess.Popen(
         [*INTERRUPTIBLE, *asked, "-o", "judged.csv"],
         cwd=tmp_path,
@@ -310,7 +312,7 @@ def test_interruption_keeps_the_answers_and_writes_nothing(
 
 
 def test_help_teaches(tmp_path: Path) -> None:
-    text = succeed("judge", "relevance", "--help", cwd=tmp_path)
-    for word in ("local:smollm2", "robust04", "--dry-run", "--price-in", "Examples"):
+    text = succeed("judge", "grade", "--help", cwd=tmp_path)
+    for word in ("local:smollm2", "robust04", "--dry-run", "--price-in", "example"):
         assert word in text
-    assert "interval judged.csv" in succeed("judge", "answers", "--help", cwd=tmp_path)
+    assert "interval judged.csv" in succeed("judge", "grade", "--help", cwd=tmp_path)

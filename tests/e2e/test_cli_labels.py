@@ -65,14 +65,14 @@ def fill(folder: Path, sheet: str, filled: str, *, grade: str | None = None) -> 
 
 def interval_of(folder: Path, sheet: str, manifest: str, *args: str) -> dict:
     text = succeed(
-        *("labels", "interval", sheet, "--manifest", manifest, *POOL, "--json", "-", *args),
+        *("interval", sheet, "--manifest", manifest, *POOL, "--json", "-", *args),
         cwd=folder,
     )
     return json.loads(text)
 
 
 def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
-    succeed("labels", "draw", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    succeed("labels", *POOL, "-n", "150", *TEXTS, "-o", "sheet.csv", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
     assert list(rows[0]) == ["row_id", "query_id", "query", "doc_id", "text", "grade"]
@@ -80,7 +80,7 @@ def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
     found = interval_of(pool, "filled.csv", MANIFEST, "--target", "pool")
     assert found["lower"] < truth(pool) < found["upper"]
     assert (found["n_labeled"], found["n_unlabeled"]) == (150, 450)
-    line = succeed("labels", "interval", "filled.csv", "--manifest", MANIFEST, *POOL, cwd=pool)
+    line = succeed("interval", "filled.csv", "--manifest", MANIFEST, *POOL, cwd=pool)
     assert line.startswith("DCG@10 ")
     assert "• labels are human gains without error" in line
 
@@ -88,7 +88,7 @@ def test_a_sheet_goes_out_comes_back_and_gives_an_interval(pool: Path) -> None:
 def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
     lines = (pool / "all.qrels").read_text(encoding="utf-8").splitlines()
     (pool / "pilot.qrels").write_text("\n".join(lines[:100]), encoding="utf-8")
-    asked = ("labels", "draw", *POOL, *TEXTS, "--qrels", "pilot.qrels", "-o", "sheet.csv")
+    asked = ("labels", *POOL, *TEXTS, "--qrels", "pilot.qrels", "-o", "sheet.csv")
     succeed(*asked, "-n", "250", cwd=pool)
     rows = read_csv(pool / "sheet.csv")
     assert len(rows) == 150
@@ -100,11 +100,11 @@ def test_documents_judged_already_are_not_asked_for_again(pool: Path) -> None:
 
 
 def test_a_plan_compares_documents_queries_and_no_judge(pool: Path) -> None:
-    text = succeed("labels", "plan", *POOL, "--half-width", "1", cwd=pool)
+    text = succeed("labels", *POOL, "--half-width", "1", cwd=pool)
     assert text.startswith("DCG@10: ")
     for words in ("documents over 60 queries for ±", "whole queries need", "a guess"):
         assert words in text
-    fewer = succeed("labels", "plan", *POOL, "-n", "150", "--measure", "P@5", cwd=pool)
+    fewer = succeed("labels", *POOL, "-n", "150", "--measure", "P@5", cwd=pool)
     assert fewer.startswith("P@5: 150 documents")
 
 
@@ -113,14 +113,14 @@ def test_a_plan_for_items(tmp_path: Path) -> None:
     truths = rng.random(500) < 0.5
     rows = [(k, int(y) if k < 50 else "", y + rng.normal(0, 0.3)) for k, y in enumerate(truths)]
     write_csv(tmp_path / "items.csv", ("id", "human", "judge"), rows)
-    text = succeed("labels", "plan", "items.csv", "--half-width", "0.06", cwd=tmp_path)
+    text = succeed("labels", "items.csv", "--half-width", "0.06", cwd=tmp_path)
     assert "labelled items with the judge" in text
     assert "reached in about 80% of draws like this" in text
     assert "% of the labels saved" in text
     assert "cluster" not in text
     rows = [(*row, row[0] // 2) for row in rows]
     write_csv(tmp_path / "items.csv", ("id", "human", "judge", "cluster"), rows)
-    text = succeed("labels", "plan", "items.csv", "--half-width", "0.06", cwd=tmp_path)
+    text = succeed("labels", "items.csv", "--half-width", "0.06", cwd=tmp_path)
     assert "items of one cluster depend on each other: more are needed" in text
 
 
@@ -129,7 +129,7 @@ def test_drawn_items_come_back_with_their_design(tmp_path: Path) -> None:
     truths = {f"i{k}": int(rng.random() < 0.8) for k in range(400)}
     rows = [(name, "", y if rng.random() < 0.9 else 1 - y) for name, y in truths.items()]
     write_csv(tmp_path / "answers.csv", ("id", "human", "judge"), rows)
-    succeed("labels", "draw", "answers.csv", "-n", "40", cwd=tmp_path)
+    succeed("labels", "answers.csv", "-n", "40", cwd=tmp_path)
     sheet = read_csv(tmp_path / "sheet.csv")
     assert len(sheet) == 40
     assert list(sheet[0]) == ["id", "human", "stratum", "stratum_size", "probability"]
@@ -165,7 +165,7 @@ def test_bad_input_is_named_with_a_remedy(
     pool: Path, args: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     if args[0] == "interval":
-        succeed("labels", "draw", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+        succeed("labels", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
         fill(pool, "sheet.csv", "nine.csv", grade="9")
     message = refused("labels", *args, cwd=pool)
     for word in words:
@@ -173,16 +173,16 @@ def test_bad_input_is_named_with_a_remedy(
 
 
 def test_a_sheet_of_another_run_is_refused(pool: Path) -> None:
-    succeed("labels", "draw", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
+    succeed("labels", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
     fill(pool, "sheet.csv", "filled.csv")
     lines = (pool / "a.run").read_text(encoding="utf-8").splitlines()
     (pool / "b.run").write_text("\n".join(lines[10:]), encoding="utf-8")
     other = ("--run", "b.run", "--labels", "judge.tsv", "--manifest", MANIFEST)
-    assert "another pool" in refused("labels", "interval", "filled.csv", *other, cwd=pool)
+    assert "another pool" in refused("interval", "filled.csv", *other, cwd=pool)
 
 
 def test_help_teaches(tmp_path: Path) -> None:
-    code, text, _ = inside("labels", "plan", "--help", cwd=tmp_path)
+    code, text, _ = inside("labels", "--help", cwd=tmp_path)
     assert code == 0
     assert "--half-width" in text
-    assert "manifest" in succeed("labels", "draw", "--help", cwd=tmp_path)
+    assert "manifest" in succeed("labels", "--help", cwd=tmp_path)

@@ -78,7 +78,7 @@ def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
     assert "ALARM" in text
     assert "corrected" in text
     assert "share of exposure of llm:x left its baseline" in text
-    text = succeed("monitor", "summary", "log.db", cwd=tmp_path)
+    text = succeed("start", "log.db", cwd=tmp_path)
     assert "600 retrievals kept of 600 written" in text
     assert "llm:x" in text
 
@@ -96,7 +96,7 @@ def test_a_log_without_retrievals_or_tags_says_so(tmp_path: Path, tags, said) ->
         for tag in tags:
             ranked = RankedList(query_id="", doc_ids=("a",))
             log.record(RetrievalEvent(ranked=ranked, tags=(tag,)), at=START)
-    text = succeed("monitor", "summary", "log.db", cwd=tmp_path)
+    text = succeed("start", "log.db", cwd=tmp_path)
     for line in ("nothing was recorded", "no document had a source or a style"):
         assert (line in text) == (said is not None and said.startswith(line))
 
@@ -146,10 +146,10 @@ def test_bad_input_is_refused_in_a_sentence(tmp_path: Path, args: list[str], exp
 
 
 def test_rules_are_written_and_not_replaced_unasked(tmp_path: Path) -> None:
-    assert "alerts.yml" in succeed("monitor", "rules", "rules", cwd=tmp_path)
+    assert "alerts.yml" in succeed("monitor", "serve", "--alert-rules", "rules", cwd=tmp_path)
     assert (tmp_path / "rules" / "grafana-dashboard.json").is_file()
-    refused("monitor", "rules", "rules", cwd=tmp_path)
-    succeed("monitor", "rules", "rules", "--overwrite", cwd=tmp_path)
+    refused("monitor", "serve", "--alert-rules", "rules", cwd=tmp_path)
+    succeed("monitor", "serve", "--alert-rules", "rules", "--overwrite", cwd=tmp_path)
 
 
 def test_probe_asks_a_function_of_the_application(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def search(text):
     for _ in range(2):  # the second goes on where the first stopped
         code, output, messages = inside(
             "monitor", "probe", "data", "--ask", "my_search:search", "--measure", "NDCG@1",
-            "--points", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
+            "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
             cwd=tmp_path,
         )  # fmt: skip
         assert code == 0, messages

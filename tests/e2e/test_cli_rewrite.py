@@ -326,5 +326,5 @@ def test_the_sample_and_help(tmp_path: Path, server: LocalServer) -> None:
     assert (tmp_path / "report" / "report.html").is_file()
     assert read_beir(tmp_path / "out").corpus.tags.counts() == {"human": 4, "llm:writer": 4}
     text = succeed("rewrite", "--help", cwd=tmp_path)
-    for word in ("local:smollm2", "--prompts", "styles", "--dry-run", "Examples", "audit source"):
+    for word in ("local:smollm2", "--prompts", "styles", "--dry-run", "example", "audit source"):
         assert word in text

@@ -83,7 +83,7 @@ def refused(*args: str, cwd: Path) -> str:
 
 
 APPLY = ("tag", "apply", "--store", "chroma:db", "--rules", "rules.yaml")
-REPORT = ("tag", "report", "--store", "chroma:db")
+REPORT = ("start", "chroma:db")
 
 
 def test_a_dry_run_says_what_would_be_written_and_writes_nothing(tmp_path: Path, wiki: Any) -> None:
@@ -188,9 +188,9 @@ def test_declared_provenance_comes_before_rules(tmp_path: Path, wiki: Any) -> No
         (("apply", "--overwrite", "--backup", "no/o.jsonl"), ("no/o.jsonl", "does not exist")),
         (("apply", "--sidecar", "tags.txt"), ("tags.txt", ".jsonl", ".sqlite")),
         (("apply", "--sidecar", "no/tags.sqlite"), ("does not exist",)),
-        (("report", "--sidecar", "tags.sqlite"), ("tags.sqlite does not exist", "tag apply")),
-        (("report", "--json", "no/x.json"), ("no/x.json", "does not exist")),
-        (("report", "--store", "chroma:http://127.0.0.1:9"), ("cannot be reached", "chroma run")),
+        (("start", "--sidecar", "tags.sqlite"), ("tags.sqlite does not exist", "tag apply")),
+        (("start", "--json", "no/x.json"), ("no/x.json", "does not exist")),
+        (("start", "chroma:http://127.0.0.1:9"), ("cannot be reached", "chroma run")),
     ],
 )
 def test_bad_input_is_named_with_a_remedy(
@@ -200,12 +200,15 @@ def test_bad_input_is_named_with_a_remedy(
     (tmp_path / "few.jsonl").write_text('{"_id": "a", "text": "x"}\n', encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"_id": "a", "text": "x"}\n{"_id": "b"}\n')
     before, files = content(wiki), sorted(p.name for p in tmp_path.iterdir())
-    if "--store" not in args:
+    if args[0] == "start" and not args[-1].startswith("chroma:"):
+        args = (*args, "chroma:db")
+    elif args[0] == "apply" and "--store" not in args:
         args = (*args, "--store", "chroma:db")
     taggers = {"--rules", "--id-pattern", "--detector"}
     if args[0] == "apply" and args[1:] != ("--store", "chroma:db") and not taggers & set(args):
         args = (*args, "--rules", "rules.yaml")
-    message = refused("tag", *args, cwd=tmp_path)
+    group = () if args[0] == "start" else ("tag",)
+    message = refused(*group, *args, cwd=tmp_path)
     for word in words:
         assert word in message
     assert content(wiki) == before
@@ -243,7 +246,7 @@ def test_a_detector_decides_what_the_rules_do_not_know(tmp_path: Path, wiki: Any
     }
     labelled = [(text, source) for source, some in texts.items() for text in some[:30]]
     write_csv(tmp_path / "labelled.csv", ("text", "source"), labelled)
-    succeed("tag", "fit", "labelled.csv", "--out", "detector", cwd=tmp_path)
+    succeed("tag", "fit", "labelled.csv", "--output", "detector", cwd=tmp_path)
     # the rules know nothing of every fourth document; half of these read like a model
     unknown = [f"d{i}" for i in range(3, 40, 4)]
     wiki.update(
@@ -341,7 +344,13 @@ def test_the_rules_in_the_docs_do_what_they_say(tmp_path: Path) -> None:
         for line in block.splitlines()
         if "detector" not in line
     ]
-    assert [command[2] for command in commands] == ["apply", "apply", "report", "apply", "report"]
+    assert [command[2] for command in commands] == [
+        "apply",
+        "apply",
+        "chroma:./db",
+        "apply",
+        "chroma:./db",
+    ]
     for command in commands:
         succeed(*command[1:], cwd=tmp_path)
     tags = {

@@ -46,7 +46,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_table_gives_a_detector_and_its_held_out_figures(table: Path, tmp_path: Path) -> None:
-    shown = run(table, "--out", tmp_path / "detector")
+    shown = run(table, "--output", tmp_path / "detector")
     assert "source detector, held out" in shown
     assert "80 documents in 40 groups (column 'pair_id')" in shown
     assert "LLM texts tagged as LLM" in shown
@@ -61,7 +61,7 @@ def test_a_table_gives_a_detector_and_its_held_out_figures(table: Path, tmp_path
 
 def test_the_same_seed_gives_the_same_files(table: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        run(table, "--out", tmp_path / name, "--seed", 3)
+        run(table, "--output", tmp_path / name, "--seed", 3)
     read = [(tmp_path / name / "model.npz").read_bytes() for name in ("a", "b")]
     assert read[0] == read[1]
 
@@ -74,7 +74,7 @@ def test_json_lines_with_own_columns_and_one_llm(tmp_path: Path) -> None:
         for doc_id, text, label in simulated(30, seed=1, labels=labels)
     ]
     file.write_text("\n".join([*lines, '{"body": "nobody knows", "about": "x"}']), "utf-8")
-    options = ("--label-column", "who", "--group-column", "about", "--out", tmp_path / "d")
+    options = ("--label", "who", "--group", "about", "--output", tmp_path / "d")
     shown = run(file, *options, "--one-llm")
     assert "30 groups (column 'about')" in shown
     assert "left out: 1 without a label" in shown
@@ -89,7 +89,7 @@ def test_styles(tmp_path: Path) -> None:
         for doc_id, text, label in simulated(30, seed=1, labels=("plain", "ornate", "terse"))
     ]
     file = write_csv(tmp_path / "styles.csv", ["text", "style", "topic"], rows)
-    shown = run(file, "--target", "style", "--out", tmp_path / "d", "--max-error", 0.2)
+    shown = run(file, "--target", "style", "--output", tmp_path / "d", "--max-error", 0.2)
     assert "style detector, held out" in shown
     assert "tagged ornate" in shown
     assert "LLM texts" not in shown
@@ -105,44 +105,44 @@ def test_a_folder_of_twins(tmp_path: Path) -> None:
         (corpus / f"{source}.jsonl").write_text("\n".join(lines), "utf-8")
     for folder in (tmp_path / "data", corpus):
         assert "60 documents in 30 groups (pairs of the folder)" in run(
-            folder, "--out", tmp_path / "d"
+            folder, "--output", tmp_path / "d"
         )
     with pytest.raises(DataError, match="is a folder, which has no columns"):
-        run(corpus, "--out", tmp_path / "d", "--text-column", "text")
+        run(corpus, "--output", tmp_path / "d", "--text", "text")
 
 
 def test_a_weak_detector_is_warned_about(tmp_path: Path) -> None:
     rows = [(text, label) for _, text, label in simulated(40, seed=2, strength=0.0)]
     file = write_csv(tmp_path / "t.csv", ["text", "label"], rows)
-    shown = run(file, "--out", tmp_path / "d", "--max-error", 0.01)
+    shown = run(file, "--output", tmp_path / "d", "--max-error", 0.01)
     assert "Warning: no threshold keeps an error of 1.0%" in shown
 
 
 def test_what_is_refused_before_the_work(table: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no column 'autor'; its columns are id, pair_id"):
-        run(table, "--out", tmp_path / "d", "--label-column", "autor")
+        run(table, "--output", tmp_path / "d", "--label", "autor")
     with pytest.raises(DataError, match="--target 'tone' is not one of source, style"):
-        run(table, "--out", tmp_path / "d", "--target", "tone")
+        run(table, "--output", tmp_path / "d", "--target", "tone")
     with pytest.raises(DataError, match="no column is recognised as label"):
-        run(table, "--out", tmp_path / "d", "--target", "style")
+        run(table, "--output", tmp_path / "d", "--target", "style")
     with pytest.raises(DataError, match="--one-llm goes with --target source"):
-        run(table, "--out", tmp_path / "d", "--target", "style", "--one-llm")
+        run(table, "--output", tmp_path / "d", "--target", "style", "--one-llm")
     with pytest.raises(DataError, match="holds other files"):
-        run(table, "--out", tmp_path)
+        run(table, "--output", tmp_path)
     with pytest.raises(DataError, match=r"max_error 2\.0 is outside"):
-        run(table, "--out", tmp_path / "d", "--max-error", 2)
+        run(table, "--output", tmp_path / "d", "--max-error", 2)
     with pytest.raises(DataError, match="does not exist"):
-        run(tmp_path / "none.csv", "--out", tmp_path / "d")
+        run(tmp_path / "none.csv", "--output", tmp_path / "d")
     few = write_csv(tmp_path / "few.csv", ["text", "source"], [("a", "human"), ("b", "llm:x")])
     with pytest.raises(InsufficientDataError, match="at least 20"):
-        run(few, "--out", tmp_path / "d")
+        run(few, "--output", tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
 
 def test_ctrl_c_leaves_no_detector(tmp_path: Path) -> None:
     rows = [(text, label) for _, text, label in simulated(1500, seed=1, n_words=300)]
     write_csv(tmp_path / "t.csv", ["text", "source"], rows)
-    command = [*INTERRUPTIBLE, "tag", "fit", "t.csv", "--out", "d"]
+    command = [*INTERRUPTIBLE, "tag", "fit", "t.csv", "--output", "d"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "learning sources" in process.stderr.readline()
@@ -155,5 +155,5 @@ def test_ctrl_c_leaves_no_detector(tmp_path: Path) -> None:
 
 def test_help_teaches() -> None:
     shown = run("--help")
-    for words in ("Examples", "human or llm:<model>", "rag-sourcebias[detector]", "--group-column"):
+    for words in ("example", "human or llm:<model>", "rag-sourcebias[detector]", "--group"):
         assert words in shown

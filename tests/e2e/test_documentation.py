@@ -80,7 +80,7 @@ def test_quick_start_runs(
     told = run_page("quick-start.md", capsys)
     assert told.startswith("<SkewReport data: mine favours_other, centred Δ of NDCG@5 ")
     assert (tmp_path / "report" / "report.json").exists()
-    found = CliRunner().invoke(app, ["monitor", "summary", "retrievals.db"])
+    found = CliRunner().invoke(app, ["start", "retrievals.db"])
     assert found.exit_code == 0
     assert re.search(r"\b2\b", found.output)
 

@@ -69,7 +69,7 @@ COMMANDS = {
         *("--no-index", "--report"),
     ),
     "audit answers": (
-        *("audit", "answers", "answers.csv", "--scores", "sim", "--resamples", "100"),
+        *("audit", "answers", "answers.csv", "--judge", "sim", "--resamples", "100"),
         *("--no-text-statistics", "--report"),
     ),
     "check-pairs": ("check-pairs", "one", "--no-sole-corpus", "--report"),
@@ -178,7 +178,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     assert "interrupted: out/report.json is complete; 'rag-sourcebias report show" in told
     assert "no further result" not in told
     monkeypatch.undo()
-    assert inside("report", "show", "out/report.json", "--to", "out", cwd=folder)[0] == 0
+    assert inside("start", "out/report.json", "--report", "out", cwd=folder)[0] == 0
     assert (folder / "out" / "report.html").is_file()
 
 
@@ -218,7 +218,7 @@ def test_a_shown_report_of_somebody_else_drives_no_terminal(folder: Path) -> Non
     file = folder / "out" / "report.json"
     text = file.read_text(encoding="utf-8").replace("demo", "de\\u001b[2J\\u202emo")
     file.write_text(text, encoding="utf-8")
-    code, shown, told = inside("report", "show", "out/report.json", "--to", "again", cwd=folder)
+    code, shown, told = inside("start", "out/report.json", "--report", "again", cwd=folder)
     assert code == 0
     assert "de\\u001b[2J\\u202emo" in shown
     assert not re.search("[\x1b\u202e]", shown + told)

@@ -32,12 +32,12 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "audit-answers": (
         (
-            *("audit", "answers", "answers.csv", "--scores", "sim", "--scores", "noise"),
+            *("audit", "answers", "answers.csv", "--judge", "sim", "--judge", "noise"),
             *("--resamples", "200", "--no-text-statistics"),
         ),
     ),
     "audit-style": (("audit", "style", "--sample", "--resamples", "200"),),
-    "datasets": (("datasets",),),
+    "start": (("start",),),
     "rewrite": (
         (
             *("rewrite", "pairs", "--model", "openai:gpt-4o-mini", "--output", "rewritten"),
@@ -55,37 +55,35 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
             "--sidecar",
             "t.jsonl",
         ),
-        ("tag", "report", "--store", "corpus:pairs"),
+        ("start", "corpus:pairs"),
     ),
     "interval": (("interval", "items.csv", "--measure", "correctness"),),
     "check-pairs": (("check-pairs", "pairs"),),
     "explain": (("explain", "pairs", "--encoder", "none"),),
     "labels": (
-        ("labels", "plan", *_POOL, "--half-width", "1"),
+        ("labels", *_POOL, "--half-width", "1"),
         (
-            *("labels", "draw", *_POOL, "-n", "150", "-o", "sheet.csv"),
+            *("labels", *_POOL, "-n", "150", "-o", "sheet.csv"),
             *("--queries", "queries.jsonl", "--documents", "docs.jsonl"),
         ),
-        ("labels", "interval", "sheet.csv", "--manifest", "sheet.csv.manifest.json", *_POOL),
-        ("labels", "draw", "items.csv", "-n", "80", "-o", "drawn.csv"),
+        ("interval", "sheet.csv", *_POOL),
+        ("labels", "items.csv", "-n", "80", "-o", "drawn.csv"),
     ),
     "annotate": (
-        ("annotate", "sheet", "--sample", "--annotators", "ann,bob", "-o", "sheets"),
-        ("annotate", "read", "sheets"),
+        ("annotate", "--sample", "--annotators", "ann,bob", "-o", "sheets"),
+        ("annotate", "sheets"),
     ),
     "judge": (
-        ("judge", "audit", "audited.csv", "--anchors", "anchors.json"),
-        ("judge", "drift", "anchors.json", "audited.csv"),
-        ("judge", "drift", "anchors.json", "moved.csv"),
+        ("judge", "audit", "audited.csv", "--output", "anchors.json"),
+        ("judge", "audit", "audited.csv", "--against", "anchors.json"),
+        ("judge", "audit", "moved.csv", "--against", "anchors.json"),
     ),
     "monitor": (
         ("monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5"),
-        ("monitor", "summary", "log.db"),
-        ("monitor", "rules", "rules"),
+        ("start", "log.db"),
+        ("monitor", "serve", "--alert-rules", "rules"),
     ),
-    "report": tuple(
-        ("report", "show", f"{kind}.json.gz") for kind in ("judged-mean", "pairs-clean")
-    ),
+    "report": tuple(("start", f"{kind}.json.gz") for kind in ("judged-mean", "pairs-clean")),
 }
 
 

@@ -1,6 +1,9 @@
 """``audit answers``: how much a correctness score rewards style."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +15,13 @@ from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
 from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli.console import deliver, require_writable, stages, writes_report
+from rag_sourcebias.cli.console import (
+    deliver,
+    require_writable,
+    spread,
+    stages,
+    writes_report,
+)
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import cache_dir
@@ -21,23 +30,68 @@ from rag_sourcebias.io.samples import cache_dir
 
 
 _DATA, _SCORES, _ADJUSTMENT, _STATISTICS = "Data", "Scores", "Adjustment", "Statistics"
+_COLUMNS = "Columns (found by their usual names)"
 
 
 # ``audit answers``: how much a correctness score rewards style.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Columns of a table with one row per answer."""
+
+    question: Annotated[
+        str | None,
+        typer.Option("--question", help="Question, or its id.", rich_help_panel=_COLUMNS),
+    ] = None
+    group: Annotated[
+        str | None, typer.Option("--group", help="System.", rich_help_panel=_COLUMNS)
+    ] = None
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
+    ] = None
+    reference: Annotated[
+        str | None, typer.Option("--reference", help="Right answer.", rich_help_panel=_COLUMNS)
+    ] = None
+    human: Annotated[
+        str | None,
+        typer.Option("--human", help="Human verdict: correct or not.", rich_help_panel=_COLUMNS),
+    ] = None
+
+    def named(self) -> dict[str, str | None]:
+        """Return the column of each role."""
+        return {
+            "question": self.question,
+            "system": self.group,
+            "answer": self.answer,
+            "reference": self.reference,
+            "correct": self.human,
+        }
+
+
 @writes_report
+@spread
 def answers(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FILE",
             help="Table (CSV, TSV, JSON lines, Parquet) or JSON array with question, system, "
             "answer, reference and correct, or answer_<system> and judge_<system>. Also .gz; "
             "several files where each holds one system.",
         ),
-    ],
+    ] = None,
     *,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Use the bundled sample: 300 questions answered by five systems, with the values "
+            "of a judge that matches words.",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    columns: Columns,
     separator: Annotated[
         str | None,
         typer.Option(
@@ -54,12 +108,12 @@ def answers(
             rich_help_panel=_SCORES,
         ),
     ] = None,
-    scores: Annotated[
+    judge: Annotated[
         list[str] | None,
         typer.Option(
-            "--scores",
-            help="Column of scores that the table holds already (of ragas, for example), instead "
-            "of --encoder; repeatable.",
+            "--judge",
+            help="Column of judge values that the table holds already (scores of ragas, for "
+            "example), instead of --encoder; repeatable.",
             rich_help_panel=_SCORES,
         ),
     ] = None,
@@ -90,7 +144,7 @@ def answers(
         int,
         typer.Option(help="Groups of questions of the cross-fitting.", rich_help_panel=_ADJUSTMENT),
     ] = 5,
-    labels: Annotated[
+    budget: Annotated[
         int | None,
         typer.Option(
             help="Show what intervals of human correctness so many labels per system give, drawn "
@@ -117,39 +171,49 @@ def answers(
     intervals, what they do to verdicts and to the order of systems, and a score adjusted for
     style.
 
-    [bold]Examples[/]
+    For example:
+
+        rag-sourcebias audit answers --sample
 
         rag-sourcebias audit answers answers.csv --encoder all-MiniLM-L6-v2 --report report
 
         rag-sourcebias audit answers NQ.json.gz --encoder all-MiniLM-L6-v2 --fit-on TQ.json.gz
 
-        rag-sourcebias audit answers ragas.csv --scores semantic_similarity --threshold 0.7
+        rag-sourcebias audit answers ragas.csv --judge semantic_similarity --threshold 0.7
     """
     config = AnswerConfig(
         threshold=threshold,
         adjust=adjust,
         folds=folds,
-        labels=labels,
+        labels=budget,
         confidence_level=confidence_level,
         resamples=resamples,
         seed=seed,
     )
-    if bool(encoder) == bool(scores):
+    if sample == bool(files):
+        raise DataError("give one table of answers, or --sample")
+    if not sample and bool(encoder) == bool(judge):
         raise DataError(
-            "give the score to audit: --encoder <model>, such as all-MiniLM-L6-v2, or --scores "
+            "give the score to audit: --encoder <model>, such as all-MiniLM-L6-v2, or --judge "
             "<column> of the table"
         )
     if fit_on is not None and not adjust:
         raise DataError("--fit-on names what the adjustment is learnt from; leave --no-adjust out")
     require_writable(report)
-    texts = _read(files, separator)
-    other = None if fit_on is None else read_answer_texts(fit_on, separator=separator)
-    if scores:
+    named = columns.named()
+    other = (
+        None if fit_on is None else read_answer_texts(fit_on, separator=separator, columns=named)
+    )
+    with _files(files) as tables:
+        texts = _read(tables, separator, named)
+        scores = None if encoder else judge or ["judge"]
+        values = None if scores is None else _columns(tables, scores, named)
+    if values is not None:
         found = measure_answer_bias(
-            _columns(files, scores),
+            values,
             texts,
             config=config,
-            fit_scores=None if fit_on is None else read_answer_scores(fit_on, scores),
+            fit_scores=None if fit_on is None else read_answer_scores(fit_on, tuple(values), named),
             fit_on=other,
             text_statistics=text_statistics,
         )
@@ -167,9 +231,22 @@ def answers(
     deliver(found, report)
 
 
-def _read(files: Sequence[Path], separator: str | None) -> AnswerTexts:
+@contextmanager
+def _files(files: Sequence[Path] | None) -> Iterator[Sequence[Path]]:
+    """Yield the files, or that of the bundled sample."""
+    if files:
+        yield files
+        return
+    place = resources.files("rag_sourcebias.io").joinpath("samples", "evouna", "answers.csv.gz")
+    with resources.as_file(place) as file:
+        yield [file]
+
+
+def _read(
+    files: Sequence[Path], separator: str | None, columns: Mapping[str, str | None]
+) -> AnswerTexts:
     """Read one file, or several with one system each."""
-    parts = [read_answer_texts(file, separator=separator) for file in files]
+    parts = [read_answer_texts(file, separator=separator, columns=columns) for file in files]
     if len(parts) == 1:
         return parts[0]
     where: dict[tuple[str, str], int] = {}
@@ -191,6 +268,8 @@ def _read(files: Sequence[Path], separator: str | None) -> AnswerTexts:
     )
 
 
-def _columns(files: Sequence[Path], names: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
-    parts = [read_answer_scores(file, names) for file in files]
+def _columns(
+    files: Sequence[Path], names: Sequence[str], columns: Mapping[str, str | None]
+) -> dict[str, npt.NDArray[np.float64]]:
+    parts = [read_answer_scores(file, names, columns) for file in files]
     return {name: np.concatenate([part[name] for part in parts]) for name in names}

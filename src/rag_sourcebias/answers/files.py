@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,15 +150,22 @@ class AnswerColumns:
         return list(dict.fromkeys([self.question, self.reference, *pairs, *rest]))
 
 
-def find_answer_columns(names: Sequence[str], path: str) -> AnswerColumns:
-    """Find the columns of a table of answers.
+def find_answer_columns(
+    names: Sequence[str], path: str, given: Mapping[str, str | None] | None = None
+) -> AnswerColumns:
+    """Find the columns of a table of answers; those that are ``given`` must be there.
 
     Raises
     ------
     DataError
         If one is not found, or several could be meant.
     """
-    found = {role: _find(names, role, path) for role in _NAMES}
+    told = {role: name for role, name in (given or {}).items() if name is not None}
+    for name in told.values():
+        if name not in names:
+            raise DataError(f"{path} has no column {name!r}; its columns are {', '.join(names)}")
+    free = [name for name in names if name not in told.values()]
+    found = {role: told.get(role) or _find(free, role, path) for role in _NAMES}
     wide = [n for n in names if n.startswith(_WIDE) and n != _WIDE]
     answers: tuple[tuple[str, str, str], ...] = ()
     if found["answer"] is None and wide:
@@ -209,7 +216,11 @@ def _find(names: Sequence[str], role: str, path: str) -> str | None:
 
 
 def read_answer_texts(
-    path: PathLike, *, name: str | None = None, separator: str | None = None
+    path: PathLike,
+    *,
+    name: str | None = None,
+    separator: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
 ) -> AnswerTexts:
     """Read answers of one or several systems, with references and human verdicts.
 
@@ -230,6 +241,9 @@ def read_answer_texts(
         What stands between alternative wordings in one cell of references. A list (in JSON or
         Parquet, or written as JSON in a cell) needs none. None: a cell is one wording, except in
         a column ``golden_answer``, where "/" separates.
+    columns : mapping of str to str, optional
+        Columns of the roles ``question``, ``system``, ``answer``, ``reference`` and ``correct``
+        that have other names.
 
     Returns
     -------
@@ -248,15 +262,15 @@ def read_answer_texts(
     found: list[AnswerColumns] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        found.append(find_answer_columns(names, where))
+        found.append(find_answer_columns(names, where, columns))
         return found[-1].names
 
     table = read_any_table(path, choose)
-    columns = found[-1]
-    if separator is None and columns.reference == "golden_answer":
+    chosen = found[-1]
+    if separator is None and chosen.reference == "golden_answer":
         separator = "/"
     rows, left_out = _rows(
-        table, columns, separator, single=Path(Path(path).name.removesuffix(".gz")).stem
+        table, chosen, separator, single=Path(Path(path).name.removesuffix(".gz")).stem
     )
     if not rows:
         raise DataError(f"{where}: all {left_out} questions are marked improper; none is left")
@@ -273,7 +287,9 @@ def read_answer_texts(
     )
 
 
-def read_answer_scores(path: PathLike, columns: Sequence[str]) -> dict[str, FloatArray]:
+def read_answer_scores(
+    path: PathLike, columns: Sequence[str], given: Mapping[str, str | None] | None = None
+) -> dict[str, FloatArray]:
     """Read columns of scores of a table that :func:`read_answer_texts` reads, one row per answer.
 
     Returns
@@ -295,7 +311,7 @@ def read_answer_scores(path: PathLike, columns: Sequence[str]) -> dict[str, Floa
                 f"{where} has no column {', '.join(map(repr, lacking))}; its columns are "
                 f"{', '.join(names)}"
             )
-        if find_answer_columns(names, where).wide:
+        if find_answer_columns(names, where, given).wide:
             raise DataError(f"{where} has one row per question; scores need one row per answer")
         return columns
 

@@ -5,73 +5,115 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.answers.command import answers
-from rag_sourcebias.cli import reports
-from rag_sourcebias.cli.console import INTERRUPTED, err
+from rag_sourcebias.cli.console import INTERRUPTED, err, tell
+from rag_sourcebias.cli.help import Command, Group
+from rag_sourcebias.cli.renamed import current
+from rag_sourcebias.cli.start import start
 from rag_sourcebias.core.errors import SourceBiasError
-from rag_sourcebias.debias.command import app as debias
+from rag_sourcebias.debias.command import debias
 from rag_sourcebias.explain.command import explain
 from rag_sourcebias.judged.command import interval
-from rag_sourcebias.judged.judge_command import app as judge
-from rag_sourcebias.judged.labels_command import app as labels
-from rag_sourcebias.monitor.command import app as monitor
-from rag_sourcebias.pairs import command as pairs
+from rag_sourcebias.judged.judge_command import audit, grade
+from rag_sourcebias.judged.labels_command import labels
+from rag_sourcebias.monitor.command import probe, replay, serve
+from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
-from rag_sourcebias.source.command import app as audit
+from rag_sourcebias.source.command import source
 from rag_sourcebias.style.command import style
-from rag_sourcebias.tagging.command import app as tag
+from rag_sourcebias.tagging.command import apply, fit
 
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
 
+
+class _Root(Group):
+    questions: ClassVar = {
+        "Where do I begin?": ("start",),
+        "What do rankings and scores favour besides relevance?": (
+            "audit source",
+            "audit style",
+            "audit answers",
+            "explain",
+        ),
+        "How far can I trust a score that a judge gave?": (
+            "interval",
+            "labels",
+            "judge grade",
+            "judge audit",
+        ),
+        "What does a model's rewriting do to my documents?": ("rewrite", "check-pairs", "annotate"),
+        "How do I make a model treat sources alike?": ("debias",),
+        "Which sources are shown in production?": (
+            "monitor serve",
+            "monitor replay",
+            "monitor probe",
+        ),
+        "Who wrote the documents of my store?": ("tag apply", "tag fit"),
+    }
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        now, said = current(args)
+        for line in said:
+            tell(f"warning: {line}")
+        return super().parse_args(ctx, now)
+
+
 app = typer.Typer(
     name="rag-sourcebias",
+    cls=_Root,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     help="""Does your retriever favour some sources for reasons other than relevance?
 
-    Try it on the bundled sample:
+    Begin on a bundled sample, or with what you have:
 
-        rag-sourcebias audit source --sample --retriever bm25 --report report
-
-    Then on your own data: a BEIR folder with one corpus/<source>.jsonl per source, or a TREC run
-    with qrels and a tags file.
-
-    How far can you trust a score that an LLM judge gave?
-
-        rag-sourcebias interval --sample
-
-    A model that does not care who wrote a text:
-
-        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
-
-    Who gets the ranks in production, now?
-
-        rag-sourcebias monitor serve retrievals.db
+        rag-sourcebias start                  what can be tried without data
+        rag-sourcebias start my-data          look at a file, folder, store or log
+        rag-sourcebias audit source --sample  one of the commands below
     """,
 )
-audit.command()(style)
-audit.command()(answers)
-_GROUPS = {
-    "annotate": pairs.app,
-    "audit": audit,
-    "debias": debias,
-    "judge": judge,
-    "labels": labels,
-    "monitor": monitor,
-    "report": reports.app,
-    "tag": tag,
+_GROUPS: dict[str, tuple[str, tuple[Callable[..., None], ...]]] = {
+    "audit": (
+        "Measure what rankings and scores favour besides relevance.",
+        (source, style, answers),
+    ),
+    "judge": ("Grade with a model, and hold a judge against people.", (grade, audit)),
+    "monitor": (
+        """Watch which sources and styles are shown in production.
+
+        Your application keeps a log (one line, see the README); these commands read it, from
+        another process and at any time.
+        """,
+        (serve, replay, probe),
+    ),
+    "tag": ("Tag documents by source and style.", (apply, fit)),
 }
-for name, group in _GROUPS.items():
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    start,
+    explain,
+    interval,
+    labels,
+    rewrite,
+    check_pairs,
+    annotate,
+    debias,
+)
+for command in _COMMANDS:
+    app.command(cls=Command)(command)
+for name, (text, commands) in _GROUPS.items():
+    group = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help=text)
+    for one in commands:
+        group.command(cls=Command)(one)
     app.add_typer(group, name=name)
-for command in (pairs.check_pairs, explain, interval, rewrite, reports.datasets):
-    app.command()(command)
 
 
 def _version(value: bool) -> None:
@@ -102,7 +144,7 @@ def main() -> None:
     try:
         # Outside standalone mode typer returns the exit code of an Exit instead of raising it,
         # and turns Ctrl-C into one with code 130.
-        code = app(standalone_mode=False)
+        code = app(prog_name=app.info.name, standalone_mode=False)
     except SourceBiasError as error:
         err.print(f"[bold red]error:[/] {type(error).__name__}", highlight=False)
         err.print(
@@ -118,6 +160,9 @@ def main() -> None:
         # Only usage errors of the command line itself carry a renderer and an exit code.
         if not (hasattr(error, "show") and hasattr(error, "exit_code")):
             raise
+        if near := getattr(error, "possibilities", None):
+            error.message += f". Did you mean {' or '.join(sorted(near)[:2])}?"  # type: ignore[attr-defined]
+            error.possibilities = None  # type: ignore[attr-defined]
         error.show()
         sys.exit(error.exit_code)
     if code == INTERRUPTED:

@@ -266,6 +266,16 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it
+    """Return the options of a dataclass that stand on the command line."""
+    return [
+        f"--{field.name.replace('_', '-')}"
+        for field in fields(kind)
+        if (found := ctx.get_parameter_source(field.name)) is not None
+        and found.name == "COMMANDLINE"
+    ]
+
+
 # What becomes of a finished report: its figures, a table, and the pages that were asked for.
 
 
@@ -356,7 +366,7 @@ def deliver(
         written = {"json": file, **write_pages(report, folder)}
     except KeyboardInterrupt:
         tell(
-            f"\ninterrupted: {file} is complete; 'rag-sourcebias report show {file} --to {folder}' "
+            f"\ninterrupted: {file} is complete; 'rag-sourcebias start {file} --report {folder}' "
             "draws its pages"
         )
         sys.exit(INTERRUPTED)

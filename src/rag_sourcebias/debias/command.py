@@ -1,4 +1,4 @@
-"""``debias``: make a model indifferent to who wrote a text, and prove what that changed."""
+"""``debias``: make a model treat sources alike, and prove what that changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, deliver, err, spread, stages, writes_report
+from rag_sourcebias.cli.console import (
+    INTERRUPTED,
+    Stages,
+    choice,
+    deliver,
+    err,
+    spread,
+    stages,
+    tell,
+    used,
+    writes_report,
+)
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
@@ -23,6 +34,7 @@ from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_project
 from rag_sourcebias.debias.job import (
     Figures,
     Job,
+    Judging,
     ProjectionChoice,
     calibration_method,
     distinct_name,
@@ -32,8 +44,10 @@ from rag_sourcebias.debias.job import (
     prepare,
     projection_choice,
     projection_settings,
+    read_fitting,
     read_seen,
     read_settings,
+    remove,
     removed_on_failure,
     require_new,
     train_model,
@@ -44,6 +58,7 @@ from rag_sourcebias.debias.job import (
 from rag_sourcebias.debias.parity import read_parity, write_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
 
@@ -53,7 +68,7 @@ if TYPE_CHECKING:
     from rag_sourcebias.neural.training_data import TrainingSettings
 
 
-# ``debias search``: systems tried at several weights, the choice, and the command itself.
+# ``--search``: systems tried at several weights, and what is made of their curves.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +211,7 @@ def _calibration(variant: DebiasVariant) -> Any:  # noqa: ANN401
     return cast("RescoredSpec", variant.spec).rescorer
 
 
-# What ``debias search`` makes of its curves: one choice, written and compared, or none.
+# What a search makes of its curves: one choice, written and compared, or none.
 
 
 def _measured_choice(
@@ -246,8 +261,11 @@ def _measured_choice(
     return replace(measured, warnings=(*measured.warnings, said))
 
 
+_AS_IT_IS = "as it is comes nearest to the target"
+
+
 def _as_it_is(encoder: Encoder) -> str:
-    return f"{encoder.name} as it is comes nearest to the target"
+    return f"{encoder.name} {_AS_IT_IS}"
 
 
 def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVariant:
@@ -261,135 +279,386 @@ def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVari
     return next(variant for variant in variants if variant.weight == weight)
 
 
-# ``debias search``: the strength, offset or weight with the least skew that keeps quality.
+# Options of ``debias`` that belong together.
 
 
+METHODS = ("calibrate", "project", "train")
 _VALUES = {
-    "strength": "0,0.25,0.5,0.75,1",
-    "offset": "0,0.25,0.5,0.75,1,1.25",
-    "weight": "0,0.003,0.01,0.03",
+    "project": "0,0.25,0.5,0.75,1",
+    "calibrate": "0,0.25,0.5,0.75,1,1.25",
+    "train": "0,0.003,0.01,0.03",
 }
-_LARGEST = {"strength": 1.0}
 _MIN_SEEDS = 3
+_FIT, _WAYS, _SEARCH, _COMPARE = opt.FIT, "How", "Search", "Compare what is there already"
 
 
-@writes_report
-@spread
-def search(
-    folder: opt.Folder = None,
-    *,
-    encoder: opt.EncoderOption,
-    output: Annotated[
-        Path,
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """What is fitted on."""
+
+    sample: Annotated[
+        bool,
         typer.Option(
-            "--output",
-            "-o",
-            help="Model folder to write (a JSON file with --over offset); must not exist. Nothing "
-            "is written if no value keeps quality.",
-            show_default=False,
+            "--sample",
+            help="Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
+            "on 340 problem statements are fitted on, the others judged on.",
+            rich_help_panel=_FIT,
         ),
-    ],
-    over: Annotated[
+    ] = False
+    split: Annotated[
         str,
         typer.Option(
-            help="strength (of a projection), offset (share of a calibration) or weight (of the "
-            "debias term: trains a model per weight and seed).",
-            rich_help_panel=opt.SEARCH,
+            help="Split whose judged pairs are used (both versions of a relevant document).",
+            rich_help_panel=_FIT,
         ),
-    ] = "strength",
+    ] = "train"
+    all_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--all-pairs",
+            help="Use every pair of the corpus, whatever the judgments; needs neither queries nor "
+            "qrels. With --method project.",
+            rich_help_panel=_FIT,
+        ),
+    ] = False
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
+            rich_help_panel=_FIT,
+        ),
+    ] = None
+    baseline_source: Annotated[
+        str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_FIT)
+    ] = "human"
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen",
+            help="Leave out the pairs that the judged data judge: the report is then on documents "
+            "that nothing was fitted on.",
+            rich_help_panel=_FIT,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projecting:
+    """Settings of ``--method project``."""
+
+    projection: Annotated[
+        str,
+        typer.Option(
+            help="project: pca (leading directions of the differences), mean (one direction) or "
+            "leace (the mean difference, with the least change).",
+            rich_help_panel=_WAYS,
+        ),
+    ] = "pca"
+    directions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="project: directions taken out; 4 for pca, always 1 otherwise.",
+            rich_help_panel=_WAYS,
+        ),
+    ] = None
+    strength: Annotated[
+        float,
+        typer.Option(
+            help="project: 0 leaves vectors as they are, 1 removes all.", rich_help_panel=_WAYS
+        ),
+    ] = 1.0
+    sides: Annotated[
+        str,
+        typer.Option(
+            help="project: both (queries too: works with every caller of encode) or documents.",
+            rich_help_panel=_WAYS,
+        ),
+    ] = "both"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrating:
+    """Settings of ``--method calibrate``."""
+
+    form: Annotated[
+        str,
+        typer.Option(
+            help="calibrate: offset (one number per source) or quantiles (a rising curve, for a "
+            "gap that changes with the score).",
+            rich_help_panel=_WAYS,
+        ),
+    ] = "offset"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Settings of ``--method train``."""
+
+    training: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="train: debias_weight=0.01 (at 1 human texts may be favoured as much as LLM texts "
+            "were), max_steps, epochs, batch_size, learning_rate, loss, eval_every and all other "
+            "fields of TrainingSettings; repeatable.",
+            rich_help_panel=_WAYS,
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            help="train: go on from checkpoints of the same command.", rich_help_panel=_WAYS
+        ),
+    ] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """Settings of ``--search``."""
+
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Try several strengths (project), shares (calibrate) or weights (train), and "
+            "write the one with the least skew among those whose loss of quality is tested to be "
+            "below --margin.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = False
     values: Annotated[
         str | None,
         typer.Option(
-            help="Numbers separated by commas; 0, the model as it is, is added. \\[default: "
-            "0,0.25,0.5,0.75,1 for strength, and 1.25 for offset; 0,0.003,0.01,0.03 for weight]",
-            rich_help_panel=opt.SEARCH,
+            help="Numbers to try, separated by commas; 0, the model as it is, is added. "
+            "\\[default: "
+            "0,0.25,0.5,0.75,1 of project, and 1.25 of calibrate; 0,0.003,0.01,0.03 of train]",
+            rich_help_panel=_SEARCH,
         ),
-    ] = None,
+    ] = None
     seeds: Annotated[
         int,
         typer.Option(
             help="Trainings per weight, at least 3: results must hold for new seeds.",
-            rich_help_panel=opt.SEARCH,
+            rich_help_panel=_SEARCH,
         ),
-    ] = 3,
-    training: Annotated[
-        str | None,
+    ] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparing:
+    """What is compared, where nothing is to be fitted."""
+
+    compare: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE,…",
-            help="Settings of every training, as in debias train, such as "
-            "max_steps=200,batch_size=32,learning_rate=1e-5. With --over weight.",
-            rich_help_panel=opt.SEARCH,
+            metavar="MODEL",
+            help="Fit nothing: report what this model, or file of --method calibrate, changes "
+            "against --encoder; repeatable.",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None
+    fitted_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FOLDER[:SPLIT]",
+            help="What it was fitted on, so that pairs it has seen are counted; a folder alone "
+            "means all its pairs; repeatable.",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None
+
+
+# ``debias``: the command, and the three ways.
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What a way is asked for, once checked."""
+
+    job: Job
+    model: str
+    encoder: str
+    output: Path
+    cache: Path
+
+    def before(self, progress: Stages) -> Encoder:
+        """Return the encoder as it is."""
+        return SpecBuilder(self.cache, progress.advance).encoder(self.encoder)
+
+
+@writes_report
+@spread
+def debias(
+    ctx: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
+            "rewritten), queries.jsonl and qrels/<split>.tsv.",
         ),
     ] = None,
-    method: opt.Method = "pca",
-    directions: opt.Directions = None,
-    sides: opt.Sides = "both",
-    form: opt.Form = "offset",
-    sample: opt.Sample = False,
-    split: opt.Split = "train",
-    source: opt.Source = None,
-    baseline_source: opt.BaselineSource = "human",
-    unseen: opt.Unseen = False,
-    judge: opt.Judge = None,
+    *,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="The model: a sentence-transformers name or path[,batch_size=…,device=…]."
+        ),
+    ] = "all-MiniLM-L6-v2",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="JSON file of --method calibrate, or model folder, to write; must not exist.",
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="calibrate (move the scores of tagged documents; model and index stay), project "
+            "(take what tells the sources apart out of the vectors) or train (fine-tune).",
+            rich_help_panel=_WAYS,
+        ),
+    ] = "calibrate",
+    pairs: Pairs,
+    projecting: Projecting,
+    calibrating: Calibrating,
+    training: Training,
+    searching: Searching,
+    comparing: Comparing,
+    on: opt.On = None,
     figures: Figures,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the result even if it made things worse.")
+    ] = False,
     seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
 ) -> None:
-    r"""Find the value with the least skew among those that keep quality, and write that model.
+    r"""Make a model treat human and LLM texts alike, and prove what that changed.
 
-    Measures Relative Δ and three qualities at every value on the first judged data, and admits a
-    value only where one-sided tests exclude a loss of --margin in each. If none is admitted,
-    nothing is written and the exit code is 1.
+    Ends in a before/after report: skew, quality with paired tests, and on which data. If a method
+    made things worse, it says so, writes nothing and ends with exit code 1.
 
-    [bold]Examples[/]
+    For example:
 
-        rag-sourcebias debias search my-data --encoder all-MiniLM-L6-v2 --output my-model
+        rag-sourcebias debias --sample --output parity.json
 
-        rag-sourcebias debias search my-data --over offset --judge my-data:dev --judge other-data \
-            --encoder all-MiniLM-L6-v2 --output parity.json --report report
+        rag-sourcebias debias my-data --output parity.json --on my-data:test --report report
 
-        rag-sourcebias debias search my-data --over weight --values 0,0.003,0.01,0.03 --seeds 3 \
-            --training max_steps=300 --encoder all-MiniLM-L6-v2 --output my-model
+        rag-sourcebias debias my-data --method project --output my-model
+
+        rag-sourcebias debias my-data --method train --training max_steps=500 --output my-model
+
+        rag-sourcebias debias my-data --method project --search --output my-model
+
+        rag-sourcebias debias --compare my-model --compare parity.json --on my-data:test
+
+    Load my-model where the model was: LangChain, LlamaIndex, Chroma, sentence-transformers.
+    parity.json takes effect in DebiasCompressor (LangChain) and DebiasPostprocessor (LlamaIndex).
     """
-    numbers = search_values(choice("over", over, tuple(_VALUES)), values or _VALUES[over])
-    chosen = projection_choice(method, directions, sides)
-    kind = choice("form", form, ("offset", "quantiles"))
-    if seeds < _MIN_SEEDS:
-        raise DataError(f"--seeds {seeds}: at least {_MIN_SEEDS}, to tell luck from effect")
-    if training and over != "weight":
-        raise DataError("--training goes with --over weight")
-    require_new("output", output, what="file" if over == "offset" else "folder")
-    model = model_of(encoder)
-    job = prepare(
-        folder, sample=sample, split=split, source=source, judge=judge, report=report,
-        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
-    )  # fmt: skip
+    choice("method", method, METHODS)
+    _refuse_useless(ctx, method, searching, comparing)
     place = cache or cache_dir()
+    if comparing.compare:
+        judged, seen = _compared_data(
+            folder, pairs, comparing, on=on, report=report, figures=figures, seed=seed
+        )
+        with stages() as progress:
+            found = _compared(
+                encoder, comparing, judged=judged, seen=seen, cache=place, progress=progress
+            )
+        deliver(found, report)
+        return
+    if output is None:
+        raise DataError(
+            "--output missing: name what is to be written, or --compare a model that is there"
+        )
+    model, way = model_of(encoder), _way(method, projecting, calibrating, training, seed)
+    require_new("output", output, what="file" if method == "calibrate" else "folder")
+    numbers = search_values(method, searching.values or _VALUES[method])
+    if searching.seeds < _MIN_SEEDS:
+        raise DataError(
+            f"--seeds {searching.seeds}: at least {_MIN_SEEDS}, to tell luck from effect"
+        )
+    job = prepare(
+        folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
+        source=pairs.source, several=method == "calibrate" and not searching.search, on=on,
+        report=report, unseen=pairs.unseen, figures=figures, seed=seed,
+        baseline_source=pairs.baseline_source,
+    )  # fmt: skip
+    asked = _Asked(job=job, model=model, encoder=encoder, output=output, cache=place)
     with stages() as progress:
-        before = SpecBuilder(place, progress.advance).encoder(encoder)
-        progress.begin(f"fitting on {job.fitting.name}")
-        if over == "strength":
-            tried = _tried_strengths(job, model, before, numbers, chosen)
-        elif over == "offset":
-            tried = _tried_offsets(job, before, numbers, kind)
+        if searching.search:
+            found = _searched(
+                asked, method, way, numbers=numbers, n_seeds=searching.seeds, progress=progress
+            )
         else:
-            tried = _tried_weights(
-                job, before, numbers, model=model, seeds=range(seed, seed + seeds),
-                settings=read_settings(training), output=output,
-                cache=place, progress=progress,
-            )  # fmt: skip
-        measured = _measured_choice(job, before, tried, output, progress)
-    deliver(measured, job.judged.folder)
-    found = measured.search
-    if found is None or not found.chosen:
-        refusal = "" if found is None else found.refusal or _as_it_is(before)
-        err.print(f"nothing was written: {refusal}", highlight=False, soft_wrap=True, markup=False)
-        raise typer.Exit(1)
-    err.print(f"{tried.searched} {found.chosen:g}: {output}", highlight=False, soft_wrap=True)
+            fit: dict[str, Callable[[_Asked, Any, Stages], DebiasReport]] = {
+                "project": _project,
+                "calibrate": _calibrate,
+                "train": _train,
+            }
+            found = fit[method](asked, way, progress)
+    deliver(found, report)
+    _conclude(found, output, force=force)
 
 
-def search_values(over: str, text: str) -> list[float]:
+def _refuse_useless(
+    ctx: typer.Context, method: str, searching: Searching, comparing: Comparing
+) -> None:
+    """Refuse options of another way."""
+    ways = {"project": Projecting, "calibrate": Calibrating, "train": Training}
+    for name, kind in ways.items():
+        if (name != method or comparing.compare) and (given := used(ctx, kind)):
+            raise DataError(f"{', '.join(given)}: goes with --method {name}")
+    if (comparing.compare or not searching.search) and (given := used(ctx, Searching)):
+        raise DataError(f"{', '.join(given)}: goes with --search, and without --compare")
+    if comparing.fitted_on and not comparing.compare:
+        raise DataError("--fitted-on goes with --compare")
+
+
+def _way(
+    method: str, projecting: Projecting, calibrating: Calibrating, training: Training, seed: int
+) -> Any:  # noqa: ANN401 - settings of the method
+    """Return the checked settings of a method."""
+    if method == "calibrate":
+        return choice("form", calibrating.form, ("offset", "quantiles"))
+    if method == "train":
+        return read_settings(training.training, seed=seed), training.resume
+    if not 0 <= projecting.strength <= 1:
+        raise DataError(f"--strength {projecting.strength:g} is outside [0, 1]")
+    chosen = projection_choice(projecting.projection, projecting.directions, projecting.sides)
+    return chosen, projecting.strength
+
+
+def _searched(
+    asked: _Asked,
+    method: str,
+    way: Any,  # noqa: ANN401 - settings of the method
+    *,
+    numbers: Sequence[float],
+    n_seeds: int,
+    progress: Stages,
+) -> DebiasReport:
+    """Try several values, and write the one with the least skew that keeps quality."""
+    job, before = asked.job, asked.before(progress)
+    progress.begin(f"fitting on {job.fitting.name}")
+    if method == "project":
+        tried = _tried_strengths(job, asked.model, before, numbers, way[0])
+    elif method == "calibrate":
+        tried = _tried_offsets(job, before, numbers, way)
+    else:
+        first = way[0].seed
+        tried = _tried_weights(
+            job, before, numbers, model=asked.model, seeds=range(first, first + n_seeds),
+            settings=way[0], output=asked.output, cache=asked.cache, progress=progress,
+        )  # fmt: skip
+    return _measured_choice(job, before, tried, asked.output, progress)
+
+
+def search_values(method: str, text: str) -> list[float]:
     """Read the numbers to try; 0 is added, as it is what the others are compared with."""
     try:
         found = sorted({0.0, *(float(part) for part in text.split(",") if part.strip())})
@@ -397,104 +666,60 @@ def search_values(over: str, text: str) -> list[float]:
         raise DataError(
             f"--values {text!r}: write numbers separated by commas, as 0,0.5,1"
         ) from None
-    largest = _LARGEST.get(over, math.inf)
+    largest = 1.0 if method == "project" else math.inf
     if len(found) < 2 or not all(math.isfinite(value) and 0 <= value <= largest for value in found):
         raise DataError(
-            f"--values {text!r}: --over {over} takes numbers from 0"
+            f"--values {text!r}: --method {method} takes numbers from 0"
             + (f" to {largest:g}" if largest < math.inf else "")
             + " and at least one above 0"
         )
     return found
 
 
-# ``debias project``: a model whose vectors do not show who wrote a text, without training.
+def _conclude(found: DebiasReport, output: Path, *, force: bool) -> None:
+    """Say what was written, or take away what made things worse."""
+    searched = found.search
+    if searched is not None and not searched.chosen:
+        tell(f"nothing was written: {searched.refusal or _AS_IT_IS}")
+        raise typer.Exit(1)
+    worse = [f"{verdict.on}: {short(verdict)}" for verdict in verdicts(found) if verdict.made_worse]
+    for line in worse:
+        tell(f"made it worse: {line}")
+    if worse and not force:
+        aside = output.with_name(f"{output.name}.worse")
+        if found.training and not aside.exists():  # hours of work
+            output.replace(aside)
+            tell(f"{output} was not written (--force does); the trained model is kept as {aside}")
+        else:
+            remove(output)
+            tell(f"{output} was not written; --force writes it all the same")
+        raise typer.Exit(1)
+    tell(f"written: {output}")
 
 
-@writes_report
-@spread
-def project(
-    folder: opt.Folder = None,
-    *,
-    encoder: opt.EncoderOption,
-    output: opt.ModelFolder,
-    sample: opt.Sample = False,
-    split: opt.Split = "train",
-    all_pairs: Annotated[
-        bool,
-        typer.Option(
-            "--all-pairs",
-            help="Use every pair of the corpus, whatever the judgments; needs neither queries nor "
-            "qrels.",
-            rich_help_panel=opt.FIT,
-        ),
-    ] = False,
-    source: opt.Source = None,
-    baseline_source: opt.BaselineSource = "human",
-    unseen: opt.Unseen = False,
-    method: opt.Method = "pca",
-    directions: opt.Directions = None,
-    strength: Annotated[
-        float,
-        typer.Option(help="0 leaves vectors as they are, 1 removes all.", rich_help_panel=opt.FIT),
-    ] = 1.0,
-    sides: opt.Sides = "both",
-    judge: opt.Judge = None,
-    figures: Figures,
-    seed: opt.Seed = 0,
-    report: opt.ReportFolder = None,
-    cache: opt.Cache = None,
-) -> None:
-    r"""Take what tells human from LLM texts out of a model's vectors.
-
-    Encodes both versions of your documents, finds the directions in which they differ, and writes a
-    copy of the model with one more layer that removes them: an ordinary sentence-transformers
-    folder. It takes as long as encoding the pairs, without a GPU. Fit it on the corpus you search:
-    it need not carry over to other texts, which the report shows if you --judge on some.
-
-    [bold]Examples[/]
-
-        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
-
-        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model \
-            --judge my-data:test --judge other-data --report report
-
-        rag-sourcebias debias project my-data --all-pairs --encoder path/to/model --output my-model
-
-    Then load my-model where the model was: LangChain, LlamaIndex, Chroma, sentence-transformers.
-    """
+def _project(asked: _Asked, way: tuple[ProjectionChoice, float], progress: Stages) -> DebiasReport:
+    """Take what tells human from LLM texts out of a model's vectors."""
     from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 
-    chosen = projection_choice(method, directions, sides)
-    if not 0 <= strength <= 1:
-        raise DataError(f"--strength {strength:g} is outside [0, 1]")
-    model = model_of(encoder)
-    require_new("output", output)
-    job = prepare(
-        folder, sample=sample, split=split, all_pairs=all_pairs, source=source, judge=judge,
-        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
-    )  # fmt: skip
-    with stages() as progress:
-        before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)
-        progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
-        found = _fitted(job, before, chosen, strength)
-        progress.begin(f"writing {output}")
-        write_projected_model(model, found, output)
-        after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
-        with removed_on_failure(output):
-            made = DebiasMethod(
-                name=after.name,
-                kind="projection",
-                settings=projection_settings(found),
-                fitted_on=job.fitting.name,
-                n_pairs=len(job.twins),
-                encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
-            )
-            measured = job.judged.report(
-                DenseSpec(before), [DenseSpec(after)], methods=[made],
-                fitted_texts=job.fitted_texts, progress=progress,
-            )  # fmt: skip
-    deliver(measured, job.judged.folder)
-    err.print(f"model: {output}", highlight=False, soft_wrap=True)
+    job, output, before = asked.job, asked.output, asked.before(progress)
+    progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
+    found = _fitted(job, before, *way)
+    progress.begin(f"writing {output}")
+    write_projected_model(asked.model, found, output)
+    after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
+    with removed_on_failure(output):
+        made = DebiasMethod(
+            name=after.name,
+            kind="projection",
+            settings=projection_settings(found),
+            fitted_on=job.fitting.name,
+            n_pairs=len(job.twins),
+            encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
+        )
+        return job.judged.report(
+            DenseSpec(before), [DenseSpec(after)], methods=[made],
+            fitted_texts=job.fitted_texts, progress=progress,
+        )  # fmt: skip
 
 
 def _fitted(
@@ -514,162 +739,122 @@ def _fitted(
         if chosen.directions == 1:
             raise
         raise InsufficientDataError(
-            f"{error}; fewer --directions, or --method mean, take fewer pairs",
+            f"{error}; fewer --directions, or --projection mean, take fewer pairs",
             n=error.n,
             n_needed=error.n_needed,
         ) from error
 
 
-# ``debias calibrate``: scores of LLM-written documents brought level with those of their twins.
-
-
-@writes_report
-@spread
-def calibrate(
-    folder: opt.Folder = None,
-    *,
-    encoder: opt.EncoderOption,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="JSON file to write; must not exist.", show_default=False
-        ),
-    ],
-    sample: opt.Sample = False,
-    split: opt.Split = "train",
-    source: opt.Source = None,
-    baseline_source: opt.BaselineSource = "human",
-    unseen: opt.Unseen = False,
-    form: opt.Form = "offset",
-    judge: opt.Judge = None,
-    figures: Figures,
-    seed: opt.Seed = 0,
-    report: opt.ReportFolder = None,
-    cache: opt.Cache = None,
-) -> None:
-    r"""Move the scores of documents tagged as LLM-written so that twins score alike.
-
-    The model and the index stay as they are, and so does the order within each source. It needs the
-    source tags of what is retrieved, and takes effect where scores are read: DebiasCompressor
-    (LangChain) or DebiasPostprocessor (LlamaIndex). It is what every debiased model must beat.
-
-    [bold]Examples[/]
-
-        rag-sourcebias debias calibrate my-data --encoder all-MiniLM-L6-v2 --output parity.json
-
-        rag-sourcebias debias calibrate my-data --encoder all-MiniLM-L6-v2 --output parity.json \
-            --form quantiles --judge other-data --report report
-    """
-    kind = choice("form", form, ("offset", "quantiles"))
-    require_new("output", output, what="file")
-    job = prepare(
-        folder, sample=sample, split=split, source=source, several=True, judge=judge,
-        report=report, unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
+def _calibrate(asked: _Asked, form: ParityForm, progress: Stages) -> DebiasReport:
+    """Move the scores of documents tagged as LLM-written so that twins score alike."""
+    job, output, before = asked.job, asked.output, asked.before(progress)
+    progress.begin(f"scoring twins of {job.fitting.name}")
+    found = fit_parity_calibration(
+        job.fitting.judged, before, sources=job.sources, baseline=job.baseline, form=form,
+        exclude=job.excluded,
     )  # fmt: skip
-    with stages() as progress:
-        before = SpecBuilder(cache or cache_dir(), progress.advance).encoder(encoder)
-        progress.begin(f"scoring twins of {job.fitting.name}")
-        found = fit_parity_calibration(
-            job.fitting.judged, before, sources=job.sources, baseline=baseline_source, form=kind,
-            exclude=job.excluded,
+    write_parity(found, output)
+    after = RescoredSpec(DenseSpec(before), found, name=f"{before.name}+{output.stem}")
+    made = calibration_method(found, after.name, fitted_on=job.fitting.name)
+    with removed_on_failure(output):
+        return job.judged.report(
+            DenseSpec(before), [after], methods=[made], fitted_texts=job.fitted_texts,
+            progress=progress,
         )  # fmt: skip
-        write_parity(found, output)
-        after = RescoredSpec(DenseSpec(before), found, name=f"{before.name}+{output.stem}")
-        made = calibration_method(found, after.name, fitted_on=job.fitting.name)
-        with removed_on_failure(output):
-            measured = job.judged.report(
-                DenseSpec(before), [after], methods=[made], fitted_texts=job.fitted_texts,
-                progress=progress,
-            )  # fmt: skip
-    deliver(measured, job.judged.folder)
-    err.print(f"calibration: {output}", highlight=False, soft_wrap=True)
 
 
-# ``debias compare``: the before/after report of models that are there already.
+def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) -> DebiasReport:
+    """Fine-tune a model not to prefer the rewrite of a text to the text."""
+    job, output = asked.job, asked.output
+    settings, resume = way
+    said = ""
+    try:
+        before = asked.before(progress)
+        said = f"checkpoints are kept in {output}.training; the same command goes on from there"
+        trained = train_model(
+            job, asked.model, settings, output, untrained=before, progress=progress, judge=True,
+            resume=resume,
+        )  # fmt: skip
+        said = (
+            f"the model {output} is complete; for its report: rag-sourcebias debias --encoder "
+            f"{asked.encoder} --compare {output} --on …"
+        )
+        after = written_model(
+            output, asked.cache, progress.advance, name=distinct_name(output.name, [before.name])
+        )
+        made = training_method(
+            trained.history,
+            after.name,
+            fitted_on=job.fitting.name,
+            encode_cost=encode_cost(before, after, job.twins.baseline_texts),
+        )
+        return job.judged.report(
+            DenseSpec(before), [DenseSpec(after)], methods=[made], progress=progress,
+            fitted_texts=job.fitted_texts, training=[trained.history],
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        err.print(f"\ninterrupted: {said}", highlight=False, soft_wrap=True)
+        raise SystemExit(INTERRUPTED) from None
 
 
-@writes_report
-@spread
-def compare(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BEFORE AFTER…",
-            help="Models by name or path[,dtype=…,max_length=…,batch_size=…,device=…]; the first "
-            "one is what the others are compared with.",
-            show_default=False,
-        ),
-    ],
+# ``--compare``: the before/after report of models that are there already.
+
+
+def _compared_data(
+    folder: Path | None,
+    pairs: Pairs,
+    comparing: Comparing,
     *,
-    judge: Annotated[
-        list[str],
-        typer.Option(
-            "--judge",
-            metavar="FOLDER[:SPLIT]",
-            help="Data to compare on; repeatable. Without a split: test, else dev.",
-            rich_help_panel=opt.JUDGE,
-            show_default=False,
-        ),
-    ],
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="File of debias calibrate, put on the first model as one more system; repeatable."
-        ),
-    ] = None,
-    fitted_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FOLDER[:SPLIT]",
-            help="What the models were fitted on, so that pairs they have seen are counted; a "
-            "folder alone means all its pairs. Repeatable.",
-        ),
-    ] = None,
-    baseline_source: opt.BaselineSource = "human",
+    on: Sequence[str] | None,
+    report: Path | None,
     figures: Figures,
-    seed: opt.Seed = 0,
-    report: opt.ReportFolder = None,
-    cache: opt.Cache = None,
-) -> None:
-    r"""Report what other models change in skew and quality against the first one.
-
-    [bold]Examples[/]
-
-        rag-sourcebias debias compare all-MiniLM-L6-v2 my-model --judge my-data:test --report report
-
-        rag-sourcebias debias compare all-MiniLM-L6-v2 projected trained --calibration parity.json \
-            --judge my-data:test --judge other-data --fitted-on my-data:train
-    """
-    if len(models) < 2 and not calibration:
-        raise DataError(
-            f"nothing to compare {models[0]} with: name further models, or --calibration <file>"
-        )
+    seed: int,
+) -> tuple[Judging, frozenset[str]]:
+    """Return what is judged on, and the texts that the models have seen."""
+    given = folder is not None or pairs.sample
+    fitting = (
+        read_fitting(folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs)
+        if given
+        else None
+    )
     judged = judging(
-        judge, None, report=report, figures=figures, baseline_source=baseline_source, seed=seed,
+        on, fitting, report=report, figures=figures, baseline_source=pairs.baseline_source,
+        seed=seed,
     )  # fmt: skip
-    seen = read_seen(fitted_on, baseline=baseline_source)
-    data = ", ".join(fitted_on or ())
-    with stages() as progress:
-        builder = SpecBuilder(cache or cache_dir(), progress.advance)
-        before, *others = [builder.encoder(text) for text in models]
-        names = [before.name]
-        after: list[RetrieverSpec] = []
-        methods = []
-        for text, encoder in zip(models[1:], others, strict=True):
-            names.append(distinct_name(encoder.name, names))
-            progress.begin(f"timing {names[-1]}")
-            cost = encode_cost(before, encoder, judged.datasets[0].corpus.texts)
-            after.append(DenseSpec(encoder, name=names[-1]))
-            methods.append(_method(names[-1], text, data, cost))
-        for path in calibration or ():
-            names.append(distinct_name(f"{before.name}+{path.stem}", names))
-            found = read_parity(path, encoder=before.fingerprint)
-            after.append(RescoredSpec(DenseSpec(before), found, name=names[-1]))
-            methods.append(calibration_method(found, names[-1], fitted_on=data))
-        measured = judged.report(
-            DenseSpec(before), after, methods=methods, fitted_texts=seen, progress=progress
-        )
-    deliver(measured, judged.folder)
+    return judged, read_seen(comparing.fitted_on, baseline=pairs.baseline_source)
+
+
+def _compared(
+    encoder: str,
+    comparing: Comparing,
+    *,
+    judged: Judging,
+    seen: frozenset[str],
+    cache: Path,
+    progress: Stages,
+) -> DebiasReport:
+    data = ", ".join(comparing.fitted_on or ())
+    builder = SpecBuilder(cache, progress.advance)
+    before = builder.encoder(encoder)
+    names = [before.name]
+    after: list[RetrieverSpec] = []
+    methods = []
+    for text in comparing.compare or ():
+        if text.endswith(".json"):
+            calibration = read_parity(Path(text), encoder=before.fingerprint)
+            names.append(distinct_name(f"{before.name}+{Path(text).stem}", names))
+            after.append(RescoredSpec(DenseSpec(before), calibration, name=names[-1]))
+            methods.append(calibration_method(calibration, names[-1], fitted_on=data))
+            continue
+        other = builder.encoder(text)
+        names.append(distinct_name(other.name, names))
+        progress.begin(f"timing {names[-1]}")
+        cost = encode_cost(before, other, judged.datasets[0].corpus.texts)
+        after.append(DenseSpec(other, name=names[-1]))
+        methods.append(_method(names[-1], text, data, cost))
+    return judged.report(
+        DenseSpec(before), after, methods=methods, fitted_texts=seen, progress=progress
+    )
 
 
 def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
@@ -693,205 +878,3 @@ def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
         n_pairs=found.n_pairs,
         encode_cost=cost,
     )
-
-
-# ``debias train``: fine-tune a model not to prefer the rewrite of a text to the text.
-
-
-_INTERRUPTED = 130
-
-
-@writes_report
-@spread
-def train(
-    folder: opt.Folder = None,
-    *,
-    encoder: opt.EncoderOption,
-    output: opt.ModelFolder,
-    sample: opt.Sample = False,
-    split: opt.Split = "train",
-    source: opt.Source = None,
-    baseline_source: opt.BaselineSource = "human",
-    unseen: opt.Unseen = False,
-    weight: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            help="Of the debias term. Over-correction comes early: at 1 human texts may be "
-            "favoured as much as LLM texts were. debias search --over weight finds it.",
-            rich_help_panel=opt.LOSS,
-        ),
-    ] = 0.01,
-    reduction: Annotated[
-        str,
-        typer.Option(
-            help="sum (over the pairs of a batch, as in the paper) or mean (as in its code); the "
-            "same weight means batch-size times less under mean.",
-            rich_help_panel=opt.LOSS,
-        ),
-    ] = "sum",
-    scale: Annotated[
-        float,
-        typer.Option(
-            help="Factor on the similarities in the debias term.", rich_help_panel=opt.LOSS
-        ),
-    ] = 20.0,
-    hinge_target: Annotated[
-        str,
-        typer.Option(
-            help="human (do not prefer rewrites: the paper's hinge), parity (prefer neither) or "
-            "llm.",
-            rich_help_panel=opt.LOSS,
-        ),
-    ] = "human",
-    loss: Annotated[
-        str,
-        typer.Option(
-            help="Ranking loss beside it: mnrl, cached-mnrl (large batches in little memory), or "
-            "margin-mse and cosine, which hold the ranking where the untrained model has it.",
-            rich_help_panel=opt.LOSS,
-        ),
-    ] = "mnrl",
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Passes over the pairs. \\[default: 1]", rich_help_panel=opt.RUN),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(help="Optimiser steps, instead of epochs.", rich_help_panel=opt.RUN),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Pairs in a step.", rich_help_panel=opt.RUN)] = 16,
-    learning_rate: Annotated[
-        float, typer.Option(help="Peak; falls to 0 at the end.", rich_help_panel=opt.RUN)
-    ] = 2e-5,
-    negatives: Annotated[
-        int,
-        typer.Option(
-            help="Hard negatives per pair and source, mined with the untrained model; 0 leaves the "
-            "other documents of a batch.",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = 1,
-    max_length: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens after which training texts are cut (faster); the written model keeps its "
-            "own.",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = None,
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="auto (bf16 or fp16 on a GPU, float32 on the CPU), float32, bf16 or fp16.",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = "auto",
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="Of the order of pairs, negatives and dropout, and of resampling in the report.",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = 0,
-    eval_every: Annotated[
-        int | None,
-        typer.Option(
-            help="Steps between measurements of skew for the history; each encodes the first "
-            "judged corpus anew. \\[default: start and end]",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        int,
-        typer.Option(
-            help="Steps between checkpoints; an interrupted training goes on from the last.",
-            rich_help_panel=opt.RUN,
-        ),
-    ] = 100,
-    resume: Annotated[
-        bool,
-        typer.Option(help="Go on from checkpoints of the same command.", rich_help_panel=opt.RUN),
-    ] = True,
-    judge: opt.Judge = None,
-    figures: Figures,
-    report: opt.ReportFolder = None,
-    cache: opt.Cache = None,
-) -> None:
-    r"""Fine-tune a model so that it does not prefer rewrites to their originals.
-
-    A ranking loss on your queries, plus weight × the hinge of Dai et al. (KDD 2024): what the
-    rewrite of a relevant text scores above the text. Interrupted, the same command goes on from the
-    last checkpoint. Compare with debias project, which needs no training, before you adopt it.
-
-    [bold]Examples[/]
-
-        rag-sourcebias debias train my-data --encoder all-MiniLM-L6-v2 --output my-model
-
-        rag-sourcebias debias train my-data --encoder all-MiniLM-L6-v2 --output my-model \
-            --weight 0.03 --steps 500 --eval-every 100 --judge my-data:test --report report
-    """
-    require_new("output", output)
-    model = model_of(encoder)
-    job = prepare(
-        folder, sample=sample, split=split, source=source, judge=judge, report=report,
-        unseen=unseen, figures=figures, seed=seed, baseline_source=baseline_source,
-    )  # fmt: skip
-    from rag_sourcebias.neural.training_data import TrainingSettings
-
-    checked_there: dict[str, Any] = {
-        "reduction": reduction, "target": hinge_target, "loss": loss, "precision": precision,
-    }  # fmt: skip
-    settings = TrainingSettings(
-        debias_weight=weight, scale=scale, epochs=epochs, max_steps=steps, batch_size=batch_size,
-        learning_rate=learning_rate, hard_negatives=negatives, max_length=max_length, seed=seed,
-        eval_every=eval_every, checkpoint_every=checkpoint_every, **checked_there,
-    )  # fmt: skip
-    place = cache or cache_dir()
-    said = ""
-    try:
-        with stages() as progress:
-            before = SpecBuilder(place, progress.advance).encoder(encoder)
-            said = f"checkpoints are kept in {output}.training; the same command goes on from there"
-            trained = train_model(
-                job, model, settings, output, untrained=before, progress=progress, judge=True,
-                resume=resume,
-            )  # fmt: skip
-            said = (
-                f"the model {output} is complete; for its report: rag-sourcebias debias compare "
-                f"{encoder} {output} --judge …"
-            )
-            after = written_model(
-                output, place, progress.advance, name=distinct_name(output.name, [before.name])
-            )
-            made = training_method(
-                trained.history,
-                after.name,
-                fitted_on=job.fitting.name,
-                encode_cost=encode_cost(before, after, job.twins.baseline_texts),
-            )
-            measured = job.judged.report(
-                DenseSpec(before), [DenseSpec(after)], methods=[made], progress=progress,
-                fitted_texts=job.fitted_texts, training=[trained.history],
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        err.print(f"\ninterrupted: {said}", highlight=False, soft_wrap=True)
-        raise SystemExit(_INTERRUPTED) from None
-    deliver(measured, job.judged.folder)
-    err.print(f"model: {output}", highlight=False, soft_wrap=True)
-
-
-# ``debias``: make a model indifferent to who wrote a text, and prove what that changed.
-
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="""Make a model indifferent to who wrote a text, and prove what that changed.
-
-    Each command ends in a before/after report: skew, quality with paired tests, and on which data.
-
-        rag-sourcebias debias project my-data --encoder all-MiniLM-L6-v2 --output my-model
-    """,
-)
-for command in (project, calibrate, train, search, compare):
-    app.command()(command)

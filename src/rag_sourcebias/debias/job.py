@@ -36,73 +36,15 @@ if TYPE_CHECKING:
     from rag_sourcebias.neural.training_data import TrainingSettings
 
 
-# Options of the commands of ``debias``, named once.
-
-
-# Options that the commands of ``debias`` share, named once.
+# Options of ``debias``, named once.
 
 
 FIT, JUDGE = "What it is fitted on", "What it is judged on"
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(
-        help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
-        "rewritten), queries.jsonl and qrels/<split>.tsv.",
-    ),
-]
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Use the bundled sample: 160 human passages and their LLM rewrites.",
-        rich_help_panel=FIT,
-    ),
-]
-EncoderOption = Annotated[
-    str,
-    typer.Option(
-        "--encoder",
-        help="The model: a sentence-transformers name or path[,batch_size=…,device=…].",
-        show_default=False,
-    ),
-]
-ModelFolder = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", help="Model folder to write; must not exist.", show_default=False
-    ),
-]
-Split = Annotated[
-    str,
-    typer.Option(
-        help="Split whose judged pairs are used (both versions of a relevant document).",
-        rich_help_panel=FIT,
-    ),
-]
-Source = Annotated[
-    str | None,
-    typer.Option(
-        help="LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
-        rich_help_panel=FIT,
-    ),
-]
-BaselineSource = Annotated[
-    str, typer.Option(help="Source that the other is compared with.", rich_help_panel=FIT)
-]
-Unseen = Annotated[
-    bool,
-    typer.Option(
-        "--unseen",
-        help="Leave the pairs out that the judged data judge: the report is then on documents "
-        "that nothing was fitted on.",
-        rich_help_panel=FIT,
-    ),
-]
-Judge = Annotated[
+On = Annotated[
     list[str] | None,
     typer.Option(
-        "--judge",
+        "--on",
         metavar="FOLDER[:SPLIT]",
         help="Data for the before/after report; repeatable. Without a split: test, else dev. "
         "Default: the same folder's dev split, else test.",
@@ -118,41 +60,6 @@ Cache = Annotated[
     Path | None,
     typer.Option(help="Folder of cached embeddings; an interrupted command goes on from it."),
 ]
-Method = Annotated[
-    str,
-    typer.Option(
-        help="pca (leading directions of the differences), mean (one direction) or leace (mean "
-        "difference taken out with the least change).",
-        rich_help_panel=FIT,
-    ),
-]
-Directions = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Directions taken out; 4 for pca, always 1 otherwise.", rich_help_panel=FIT
-    ),
-]
-Sides = Annotated[
-    str,
-    typer.Option(
-        help="both (queries too: works with every caller of encode) or documents.",
-        rich_help_panel=FIT,
-    ),
-]
-Form = Annotated[
-    str,
-    typer.Option(
-        help="offset (one number per source) or quantiles (a rising curve, for a gap that changes "
-        "with the score).",
-        rich_help_panel=FIT,
-    ),
-]
-
-
-# Options of ``debias train`` and ``debias search``.
-
-
-LOSS, RUN, SEARCH = "The loss", "The training run", "The search"
 
 
 # Work that the commands of ``debias`` share: data, models, methods, the report, one training.
@@ -161,6 +68,7 @@ LOSS, RUN, SEARCH = "The loss", "The training run", "The search"
 # What ``debias`` is fitted on and judged on: BEIR folders, their splits, the bundled sample.
 
 
+_SAMPLE = "outfox-essays"
 _ENDINGS = (".tsv.gz", ".txt.gz", ".tsv", ".txt")
 
 
@@ -179,6 +87,8 @@ class FittingData:
         None for the bundled sample.
     split : str
         Empty without judgments.
+    sample : bool
+        Whether it is the bundled sample.
     """
 
     name: str
@@ -186,6 +96,7 @@ class FittingData:
     dataset: Dataset | None = None
     folder: Path | None = None
     split: str = ""
+    sample: bool = False
 
     @property
     def judged(self) -> Dataset:
@@ -202,8 +113,9 @@ def read_fitting(
     if sample == (folder is not None):
         raise DataError("give one data set to fit on: a BEIR folder, or --sample")
     if folder is None:
-        data = load_sample()
-        return FittingData(name=data.name, corpus=data.corpus, dataset=None if all_pairs else data)
+        data = load_sample(_SAMPLE, split="train")
+        fitted = None if all_pairs else data
+        return FittingData(name=data.name, corpus=data.corpus, dataset=fitted, sample=True)
     if all_pairs and folder.is_dir():
         return FittingData(
             name=folder.resolve().name,
@@ -219,9 +131,9 @@ def read_judged(
 ) -> tuple[tuple[Dataset, ...], tuple[str, ...]]:
     """Read the data for the report, and say what is wrong with judging on it."""
     if specs:
-        found = [_read_spec("judge", text) for text in specs]
+        found = [_read_spec("on", text) for text in specs]
     elif fitting is None:
-        raise DataError("nothing to judge on: give --judge <folder>[:<split>]")
+        raise DataError("nothing to judge on: give --on <folder>[:<split>]")
     else:
         found = [_default(fitting)]
     twice = {name for name, n in Counter(data.name for data in found).items() if n > 1}
@@ -231,10 +143,10 @@ def read_judged(
         for data, text in zip(found, named, strict=True)
     )
     if len({data.name for data in datasets}) < len(datasets):
-        raise DataError(f"--judge names the same data twice: {', '.join(named)}")
+        raise DataError(f"--on names the same data twice: {', '.join(named)}")
     return datasets, tuple(
         f"{data.name} is judged on what the method is fitted on: its figures show what can be "
-        "reached, not what to expect elsewhere; name other data with --judge <folder>[:<split>]"
+        "reached, not what to expect elsewhere; name other data with --on <folder>[:<split>]"
         for data in datasets
         if fitting is not None and not unseen and _same(data, fitting)
     )
@@ -285,7 +197,9 @@ def _same(data: Dataset, fitting: FittingData) -> bool:
 
 
 def _default(fitting: FittingData) -> Dataset:
-    """Another split of the folder, or the data itself."""
+    """Another split of the folder or sample, or the data itself."""
+    if fitting.sample:
+        return load_sample(_SAMPLE, split="test")
     if fitting.folder is not None:
         others = [s for s in _splits(fitting.folder) if s != fitting.split]
         for split in ("dev", "test", *others):
@@ -293,11 +207,9 @@ def _default(fitting: FittingData) -> Dataset:
                 return read_beir(fitting.folder, split=split, name=_name(fitting.folder, split))
     if fitting.dataset is not None:
         return fitting.dataset
-    if fitting.folder is None:
-        return load_sample()
     raise DataError(
         f"{fitting.folder} has no judgments (qrels/<split>.tsv) to judge the result on: give "
-        "--judge <folder>[:<split>]"
+        "--on <folder>[:<split>]"
     )
 
 
@@ -366,11 +278,16 @@ def removed_on_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        remove(path)
         raise
+
+
+def remove(path: Path) -> None:
+    """Delete a folder or file."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def written_model(
@@ -420,11 +337,12 @@ class ProjectionChoice(NamedTuple):
 
 def projection_choice(method: str, directions: int | None, sides: str) -> ProjectionChoice:
     """Check the options of a projection."""
-    choice("method", method, ("pca", "mean", "leace"))
+    choice("projection", method, ("pca", "mean", "leace"))
     choice("sides", sides, ("both", "documents"))
     if method != "pca" and directions not in (None, 1):
         raise DataError(
-            f"--directions {directions}: --method {method} has one direction; use --method pca"
+            f"--directions {directions}: --projection {method} has one direction; use "
+            "--projection pca"
         )
     return ProjectionChoice(
         method, directions or (_PCA_DIRECTIONS if method == "pca" else 1), sides
@@ -551,7 +469,7 @@ class Judging:
 
 
 def judging(
-    judge: Sequence[str] | None,
+    on: Sequence[str] | None,
     fitting: FittingData | None,
     *,
     report: Path | None,
@@ -581,7 +499,7 @@ def judging(
         seed=seed,
     )
     require_writable(report)
-    datasets, cautions = read_judged(judge, fitting, unseen=unseen)
+    datasets, cautions = read_judged(on, fitting, unseen=unseen)
     for caution in cautions:
         err.print(f"[bold yellow]caution:[/] {caution}", highlight=False, soft_wrap=True)
     return Judging(
@@ -671,7 +589,7 @@ def prepare(
     split: str,
     source: str | None,
     baseline_source: str,
-    judge: Sequence[str] | None,
+    on: Sequence[str] | None,
     all_pairs: bool = False,
     several: bool = False,
     report: Path | None,
@@ -693,7 +611,7 @@ def prepare(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
         )
     judged = judging(
-        judge, fitting, report=report, unseen=unseen, figures=figures,
+        on, fitting, report=report, unseen=unseen, figures=figures,
         baseline_source=baseline_source, seed=seed,
     )  # fmt: skip
     job = Job(fitting=fitting, judged=judged, sources=sources)
@@ -708,7 +626,7 @@ def prepare(
     return job
 
 
-# One training of ``debias train``, or of the many of ``debias search --over weight``.
+# One training, or one of the many of a search.
 
 
 # These leave the result as it is, or are resolved by the machine.
@@ -760,14 +678,14 @@ def training_method(
     )
 
 
-def read_settings(text: str | None) -> TrainingSettings:
-    """Read ``name=value,…`` as settings of a training; weight and seed are searched over."""
+def read_settings(given: Sequence[str] | None, *, seed: int) -> TrainingSettings:
+    """Read ``name=value,…`` as settings of a training."""
     from rag_sourcebias.neural.training_data import TrainingSettings
 
     known = get_type_hints(TrainingSettings)
-    del known["debias_weight"], known["seed"]
-    found: dict[str, Any] = {}
-    for part in (p.strip() for p in (text or "").split(",") if p.strip()):
+    del known["seed"]
+    found: dict[str, Any] = {"seed": seed}
+    for part in (p.strip() for p in ",".join(given or ()).split(",") if p.strip()):
         name, _, value = part.partition("=")
         if name not in known or not value:
             raise DataError(

@@ -214,6 +214,11 @@ class DebiasVerdict:
     worse: bool
 
     @property
+    def made_worse(self) -> bool:
+        """Whether more skew, or a loss of quality beyond the margin, is shown."""
+        return self.worse or any(kind == "lost" for _, kind in self.quality)
+
+    @property
     def worst(self) -> QualityChange | None:
         """The quality that fell most or rose least, None where none is known."""
         known = [change for change, _ in self.quality if change.relative is not None]

@@ -268,7 +268,7 @@ def explain(
     and places of their vectors, perplexity if you name a language model, and which of these goes
     with the difference in scores. Associations: it cannot tell what causes a preference.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias explain --sample --report report
 

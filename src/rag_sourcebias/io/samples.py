@@ -1,4 +1,4 @@
-"""Data sets by name: two bundled samples and the public sets."""
+"""Data sets by name: the bundled samples and the public sets."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
         raise _TryAgainError(f"the connection broke ({error!r})") from error
 
 
-# The two samples that come with the package.
+# The samples that come with the package.
 
 
 SAMPLE_LICENSE = "CC BY 4.0"
@@ -286,16 +286,21 @@ _CITATION = re.compile(r"[ \t]*\[\s*\d{1,2}(?:[\s,.]+\d{1,4})*[\s,.]*\]")
 _Row = tuple[str, str, DocTags, str, str]  # document id, text, tags, query id, query text
 
 
-def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
+def load_sample(name: str = "crowdrag-rewrites", *, split: str | None = None) -> Dataset:
     """Load a bundled sample; it needs no connection.
 
     Parameters
     ----------
-    name : {"crowdrag-rewrites", "crowdrag25"}
+    name : {"crowdrag-rewrites", "crowdrag25", "outfox-essays"}
         ``crowdrag-rewrites`` (design ``"rewrites"``): the openings of 160 essays by people and
         their rewrites by an LLM, both relevant to their query. ``crowdrag25`` (design
         ``"independent"``): six texts per query, by people and by GPT-4o as bullet list, essay and
-        news item, all relevant; citation marks are removed.
+        news item, all relevant; citation marks are removed. ``outfox-essays`` (design
+        ``"independent"``): the openings of essays by students and by ChatGPT on 640 problem
+        statements.
+    split : {"train", "test"}, optional
+        Half of the queries of ``outfox-essays``: to fit on, or to judge on. The corpus stays
+        whole.
 
     Raises
     ------
@@ -304,23 +309,26 @@ def load_sample(name: str = "crowdrag-rewrites") -> Dataset:
     """
     if name not in _BUNDLED:
         raise DataError(f"no bundled sample {name!r}; there are {', '.join(_BUNDLED)}")
-    file, read, design, attribution = _BUNDLED[name]
-    with resources.as_file(resources.files(__package__).joinpath("samples", name, file)) as path:
+    if split is not None and (name != "outfox-essays" or split not in ("train", "test")):
+        raise DataError(f"sample {name!r} has no split {split!r}; outfox-essays has train and test")
+    file, read, design, licence, attribution = _BUNDLED[name]
+    with resources.as_file(resources.files(__package__).joinpath("samples", file)) as path:
         rows = [row for _, record in read_jsonl(path) for row in read(record)]
+    queries = {query_id: text for *_, query_id, text in rows}
+    if split is not None:
+        part = slice(_TRAIN_ESSAYS) if split == "train" else slice(_TRAIN_ESSAYS, None)
+        queries = dict(list(queries.items())[part])
     return Dataset(
-        name=name,
+        name=name if split is None else f"{name}/{split}",
         corpus=Corpus(
             texts=tuple(text for _, text, *_ in rows),
             tags=TagTable.from_tags((doc_id, tags) for doc_id, _, tags, *_ in rows),
         ),
-        queries=tuple(
-            Query(query_id=query_id, text=text)
-            for query_id, text in {query_id: text for *_, query_id, text in rows}.items()
-        ),
+        queries=tuple(Query(query_id=query_id, text=text) for query_id, text in queries.items()),
         # each document has grade 1 for its own query
-        qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows),
+        qrels=Qrels.from_rows((q, doc_id, 1) for doc_id, _, _, q, _ in rows if q in queries),
         design=design,
-        license=SAMPLE_LICENSE,
+        license=licence,
         attribution=attribution,
     )
 
@@ -353,27 +361,52 @@ def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
     )
 
 
-# File, rows of a record, design and attribution of each sample.
+def _essay_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
+    for source, key in (("human", "human"), ("llm:chatgpt", "chatgpt")):
+        yield (
+            f"{record['id']}@{source}",
+            record[key],
+            DocTags(source=source, pair_id=record["id"], origin="declared"),
+            record["id"],
+            record["query"],
+        )
+
+
+# File, rows of a record, design, licence and attribution of each sample.
 _BUNDLED: dict[
     str,
     tuple[
-        str, Callable[[Mapping[str, Any]], Iterator[_Row]], Literal["rewrites", "independent"], str
+        str,
+        Callable[[Mapping[str, Any]], Iterator[_Row]],
+        Literal["rewrites", "independent"],
+        str,
+        str,
     ],
 ] = {
     "crowdrag-rewrites": (
-        "pairs.jsonl.gz",
+        "crowdrag-rewrites/pairs.jsonl.gz",
         _rewrite_rows,
         "rewrites",
+        SAMPLE_LICENSE,
         f"Passages from Webis CrowdRAG-25 ({_REPOSITORY}), shortened, citation marks removed; "
         "rewritten by a large language model (Claude)",
     ),
     "crowdrag25": (
-        "responses.jsonl.gz",
+        "crowdrag25/responses.jsonl.gz",
         _response_rows,
         "independent",
+        SAMPLE_LICENSE,
         f"Webis CrowdRAG-25 ({_REPOSITORY}), citation marks removed",
     ),
+    "outfox-essays": (
+        "outfox/essays.jsonl.gz",
+        _essay_rows,
+        "independent",
+        "Apache-2.0",
+        "OUTFOX (Koike et al., AAAI 2024, https://github.com/ryuryukke/OUTFOX), openings of essays",
+    ),
 }
+_TRAIN_ESSAYS = 340  # the first queries of outfox-essays are there to fit on
 
 
 # Named public data sets: the Cocktail benchmark (Dai et al., Findings of ACL 2024).
@@ -467,7 +500,7 @@ PUBLIC_SETS: dict[str, PublicSet] = {
 }
 
 
-# Data sets by name: two bundled samples and the public sets.
+# Data sets by name: the bundled samples and the public sets.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -497,6 +530,14 @@ _SAMPLES = (
         n_documents=320,
         n_queries=160,
         license=SAMPLE_LICENSE,
+        how="bundled",
+    ),
+    DatasetInfo(
+        name="outfox-essays",
+        description="openings of essays by students and by ChatGPT on 640 problem statements",
+        n_documents=1_280,
+        n_queries=640,
+        license="Apache-2.0",
         how="bundled",
     ),
     DatasetInfo(

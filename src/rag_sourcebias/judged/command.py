@@ -12,11 +12,13 @@ from rag_sourcebias.cli.console import (
     choice,
     deliver,
     err,
+    json_text,
     number_pair,
     out,
     print_json,
     require_writable,
     require_writable_file,
+    say,
     say_written,
     spread,
     stages,
@@ -24,7 +26,9 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+from rag_sourcebias.judged import options as opt
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
 from rag_sourcebias.judged.files import (
@@ -36,100 +40,21 @@ from rag_sourcebias.judged.files import (
     read_label_distributions,
     read_ragas_result,
 )
+from rag_sourcebias.judged.labels_command import sheet_interval
+from rag_sourcebias.judged.sheets import manifest_path
 from rag_sourcebias.reports import print_report, write_report_json
 
-# Options of the commands about judged evaluations, named once.
-
-
-_ITEMS, _RANKINGS, _STATISTICS = "Items", "Rankings", "Statistics"
-_COLUMNS, _OUTPUT = "Columns (found by their usual names)", "Output"
-
-Gain = Annotated[
-    str,
-    typer.Option(
-        help="exponential (2^r − 1) or linear (r), for DCG and NDCG.", rich_help_panel=_RANKINGS
-    ),
-]
-MinGrade = Annotated[
-    int, typer.Option(min=1, help="Lowest relevant grade.", rich_help_panel=_RANKINGS)
-]
-Grades = Annotated[
-    int | None,
-    typer.Option(
-        "--grades",
-        min=2,
-        help="Number of grades, where --labels holds votes or grades and may lack the highest.",
-        rich_help_panel=_RANKINGS,
-    ),
-]
-IdColumns = Annotated[
-    list[str] | None,
-    typer.Option("--id", help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
-]
-HumanColumn = Annotated[
-    str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
-]
-JudgeColumn = Annotated[
-    str | None, typer.Option("--judge", help="Judge value.", rich_help_panel=_COLUMNS)
-]
-JudgeColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        help="Judge value; repeatable: several judges, or votes of one, are combined.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-GroupColumn = Annotated[
-    str | None,
-    typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
-]
-ClusterColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Items that depend on each other: the question, where several systems answer it. "
-        "A column query_id is taken for it; none: items are independent.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-StratumColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--stratum",
-        help="Strata within which the labelled items were drawn.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
-Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
-JsonFile = Annotated[
-    str | None,
-    typer.Option(
-        "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT
-    ),
-]
+_ITEMS, _RANKINGS, _STATISTICS, _OUTPUT = (
+    opt.ITEMS,
+    opt.RANKINGS,
+    opt.STATISTICS,
+    opt.OUTPUT,
+)
 METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
 TARGETS = ("population", "pool", "unlabeled")
 
 
 # Which files an interval is computed from, and how they are read.
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Columns named on the command line."""
-
-    id: IdColumns = None
-    human: HumanColumn = None
-    judge: JudgeColumns = None
-    group: GroupColumn = None
-    cluster: ClusterColumn = None
-    stratum: StratumColumn = None
-
-    def given(self) -> list[str]:
-        """Return the options that were used."""
-        return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +119,7 @@ class ItemOptions:
         ),
     ] = False
 
-    def read(self, columns: Columns) -> tuple[JudgedItems, str, str]:
+    def read(self, columns: opt.Columns) -> tuple[JudgedItems, str, str]:
         """Return the items, the name of what is measured, and the name of the data."""
         factors = Factors(group=columns.group, cluster=columns.cluster, stratum=columns.stratum)
         if self.sample:
@@ -255,7 +180,7 @@ class RankingOptions:
         list[Path] | None,
         typer.Option(
             help="The judge's label distributions of all queries: query_id, doc_id and p0 … pR, "
-            "votes or grade, as rag-sourcebias judge relevance writes them. Repeatable: several "
+            "votes or grade, as rag-sourcebias judge grade writes them. Repeatable: several "
             "judges are combined.",
             rich_help_panel=_RANKINGS,
         ),
@@ -280,9 +205,16 @@ class RankingOptions:
         str,
         typer.Option(help="Source that the others are compared with.", rich_help_panel=_RANKINGS),
     ] = "human"
-    gain: Gain = "exponential"
-    min_grade: MinGrade = 1
-    grades: Grades = None
+    gain: opt.Gain = "exponential"
+    min_grade: opt.MinGrade = 1
+    grades: opt.Grades = None
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            help="Manifest of a sheet of documents that labels drew; beside FILE by default.",
+            rich_help_panel=_RANKINGS,
+        ),
+    ] = None
     per_query: Annotated[
         bool,
         typer.Option(help="An interval for every query (DCG and P).", rich_help_panel=_RANKINGS),
@@ -312,7 +244,7 @@ class RankingOptions:
         )
 
 
-def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> None:
+def check_input(items: ItemOptions, rankings: RankingOptions, columns: opt.Columns) -> None:
     """Refuse none and several inputs, one that lacks a part, and options that would do nothing.
 
     Raises
@@ -362,7 +294,7 @@ def _refuse(*rules: tuple[object, str]) -> None:
             raise DataError(message)
 
 
-def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOptions) -> None:
+def _check_ranking(rankings: RankingOptions, columns: opt.Columns, items: ItemOptions) -> None:
     missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
     judges = rankings.labels or []
     twice = next((path for path in judges if judges.count(path) > 1), None)
@@ -372,11 +304,12 @@ def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOption
             f"{', '.join(missing)} missing: rankings need --run, --qrels (by people) and --labels "
             "(by the judge)",
         ),
+        (rankings.manifest, "--manifest goes with a filled sheet of documents, as FILE"),
         (twice, f"--labels {twice} is given twice; give each judge once"),
         (
             items.bounds is not None or items.worst_case,
             "--bounds and --worst-case are for items; for rankings see --failures of "
-            "rag-sourcebias judge relevance",
+            "rag-sourcebias judge grade",
         ),
         (columns.given(), f"{', '.join(columns.given())}: no use with rankings; leave it out"),
     )
@@ -385,12 +318,39 @@ def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOption
 # ``interval``: a confidence interval for a judged evaluation.
 
 
+def _of_sheet(
+    file: Path, rankings: RankingOptions, *, target: str, confidence_level: float, json: str | None
+) -> None:
+    """Print the interval of a filled sheet of documents."""
+    runs, labels = rankings.run or [], rankings.labels or []
+    if len(runs) != 1 or len(labels) != 1 or rankings.qrels or rankings.measure:
+        raise DataError(
+            f"{file} is a sheet that rag-sourcebias labels drew: give the --run and the --labels "
+            "it was drawn from, each once, and no --qrels or --measure"
+        )
+    measure, found = sheet_interval(
+        file,
+        run=runs[0],
+        labels=labels[0],
+        manifest=rankings.manifest,
+        grades=rankings.grades,
+        target=target,
+        confidence_level=confidence_level,
+    )
+    if json == "-":
+        print_json(found.to_dict())
+        return
+    if json is not None:
+        write_atomic(json, json_text(found.to_dict()))
+    say("\n• ".join((f"{measure} {found}", *found.assumptions)))
+
+
 @writes_report
 @spread
 def interval(
     *,
     items: ItemOptions,
-    columns: Columns,
+    columns: opt.Columns,
     rankings: RankingOptions,
     method: Annotated[
         str,
@@ -417,15 +377,15 @@ def interval(
             rich_help_panel=_STATISTICS,
         ),
     ] = "",
-    confidence_level: ConfidenceLevel = 0.95,
-    seed: Seed = 0,
+    confidence_level: opt.ConfidenceLevel = 0.95,
+    seed: opt.Seed = 0,
     report: Annotated[
         Path | None,
         typer.Option(
             help="Folder for report.html, report.md and report.json.", rich_help_panel=_OUTPUT
         ),
     ] = None,
-    json: JsonFile = None,
+    json: opt.JsonFile = None,
 ) -> None:
     """Put an interval on a score that a judge gave and people checked in part.
 
@@ -433,7 +393,7 @@ def interval(
     tells nothing is called useless. The labelled items must be a random draw. Systems on the same
     items are ranked, with comparisons that hold all at once.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias interval --sample
 
@@ -442,6 +402,8 @@ def interval(
         rag-sourcebias interval --human-file labels.csv --judge-file judged.jsonl
 
         rag-sourcebias interval --ragas result.csv --human-file labels.csv
+
+        rag-sourcebias interval sheet.csv --run bm25.run --labels judge.tsv
 
         rag-sourcebias interval --run bm25.run --run dense.run --qrels human.qrels \
 --labels judge.tsv --measure NDCG@10 --measure DCG@10
@@ -458,9 +420,17 @@ def interval(
         seed=seed,
     )
     scale = None if items.bounds is None else number_pair("bounds", items.bounds)
-    check_input(items, rankings, columns)
     require_writable(report)
     require_writable_file("json", None if json in (None, "-") else Path(json))
+    sheet = items.file
+    if sheet is not None and (
+        rankings.manifest
+        or manifest_path(sheet).is_file()
+        or (rankings.run and rankings.labels and not rankings.qrels)
+    ):
+        _of_sheet(sheet, rankings, target=target, confidence_level=confidence_level, json=json)
+        return
+    check_input(items, rankings, columns)
     with stages() as progress:
         progress.begin("reading")
         if rankings.given:

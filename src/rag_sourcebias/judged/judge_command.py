@@ -1,7 +1,7 @@
 """``judge``: grade pairs or answers with a model, and hold a judge against people."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,18 @@ from rich.table import Table as ScreenTable
 from rag_sourcebias.cli import models as opt
 from rag_sourcebias.cli.console import (
     choice,
-    err,
     json_text,
     out,
     print_json,
     require_writable_file,
     say,
+    say_written,
     spread,
     stages,
     tell,
+    used,
 )
-from rag_sourcebias.cli.models import Asking, AskingAboutAnswers, estimate
+from rag_sourcebias.cli.models import Asking, estimate
 from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
@@ -34,9 +35,10 @@ from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
 from rag_sourcebias.io.trec import read_qrels, read_run
-from rag_sourcebias.judged import command as columns_opt
+from rag_sourcebias.judged import options as columns_opt
 from rag_sourcebias.judged.files import (
     beside,
+    judged_sample_file,
     read_audited_items,
     read_judged_items,
     table_ending,
@@ -62,10 +64,12 @@ from rag_sourcebias.judged.judges import (
 )
 from rag_sourcebias.retrieval.rerank import engine_factory
 
-_DATA, _COLUMNS, _WORKERS = (
+_DATA, _PAIRS, _COLUMNS, _WORKERS, _DRIFT = (
     "What to judge",
+    "Documents of rankings",
     "Columns (found by their usual names)",
     "Where to ask from",
+    "Then and now",
 )
 
 # What a judge is asked about: pairs of rankings, or answers of a file.
@@ -423,187 +427,199 @@ class Where:
         return engine_factory(self.engine)(workers=self.workers, address=self.address)
 
 
-# ``judge``: grade pairs or answers with a model, and hold a judge against people.
+# ``judge grade``: pairs of rankings, or answers of a file.
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Grade with a model, hold a judge against people, watch it for drift.",
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Columns of a file of answers."""
 
-
-@app.command()
-@spread
-def relevance(
-    *,
-    output: opt.Output = Path("labels.tsv"),
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="TREC run whose first documents are judged; repeatable.", rich_help_panel=_DATA
-        ),
-    ] = None,
-    depth: Annotated[
-        int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_DATA)
-    ] = 10,
-    qrels: Annotated[
-        Path | None,
-        typer.Option(
-            "--qrels",
-            help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    queries: opt.Queries = None,
-    documents: opt.Documents = None,
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Use queries and texts of the bundled sample (160 queries, 320 passages).",
-            rich_help_panel=_DATA,
-        ),
-    ] = False,
-    limit: opt.Limit = None,
-    inject: Inject = 0,
-    asking: Asking,
-    failures: opt.Failures = "leave-out",
-    dry_run: opt.DryRun = False,
-    where: Where,
-) -> None:
-    """Grade how relevant documents are to queries; writes a distribution over grades per pair.
-
-    Exit code 1 if the run stopped before everything was asked; the same command goes on.
-
-    [bold]Examples[/]
-
-        rag-sourcebias judge relevance --sample --limit 20 --model local:smollm2
-
-        rag-sourcebias judge relevance --run bm25.run --queries queries.jsonl \
---documents corpus.jsonl --model openai:gpt-4o-mini --price-in 0.15 --price-out 0.60 --dry-run
-
-    Then: rag-sourcebias interval --run bm25.run --qrels human.qrels --labels labels.tsv
-    """
-    left = choice("failures", failures, opt.FAILURES)
-    _check_output(output)
-    if sample and (queries or documents):
-        raise DataError("--sample brings its own queries and documents; leave the others out")
-    judged: Qrels | Path | None = qrels
-    if sample:
-        data = load_sample()
-        texts: Texts = {q.query_id: q.text for q in data.queries}, dict(data.corpus)
-        judged = qrels or data.qrels
-    else:
-        texts = texts_of_files(queries, documents)
-    items = pair_items(texts, runs=run or (), depth=depth, qrels=judged)[:limit]
-    judge = asking.judge(RelevanceJudge)
-    engine = where.engine_of(asking)
-    if dry_run:
-        show_estimate(judge, items, asking, inject=inject)
-        return
-    recipe = asking.recipe(RelevanceJudge)
-    judgments = ask(judge, items, engine, recipe)
-    status = beside(output, "status")
-    write_judgment_status(judgments, status)
-    summarise(judgments)
-    err.print(f"status: {status}", highlight=False, soft_wrap=True)
-    judgments.distributions()  # raises if there is none
-    n = write_label_distributions(judgments, output, failures=left)
-    err.print(f"labels: {output} ({n} pairs)", highlight=False, soft_wrap=True)
-    require_complete(judgments)
-    if inject:
-        _, again = ask_injected(
-            judge, items, judgments,
-            n=inject, engine=engine, make_judge=recipe, clusters=[item.query_id for item in items],
-        )  # fmt: skip
-        require_complete(again)
-
-
-@app.command()
-@spread
-def answers(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, TSV, JSON lines or Parquet with question, reference and answer.",
-        ),
-    ],
-    *,
-    output: opt.Output = Path("judged.csv"),
-    limit: opt.Limit = None,
-    inject: Inject = 0,
-    id_column: columns_opt.IdColumns = None,
-    question: Annotated[str | None, typer.Option("--question", rich_help_panel=_COLUMNS)] = None,
+    question: Annotated[
+        str | None, typer.Option("--question", help="Question.", rich_help_panel=_COLUMNS)
+    ] = None
     reference: Annotated[
         str | None,
         typer.Option(
             "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
         ),
+    ] = None
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
+    ] = None
+    id: columns_opt.IdColumns = None
+    human: columns_opt.HumanColumn = None
+    group: columns_opt.GroupColumn = None
+    cluster: columns_opt.ClusterColumn = None
+    stratum: columns_opt.StratumColumn = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rankings:
+    """Pairs of a query and a document."""
+
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run whose first documents are judged; repeatable.", rich_help_panel=_PAIRS
+        ),
+    ] = None
+    depth: Annotated[
+        int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_PAIRS)
+    ] = 10
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            "--qrels",
+            help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
+            rich_help_panel=_PAIRS,
+        ),
+    ] = None
+    queries: opt.Queries = None
+    documents: opt.Documents = None
+    failures: opt.Failures = "leave-out"
+
+    def items(self, sample: bool) -> list[JudgeItem]:
+        """Return the pairs to judge."""
+        if not sample:
+            texts = texts_of_files(self.queries, self.documents)
+            return pair_items(texts, runs=self.run or (), depth=self.depth, qrels=self.qrels)
+        if self.queries or self.documents:
+            raise DataError("--sample brings its own queries and documents; leave the others out")
+        data = load_sample()
+        return pair_items(
+            ({q.query_id: q.text for q in data.queries}, dict(data.corpus)),
+            runs=self.run or (),
+            depth=self.depth,
+            qrels=self.qrels or data.qrels,
+        )
+
+
+@spread
+def grade(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Answers to grade: CSV, TSV, JSON lines or Parquet with question, reference and "
+            "answer.",
+        ),
     ] = None,
-    answer: Annotated[str | None, typer.Option("--answer", rich_help_panel=_COLUMNS)] = None,
-    human: columns_opt.HumanColumn = None,
-    group: columns_opt.GroupColumn = None,
-    cluster: columns_opt.ClusterColumn = None,
-    stratum: columns_opt.StratumColumn = None,
-    asking: AskingAboutAnswers,
+    *,
+    output: opt.Output = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Grade the pairs of the bundled sample (160 queries, 320 passages).",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    limit: opt.Limit = None,
+    inject: Inject = 0,
+    answers: Answers,
+    rankings: Rankings,
+    asking: Asking,
     dry_run: opt.DryRun = False,
     where: Where,
 ) -> None:
-    """Grade answers against reference answers; writes a judge value per item.
+    """Grade with a language model: answers of a file, or documents of rankings.
 
-    A human column (labels of some items), group, cluster and stratum of the file are written
-    beside it, so that the result goes straight into an interval.
+    Answers are held against reference answers; labels of people, groups and clusters are written
+    beside the grades, so that the result goes straight into an interval. Of documents, a
+    distribution over grades is written for each pair of query and document.
 
-    [bold]Examples[/]
+    Exit code 1 if the run stopped before everything was asked; the same command goes on.
 
-        rag-sourcebias judge answers answers.csv --model openai:gpt-4o-mini -o judged.csv
+    For example:
 
-        rag-sourcebias interval judged.csv
+        rag-sourcebias judge grade --sample --limit 20 --model local:smollm2
+
+        rag-sourcebias judge grade answers.csv --model openai:gpt-4o-mini --output judged.csv
+
+        rag-sourcebias judge grade --run bm25.run --queries queries.jsonl \
+--documents corpus.jsonl --model openai:gpt-4o-mini --dry-run
+
+    Then: rag-sourcebias interval judged.csv
     """
-    _check_output(output)
-    items, kept = read_answers(
-        file,
-        id=id_column,
-        columns={
-            "question": question, "reference": reference, "answer": answer, "human": human,
-            "group": group, "cluster": cluster, "stratum": stratum,
-        },
-    )  # fmt: skip
-    judge = asking.judge(CorrectnessJudge)
-    engine = where.engine_of(asking)
-    items = items[:limit]
+    ranked = bool(sample or rankings.run or rankings.qrels or rankings.queries)
+    if ranked == (file is not None):
+        raise DataError(
+            "give what is to be graded: a file of answers, --sample, or --run with --queries and "
+            "--documents"
+        )
+    useless = used(ctx, Answers if ranked else Rankings)
+    if useless:
+        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    left = choice("failures", rankings.failures, opt.FAILURES)
+    target = output or Path("labels.tsv" if ranked else "judged.csv")
+    table_ending(target)
+    require_writable_file("output", target)
+    kept: dict[str, Sequence[Any]] = {}
+    if file is None:
+        items = rankings.items(sample)[:limit]
+    else:
+        named = {name: getattr(answers, name) for name in (*_NAMES, *_KEPT)}
+        items, kept = read_answers(file, id=answers.id, columns=named)
+        items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
+    kind = CorrectnessJudge if file is not None else RelevanceJudge
+    judge, engine = asking.judge(kind), where.engine_of(asking)
     if dry_run:
         show_estimate(judge, items, asking, inject=inject)
         return
-    recipe = asking.recipe(CorrectnessJudge)
+    recipe = asking.recipe(kind)
     judgments = ask(judge, items, engine, recipe)
-    shown = {name: column[:limit] for name, column in kept.items()}
-    write_item_judgments(judgments, output, shown)
-    summarise(judgments)
-    err.print(f"judged: {output}", highlight=False, soft_wrap=True)
-    judgments.distributions()
-    labels = beside(output, "labels")
-    write_label_distributions(judgments, labels)
-    err.print(f"labels: {labels}", highlight=False, soft_wrap=True)
+    _write(judgments, target, kept, failures=left)
     require_complete(judgments)
     if inject:
+        clusters = kept.get("cluster") if kept else [item.query_id for item in items]
         after, again = ask_injected(
-            judge, items, judgments,
-            n=inject, engine=engine, make_judge=recipe, clusters=shown.get("cluster"),
-        )  # fmt: skip
-        write_item_judgments(judgments, output, shown | {"judge_injected": after})
+            judge, items, judgments, n=inject, engine=engine, make_judge=recipe, clusters=clusters
+        )
+        if kept:
+            write_item_judgments(judgments, target, kept | {"judge_injected": after})
         require_complete(again)
 
 
-# ``judge audit`` and ``judge drift``: hold a judge against people, then and now.
+def _write(
+    judgments: Judgments,
+    target: Path,
+    kept: dict[str, Sequence[Any]],
+    *,
+    failures: Any,  # noqa: ANN401
+) -> None:
+    """Write grades of answers with what belongs to them, or distributions of pairs."""
+    if kept:
+        write_item_judgments(judgments, target, kept)
+        summarise(judgments)
+        say_written("judged", target)
+        judgments.distributions()  # raises if there is none
+        labels = beside(target, "labels")
+        write_label_distributions(judgments, labels)
+        say_written("labels", labels)
+        return
+    status = beside(target, "status")
+    write_judgment_status(judgments, status)
+    summarise(judgments)
+    say_written("status", status)
+    judgments.distributions()
+    n = write_label_distributions(judgments, target, failures=failures)
+    say_written("labels", f"{target} ({n} pairs)")
 
 
-@app.command()
+# ``judge audit``: hold a judge against people, now and against then.
+
+
+@spread
 def audit(
     file: Annotated[
-        Path, typer.Argument(help="Items with judge values and, for some, human labels.")
-    ],
+        Path | None,
+        typer.Argument(help="Items with judge values and, for some, human labels."),
+    ] = None,
     *,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Use the bundled sample: answers judged by lexical match."),
+    ] = False,
     id_column: columns_opt.IdColumns = None,
     human: columns_opt.HumanColumn = None,
     judge: columns_opt.JudgeColumn = None,
@@ -628,7 +644,7 @@ def audit(
         str | None,
         typer.Option(
             help="Judge value once an instruction was appended to the text (judge_injected, as "
-            "judge answers --inject writes it).",
+            "judge grade --inject writes it).",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -638,9 +654,26 @@ def audit(
     ] = None,
     confidence_level: columns_opt.ConfidenceLevel = 0.95,
     seed: columns_opt.Seed = 0,
-    anchors: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option(help="Write the labelled items as anchors for rag-sourcebias judge drift."),
+        typer.Option(
+            "--output", "-o", help="Write the labelled items as anchors, for --against later."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Anchors that --output wrote, which FILE judges again: tells whether the judge "
+            "still judges as it did.",
+            rich_help_panel=_DRIFT,
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Change of the mean error that would be acceptable (human scale).",
+            rich_help_panel=_DRIFT,
+        ),
     ] = None,
     json: columns_opt.JsonFile = None,
 ) -> None:
@@ -648,52 +681,66 @@ def audit(
 
     And what sways it, where the file has a column for it: length, the order of a pair, an
     instruction in the text, its own family of models. Other columns give no such finding.
+
+    With --against, exit code 1 if the judge has drifted: intervals built on the old calibration
+    are not valid for it.
+
+    For example:
+
+        rag-sourcebias judge audit --sample
+
+        rag-sourcebias judge audit judged.csv --output anchors.json
+
+        rag-sourcebias judge audit judged-again.csv --against anchors.json
     """
-    require_writable_file("anchors", anchors)
+    require_writable_file("output", output)
     require_writable_file("json", None if json in (None, "-") else Path(json))
-    items, bias = read_audited_items(
-        file, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
-        length=length, swapped=swapped, injected=injected, judge_name=judge_name,
-    )  # fmt: skip
+    if sample == (file is not None):
+        raise DataError("give one file of judged items, or --sample")
+    with judged_sample_file() if file is None else nullcontext(file) as path:
+        if against is not None:
+            if judge_name or length or swapped or injected or output:
+                raise DataError("--against compares judge values only: leave the other columns out")
+            _drift(against, path, id=id_column, judge=judge, margin=margin, level=confidence_level)
+            return
+        if margin is not None:
+            raise DataError("--margin goes with --against")
+        items, bias = read_audited_items(
+            path, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
+            length=length, swapped=swapped, injected=injected, judge_name=judge_name,
+        )  # fmt: skip
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")
     found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
     if json not in (None, "-"):
         write_atomic(json, json_text(found.to_dict()))
-    if anchors is not None:
-        write_anchor_set(build_anchor_set(items, settings={"file": file.name}), anchors)
-        err.print(f"anchors: {anchors}", highlight=False, soft_wrap=True)
+    if output is not None:
+        write_anchor_set(build_anchor_set(items, settings={"file": path.name}), output)
+        say_written("anchors", output)
     if json == "-":
         print_json(found.to_dict())
     else:
         say("\n".join(found.lines()))
 
 
-@app.command()
-def drift(
-    anchors: Annotated[Path, typer.Argument(help="What judge audit --anchors wrote.")],
-    file: Annotated[Path, typer.Argument(help="The anchors judged again: id and judge value.")],
+def _drift(
+    anchors: Path,
+    file: Path,
     *,
-    id_column: columns_opt.IdColumns = None,
-    judge: columns_opt.JudgeColumn = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(help="Change of the mean error that would be acceptable (human scale)."),
-    ] = None,
-    confidence_level: columns_opt.ConfidenceLevel = 0.95,
+    id: Sequence[str] | None,
+    judge: str | None,
+    margin: float | None,
+    level: float,
 ) -> None:
-    """Tell whether a judge still judges as it did; exit code 1 if it has drifted.
-
-    Intervals built on the old calibration are not valid for a judge that has moved.
-    """
+    """Tell whether a judge still judges as it did."""
     kept = read_anchor_set(anchors)
-    items = read_judged_items(file, id=id_column, judge=judge, require_human=False)
+    items = read_judged_items(file, id=id, judge=judge, require_human=False)
     wanted = set(kept.ids)
     check = check_drift(
         kept,
         {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted},
         margin=margin,
-        confidence_level=confidence_level,
+        confidence_level=level,
     )
     say(
         "\n".join(
@@ -713,8 +760,3 @@ def drift(
         tell(str(error))
         raise typer.Exit(1) from None
     out.print("stable: the calibration still holds", highlight=False)
-
-
-def _check_output(path: Path) -> None:
-    table_ending(path)
-    require_writable_file("output", path)

@@ -1,29 +1,25 @@
 """``labels``: how many human labels, of what, and the interval they give."""
 
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
 
 from rag_sourcebias.cli import models as texts_opt
-from rag_sourcebias.cli.console import (
-    choice,
-    err,
-    json_text,
-    print_json,
-    require_writable_file,
-    say,
-)
+from rag_sourcebias.cli.console import choice, err, require_writable_file, say, spread, used
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.io.trec import read_qrels, read_run
-from rag_sourcebias.judged import command as shared
+from rag_sourcebias.judged import options as shared
 from rag_sourcebias.judged.files import (
+    judged_sample_file,
     read_judged_items,
     read_label_distributions,
 )
-from rag_sourcebias.judged.judge_command import texts_of_files
+from rag_sourcebias.judged.judge_command import Texts, texts_of_files
 from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
 from rag_sourcebias.judged.sheets import (
     SheetRow,
@@ -41,16 +37,7 @@ from rag_sourcebias.stats.documents import (
 )
 from rag_sourcebias.stats.strata import draw_items
 
-# Options of the labels commands, named once.
-
-
-RunFile = Annotated[Path | None, typer.Option(help="TREC run.")]
-JudgeLabels = Annotated[
-    Path | None, typer.Option(help="The judge's label distributions of its documents.")
-]
-Measure = Annotated[str, typer.Option(help="DCG@k or P@k.")]
-PilotQrels = Annotated[Path | None, typer.Option(help="Human judgments there are already.")]
-Target = Annotated[str, typer.Option(help="population (queries like these) or pool (these).")]
+_ITEMS, _RANKINGS = "Items", "Rankings"
 
 
 # The judged documents of a run, of which people label a sample.
@@ -122,7 +109,7 @@ def read_pool(
     if not len(rows):
         raise DataError(
             f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
-            "them first (rag-sourcebias judge relevance --run …)"
+            "them first (rag-sourcebias judge grade --run …)"
         )
     return Pool(
         labels=found,
@@ -131,187 +118,208 @@ def read_pool(
     )
 
 
-# ``labels``: how many human labels, of what, and the interval they give.
+# ``labels``: how many human labels, and of what.
 
 
 _GAINS = ("exponential", "linear")
 _TARGETS = ("population", "pool")
-_ONE_INPUT = "give a file of items, or --run with --labels"
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Plan human labels, hand them out, and turn them into an interval.",
-)
 
 
-@app.command()
-def plan(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """A run with the judge's labels of its documents."""
+
+    run: Annotated[Path | None, typer.Option(help="TREC run.", rich_help_panel=_RANKINGS)] = None
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="The judge's label distributions of its documents.", rich_help_panel=_RANKINGS
+        ),
+    ] = None
+    measure: Annotated[str, typer.Option(help="DCG@k or P@k.", rich_help_panel=_RANKINGS)] = (
+        "DCG@10"
+    )
+    qrels: Annotated[
+        Path | None,
+        typer.Option(help="Human judgments there are already.", rich_help_panel=_RANKINGS),
+    ] = None
+    gain: shared.Gain = "exponential"
+    min_grade: shared.MinGrade = 1
+    grades: shared.Grades = None
+
+    def pool(self) -> Pool:
+        """Join the run with the labels."""
+        return read_pool(
+            cast("Path", self.run),
+            self.labels,
+            measure=self.measure,
+            gain=choice("gain", self.gain, _GAINS),
+            min_grade=self.min_grade,
+            n_grades=self.grades,
+        )
+
+
+@spread
+def labels(
+    ctx: typer.Context,
     file: Annotated[
         Path | None,
         typer.Argument(help="Items with judge values and a few human labels, as for interval."),
     ] = None,
     *,
-    half_width: Annotated[float | None, typer.Option(help="Wanted: the estimate ± this.")] = None,
-    affordable: Annotated[
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample", help="Use the bundled sample of interval.", rich_help_panel=_ITEMS
+        ),
+    ] = False,
+    half_width: Annotated[
+        float | None, typer.Option(help="Plan: labels for the estimate ± this.")
+    ] = None,
+    budget: Annotated[
         int | None,
         typer.Option(
-            "-n",
             "--budget",
+            "-n",
             min=1,
-            help="Documents to label, those judged already (--qrels) included.",
+            help="Items or documents to label, those labelled already included: plan what they "
+            "give, or draw them with --output.",
         ),
     ] = None,
-    run: RunFile = None,
-    labels: JudgeLabels = None,
-    measure: Measure = "DCG@10",
-    qrels: PilotQrels = None,
-    gain: shared.Gain = "exponential",
-    min_grade: shared.MinGrade = 1,
-    grades: shared.Grades = None,
-    id_column: shared.IdColumns = None,
-    human: shared.HumanColumn = None,
-    judge: shared.JudgeColumn = None,
-    target: Target = "population",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw: write a blind sheet here (.csv or .jsonl)."),
+    ] = None,
+    columns: shared.Columns,
+    ranked: PoolOptions,
+    queries: texts_opt.Queries = None,
+    documents: texts_opt.Documents = None,
+    show_doc_ids: Annotated[
+        bool,
+        typer.Option(
+            help="Leave out ids that tell the source with --no-show-doc-ids.",
+            rich_help_panel=_RANKINGS,
+        ),
+    ] = True,
+    target: Annotated[
+        str, typer.Option(help="population (items like these) or pool (these).")
+    ] = "population",
     confidence_level: shared.ConfidenceLevel = 0.95,
+    seed: shared.Seed = 0,
 ) -> None:
-    """How many human labels for a half-width, with the judge and without.
+    """Plan how many human labels are needed, or draw them as a blind sheet.
 
-    [bold]Examples[/]
+    Items are drawn within strata of their judge value, documents of a run by what they weigh.
+    Label every row of the sheet. The manifest beside a sheet of documents holds the design: keep
+    it, and keep it from the annotators.
 
-        rag-sourcebias labels plan answers.csv --half-width 0.03
+    For example:
 
-        rag-sourcebias labels plan --run bm25.run --labels judge.tsv --half-width 0.5
+        rag-sourcebias labels --sample --half-width 0.03
 
-        rag-sourcebias labels plan --run bm25.run --labels judge.tsv -n 500
+        rag-sourcebias labels answers.csv -n 40 --output sheet.csv
+
+        rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5
+
+        rag-sourcebias labels --run bm25.run --labels judge.tsv -n 500 \
+--queries queries.jsonl --documents corpus.jsonl --output sheet.csv
+
+    Then: rag-sourcebias interval --human-file sheet.csv --judge-file answers.csv, or
+    rag-sourcebias interval sheet.csv --run bm25.run --labels judge.tsv
     """
+    require_writable_file("output", output)
     aim = choice("target", target, _TARGETS)
-    if file is not None and run is None:
-        if half_width is None or affordable is not None:
-            raise DataError(
-                "items are planned for a width: give --half-width, how narrow the interval should "
-                "be, and leave out -n"
-            )
-        items = read_judged_items(file, id=id_column, human=human, judge=judge)
-        both = items.labeled & items.judged
-        found = plan_item_labels(
-            items.human[both],
-            items.judge[both],
-            len(items) - int(both.sum()),
-            half_width=half_width,
-            target=aim,
-            confidence_level=confidence_level,
-        )
-        more = ("items of one cluster depend on each other: more are needed",) * (
-            items.clusters is not None and len(set(items.clusters)) < len(items)
-        )
-        _say(str(found), (*found.assumptions, *more))
+    if sum((sample, file is not None, ranked.run is not None)) != 1:
+        raise DataError("give a file of items, --sample, or --run with --labels")
+    if output is not None and (budget is None or half_width is not None):
+        raise DataError("--output draws a sheet: say how many with -n, and leave --half-width out")
+    useless = used(ctx, shared.Columns if ranked.run else PoolOptions)
+    if useless:
+        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    if ranked.run is None:
+        with judged_sample_file() if file is None else nullcontext(file) as path:
+            if output is not None:
+                _item_sheet(path, output, cast("int", budget), columns, seed)
+            else:
+                _plan_items(
+                    path, half_width, budget, columns=columns, aim=aim, level=confidence_level
+                )
         return
-    if file is not None or run is None:
-        raise DataError(_ONE_INPUT)
-    pool = read_pool(
-        run,
-        labels,
-        measure=measure,
-        gain=choice("gain", gain, _GAINS),
-        min_grade=min_grade,
-        n_grades=grades,
-    )
+    if output is not None:
+        texts = texts_of_files(queries, documents)
+        _pool_sheet(
+            ranked,
+            output,
+            cast("int", budget),
+            texts=texts,
+            show_doc_ids=show_doc_ids,
+            seed=seed,
+        )
+        return
+    pool = ranked.pool()
     planned = plan_labels(
         pool.labels,
         half_width=half_width,
-        n_labels=affordable,
+        n_labels=budget,
         target=aim,
         confidence_level=confidence_level,
-        pilot=pool.labeled(pool.pilot(qrels)),
+        pilot=pool.labeled(pool.pilot(ranked.qrels)),
     )
-    _say(f"{measure}: {planned}", planned.assumptions)
+    _say(f"{ranked.measure}: {planned}", planned.assumptions)
 
 
-@app.command()
-def draw(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="Items with judge values, of which some are to be labelled."),
-    ] = None,
+def _plan_items(
+    file: Path,
+    half_width: float | None,
+    budget: int | None,
     *,
-    affordable: Annotated[
-        int,
-        typer.Option(
-            "-n",
-            "--budget",
-            min=1,
-            help="Items or documents to label, those labelled already included.",
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Sheet to write: .csv or .jsonl.")
-    ] = Path("sheet.csv"),
-    run: RunFile = None,
-    labels: JudgeLabels = None,
-    queries: texts_opt.Queries = None,
-    documents: texts_opt.Documents = None,
-    measure: Measure = "DCG@10",
-    qrels: PilotQrels = None,
-    gain: shared.Gain = "exponential",
-    min_grade: shared.MinGrade = 1,
-    grades: shared.Grades = None,
-    show_doc_ids: Annotated[
-        bool, typer.Option(help="Leave out ids that tell the source with --no-show-doc-ids.")
-    ] = True,
-    id_column: shared.IdColumns = None,
-    human: shared.HumanColumn = None,
-    judge: shared.JudgeColumns = None,
-    group: shared.GroupColumn = None,
-    cluster: shared.ClusterColumn = None,
-    seed: shared.Seed = 0,
+    columns: shared.Columns,
+    aim: Any,  # noqa: ANN401 - a literal
+    level: float,
 ) -> None:
-    """Draw what to label and write it as a blind sheet, in random order.
-
-    Items are drawn within strata of their judge value; label every row of the sheet and give it to
-    rag-sourcebias interval as --human-file, with the file as --judge-file. Documents of a run are
-    drawn by what they weigh; grade every row and send the sheet to rag-sourcebias labels interval.
-    Its manifest holds the design; keep it, and keep it from the annotators.
-
-    [bold]Examples[/]
-
-        rag-sourcebias labels draw answers.csv -n 40
-
-        rag-sourcebias labels draw --run bm25.run --labels judge.tsv -n 500 \
---queries queries.jsonl --documents corpus.jsonl
-    """
-    require_writable_file("output", output)
-    if file is not None and run is None:
-        _item_sheet(
-            file,
-            output,
-            affordable,
-            shared.Columns(id=id_column, human=human, judge=judge, group=group, cluster=cluster),
-            seed,
+    if half_width is None or budget is not None:
+        raise DataError(
+            "items are planned for a width: give --half-width, how narrow the interval should be; "
+            "or draw -n of them with --output"
         )
-        return
-    if file is not None or run is None:
-        raise DataError(_ONE_INPUT)
-    pool = read_pool(
-        run,
-        labels,
-        measure=measure,
-        gain=choice("gain", gain, _GAINS),
-        min_grade=min_grade,
-        n_grades=grades,
+    items = read_judged_items(file, id=columns.id, human=columns.human, judge=columns.judge)
+    both = items.labeled & items.judged
+    found = plan_item_labels(
+        items.human[both],
+        items.judge[both],
+        len(items) - int(both.sum()),
+        half_width=half_width,
+        target=aim,
+        confidence_level=level,
     )
-    known = pool.pilot(qrels)
-    sample = design_document_sample(pool.labels, affordable, pilot=pool.labeled(known), rng=seed)
+    more = ("items of one cluster depend on each other: more are needed",) * (
+        items.clusters is not None and len(set(items.clusters)) < len(items)
+    )
+    _say(str(found), (*found.assumptions, *more))
+
+
+def _pool_sheet(
+    ranked: PoolOptions,
+    output: Path,
+    n: int,
+    *,
+    texts: Texts,
+    show_doc_ids: bool,
+    seed: int,
+) -> None:
+    pool = ranked.pool()
+    known = pool.pilot(ranked.qrels)
+    sample = design_document_sample(pool.labels, n, pilot=pool.labeled(known), rng=seed)
     wanted = [row for row in sample.rows.tolist() if row not in known]
-    texts = texts_of_files(queries, documents)
     manifest = write_label_sheet(
         output,
         [_sheet_row(pool, row, *texts) for row in wanted],
         n_grades=len(pool.labels.gains),
         design={
             "sample": sample.to_dict(),
-            "measure": measure,
-            "gain": gain,
-            "min_grade": min_grade,
+            "measure": ranked.measure,
+            "gain": ranked.gain,
+            "min_grade": ranked.min_grade,
             "known": [[row, grade] for row, grade in known.items()],
         },
         rng=seed,
@@ -319,7 +327,8 @@ def draw(
     )
     err.print(
         f"sheet: {output} ({len(wanted)} documents to grade 0 … {len(pool.labels.gains) - 1})\n"
-        f"manifest: {manifest} (keep it from the annotators)",
+        f"manifest: {manifest} (keep it from the annotators)\n"
+        f"then: rag-sourcebias interval {output} --run {ranked.run} --labels {ranked.labels}",
         highlight=False,
         soft_wrap=True,
     )
@@ -362,30 +371,25 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
     )
 
 
-@app.command()
-def interval(
-    file: Annotated[Path, typer.Argument(help="The filled sheet.")],
+def sheet_interval(
+    file: Path,
     *,
-    run: Annotated[Path, typer.Option(help="TREC run.")],
-    labels: Annotated[Path, typer.Option(help="The judge's label distributions of its documents.")],
-    manifest: Annotated[
-        Path | None, typer.Option(help="Manifest of the sheet; beside it by default.")
-    ] = None,
-    grades: shared.Grades = None,
-    target: Target = "population",
-    confidence_level: shared.ConfidenceLevel = 0.95,
-    json: shared.JsonFile = None,
-) -> None:
-    """Turn a filled sheet into an interval; run and labels are those the sheet was drawn from."""
+    run: Path,
+    labels: Path,
+    manifest: Path | None,
+    grades: int | None,
+    target: Any,  # noqa: ANN401 - a literal
+    confidence_level: float,
+) -> tuple[str, Interval]:
+    """Return the measure and interval of a filled sheet, with the files it was drawn from."""
     aim = choice("target", target, _TARGETS)
-    require_writable_file("json", None if json in (None, "-") else Path(json))
     filled = read_label_sheet(file, manifest=manifest)
     design = filled.design
     lacking = [k for k in ("sample", "measure", "gain", "min_grade", "known") if k not in design]
     if lacking:
         raise DataError(
             f"the manifest of {file} lacks {', '.join(lacking)}; it is not of a sheet that "
-            "rag-sourcebias labels draw wrote"
+            "rag-sourcebias labels wrote"
         )
     pool = read_pool(
         run,
@@ -406,12 +410,7 @@ def interval(
         target=aim,
         confidence_level=confidence_level,
     )
-    if json == "-":
-        print_json(found.to_dict())
-        return
-    if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
-    _say(f"{design['measure']} {found}", found.assumptions)
+    return str(design["measure"]), found
 
 
 def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401

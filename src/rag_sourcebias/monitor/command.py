@@ -1,10 +1,8 @@
 """``monitor``: retrieval skew in production, from the log that an application keeps."""
 
-import importlib
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from rag_sourcebias.cli.console import (
     say,
     spread,
     stages,
+    used,
 )
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.cli.tags import summarise_store, tag_store
@@ -59,14 +58,20 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
+from rag_sourcebias.retrieval.application import load_object
 from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_factory
 
 # Options of the monitor commands, named once.
 
 
-_WATCH, _WHICH, _SERVE = "What is watched", "Which retrievals", "Serving"
+_WATCH, _WHICH, _SERVE, _FORGET = (
+    "What is watched",
+    "Which retrievals",
+    "Serving",
+    "Forgetting",
+)
+_RULES = "Prometheus and Grafana"
 
-Log = Annotated[Path, typer.Argument(help="File of an EventLog.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
@@ -319,8 +324,53 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
 _REPLAY_OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Forgetting:
+    """What is deleted, where retrievals are to be forgotten."""
+
+    forget: Annotated[
+        bool,
+        typer.Option(
+            "--forget",
+            help="Delete the retrievals with the one --label given, so that their bytes are gone: "
+            "the log is rewritten. It may be written meanwhile, but stop monitor serve first.",
+            rich_help_panel=_FORGET,
+        ),
+    ] = False
+    archive: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the log's Parquet archive.", rich_help_panel=_FORGET),
+    ] = None
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="State file of monitor serve.",
+            show_default="LOG.monitor.json",
+            rich_help_panel=_FORGET,
+        ),
+    ] = None
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Key under which the log hashes values of this label (hashed_labels).",
+            rich_help_panel=_FORGET,
+        ),
+    ] = None
+
+    def apply(self, log: Path, labels: Sequence[str] | None) -> int:
+        """Delete the retrievals and return how many there were."""
+        if len(labels or ()) != 1:
+            raise DataError("--forget deletes what one --label has, such as session=abc: name it")
+        ((name, value),) = (read_labels(labels) or {}).items()
+        if self.key_file is not None:
+            value = hash_query(value, key=read_key(self.key_file))
+        kept = self.state or log.with_name(f"{log.name}.monitor.json")
+        return erase_events(log, {name: value}, archive=self.archive, state=kept)
+
+
 @spread
 def replay(
+    ctx: typer.Context,
     recorded: Annotated[
         Path,
         typer.Argument(
@@ -348,17 +398,30 @@ def replay(
         str | None, typer.Option(help="Before this time.", rich_help_panel=_WHICH)
     ] = None,
     json: Json = False,
+    forgetting: Forgetting,
 ) -> None:
     """Feed recorded retrievals through a monitor, to see which alarms there would have been.
 
-    [bold]Examples[/]
+    With --forget, delete the retrievals of one label instead. Counts over time stay, without the
+    value.
+
+    For example:
 
         rag-sourcebias monitor replay retrievals.db --baseline reference:500 --changes 10000
 
         rag-sourcebias monitor replay archive/ --baseline shares:human=0.6,llm:gpt-4o=0.4
 
         rag-sourcebias monitor replay bm25.run --tags tags.tsv --baseline tags:tags.tsv
+
+        rag-sourcebias monitor replay retrievals.db --label session=abc --forget
     """
+    if forgetting.forget:
+        if useless := [*used(ctx, Watch), *["--since or --until"] * bool(since or until)]:
+            raise DataError(f"{', '.join(useless)}: no use with --forget; leave it out")
+        out.print(f"{forgetting.apply(recorded, label):,} retrievals deleted", highlight=False)
+        return
+    if useless := used(ctx, Forgetting):
+        raise DataError(f"{', '.join(useless)}: goes with --forget")
     monitor = build_monitor(watch)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
     if not recorded.exists():
@@ -404,7 +467,7 @@ _OPTIONS = {"start anew": "say --start-anew", "another state file": "another fil
 
 @spread
 def serve(
-    log: Log,
+    log: Annotated[Path | None, typer.Argument(help="File of an EventLog.")] = None,
     *,
     watch: Watch,
     host: Annotated[
@@ -466,20 +529,40 @@ def serve(
         Path | None,
         typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
     ] = None,
+    alert_rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="Serve nothing: write alert rules for Prometheus and a dashboard for Grafana into "
+            "this folder.",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace rules that are there.", rich_help_panel=_RULES),
+    ] = False,
 ) -> None:
     """Follow a log and show it: shares over time, alarms, single retrievals, metrics.
 
     The log may be written by other processes meanwhile, or be there only later. Nothing is written
     but the file of the state.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias monitor serve retrievals.db --baseline store:chroma:db
 
         rag-sourcebias monitor serve retrievals.db --changes 10000 --webhook https://example.com/x
 
         rag-sourcebias monitor serve retrievals.db --host 0.0.0.0 --token-file token.txt
+
+        rag-sourcebias monitor serve --alert-rules rules
     """
+    if alert_rules is not None:
+        for path in write_rules(alert_rules, overwrite=overwrite):
+            say(str(path))
+        return
+    if log is None:
+        raise DataError("name the file of an EventLog, or --alert-rules and a folder")
     if log.exists():
         log_summary(log)  # says what is wrong with it
     monitor = build_monitor(watch)
@@ -547,42 +630,22 @@ def _token(file: Path | None) -> str | None:
 
 
 def what_is_asked(
-    ask: str | None,
-    retriever: str | None,
-    dataset: Dataset,
-    *,
-    id_key: str | None,
-    cache: Path | None,
+    retriever: str, dataset: Dataset, *, id_key: str | None, cache: Path | None
 ) -> tuple[Ask, Callable[[Any], str] | None]:
     """Return what is asked, and how the id is read off what comes back."""
-    if (ask is None) == (retriever is None):
-        raise DataError("say what is asked: --ask module:name, or --retriever bm25")
-    if ask is not None:
-        return _of_application(ask), partial(document_id, key=id_key)
+    if retriever.startswith("app:"):
+        found = load_object(retriever, "--retriever")
+        try:
+            return as_search(found), partial(document_id, key=id_key)
+        except DataError as error:
+            raise DataError(f"--retriever {retriever!r}: {error}") from None
+    if id_key is not None:
+        raise DataError("--id goes with --retriever app:<module>:<name>")
     with stages() as progress:
         progress.begin("indexing")
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
-        built = builder.retriever(str(retriever)).build(dataset.corpus)
+        built = builder.retriever(retriever).build(dataset.corpus)
     return ask_retriever(built, depth=100), None
-
-
-def _of_application(name: str) -> Ask:
-    module, _, attribute = name.partition(":")
-    if not (module and attribute):
-        raise DataError(f"--ask {name!r}: write module:name, such as my_app.search:retriever")
-    sys.path.insert(0, str(Path.cwd()))  # as python -m does
-    try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        raise DataError(f"--ask {name!r}: there is no module {error.name!r} here") from error
-    except AttributeError as error:
-        raise DataError(f"--ask {name!r}: {error}") from error
-    try:
-        return as_search(found)
-    except DataError as error:
-        raise DataError(f"--ask {name!r}: {error}") from None
 
 
 # Options of ``monitor probe``, named once.
@@ -607,35 +670,33 @@ def probe(
         bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
     ] = False,
     split: Annotated[str, typer.Option(help="Of the folder.", rich_help_panel=_ASKED)] = "test",
-    other_source: Annotated[
+    source: Annotated[
         str | None,
         typer.Option(help="Source held against human, where there are several."),
     ] = None,
-    ask: Annotated[
-        str | None,
-        typer.Option(
-            help="module:name of your application: a LangChain or LlamaIndex retriever, or a "
-            "function from a query to document ids, best first.",
-            rich_help_panel=_ASKED,
-        ),
-    ] = None,
     retriever: Annotated[
-        str | None,
+        str,
         typer.Option(
-            help="bm25, dense:<model> or chroma:<model> instead: indexes the folder's documents.",
+            help="app:<module>:<name> asks your application: a LangChain or LlamaIndex retriever, "
+            "or a function from a query to document ids, best first. bm25, dense:<model> or "
+            "chroma:<model> index the folder's documents.",
             rich_help_panel=_ASKED,
         ),
-    ] = None,
+    ] = "bm25",
     id_key: Annotated[
         str | None,
         typer.Option(
-            help="Where the id stands in the metadata of what is returned.", rich_help_panel=_ASKED
+            "--id",
+            help="Where the id stands in the metadata of what the application returns.",
+            rich_help_panel=_ASKED,
         ),
     ] = None,
     measure: Annotated[str, typer.Option(help="Such as NDCG@5.")] = "NDCG@5",
-    points: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             help="Append to this file, and go on from it; monitor serve --canary shows it.",
             rich_help_panel=_ROUNDS,
         ),
@@ -670,13 +731,14 @@ def probe(
     The confidence sequence holds at all rounds at once. The documents of both sources must be in
     the index that is asked.
 
-    [bold]Examples[/]
+    For example:
 
-        rag-sourcebias monitor probe my-data --ask my_app.search:retriever --points canary.jsonl
+        rag-sourcebias monitor probe my-data --retriever app:my_app.search:retriever \
+--output canary.jsonl
 
         rag-sourcebias monitor probe --sample --retriever bm25 --rounds 3 --every 1s
     """
-    require_writable_file("points", points)
+    require_writable_file("output", output)
     span = _SPAN.fullmatch((every or "0").strip())
     if span is None or (every is not None and float(span[1]) <= 0):
         raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
@@ -686,15 +748,15 @@ def probe(
     if sample == (folder is not None):
         raise DataError("give one data set: a BEIR folder, or --sample")
     dataset = load_sample() if folder is None else read_beir(folder, split=split)
-    queries = CanaryQueries.from_dataset(dataset, llm=other_source)
-    asked, doc_id = what_is_asked(ask, retriever, dataset, id_key=id_key, cache=cache)
+    queries = CanaryQueries.from_dataset(dataset, llm=source)
+    asked, doc_id = what_is_asked(retriever, dataset, id_key=id_key, cache=cache)
     found = CanaryProbe(
         asked,
         queries,
         doc_id=doc_id,
         measure=measure,
         per_round=per_round,
-        log=points,
+        log=output,
         labels={"collection": collection},
         reference=reference,
         confidence_level=confidence_level,
@@ -727,45 +789,14 @@ def _show(point: CanaryPoint, *, json: bool) -> None:
     )
 
 
-# ``monitor``: retrieval skew in production, from the log that an application keeps.
+# What a log holds, for ``start``.
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="""Watch in production which sources and styles get the ranks.
-
-    Your application keeps a log (one line, see the README); these commands read it, from another
-    process and at any time.
-    """,
-)
-app.command("serve")(serve)
-app.command("replay")(replay)
-app.command("probe")(probe)
-
-
-@app.command()
-def summary(log: Log, *, json: Json = False) -> None:
+def log_lines(found: LogSummary) -> list[str]:
     """Say what a log holds: how many retrievals, since when, from where, and what was lost."""
-    found = log_summary(log)
-    if json:
-        plain = {
-            "n_written": found.n_written,
-            "n_kept": found.n_kept,
-            "since": found.since,
-            "until": found.until,
-            "dropped": dict(found.dropped),
-            "labels": [dict(labels) for labels in found.labels],
-            "tags": [{"source": source, "style": style} for source, style in found.tags],
-            "event_labels": dict(found.event_labels),
-            "overflowed": dict(found.overflowed),
-            "odd_sources": dict(found.odd_sources),
-            "bad_tags": found.bad_tags,
-        }
-        out.file.write(json_text(plain))
-        return
     sets = ", ".join(str(dict(labels)) for labels in found.labels[:_MOST_SETS])
     more = len(found.labels) - _MOST_SETS
-    lines = [
+    return [
         f"{found.n_kept:,} retrievals kept of {found.n_written:,} written",
         f"from {_time(found.since)} to {_time(found.until)}",
         f"labels: {sets or 'none'}{f' and {more:,} more' if more > 0 else ''}",
@@ -774,8 +805,23 @@ def summary(log: Log, *, json: Json = False) -> None:
         *_beside(found),
         f"lost: {dict(found.dropped) or 'nothing'}",
     ]
-    for line in lines:
-        say(line)
+
+
+def log_figures(found: LogSummary) -> dict[str, Any]:
+    """Return the same as plain data."""
+    return {
+        "n_written": found.n_written,
+        "n_kept": found.n_kept,
+        "since": found.since,
+        "until": found.until,
+        "dropped": dict(found.dropped),
+        "labels": [dict(labels) for labels in found.labels],
+        "tags": [{"source": source, "style": style} for source, style in found.tags],
+        "event_labels": dict(found.event_labels),
+        "overflowed": dict(found.overflowed),
+        "odd_sources": dict(found.odd_sources),
+        "bad_tags": found.bad_tags,
+    }
 
 
 _MOST_SETS = 50
@@ -816,54 +862,3 @@ def _time(at: float | None) -> str:
     if at is None:
         return "–"
     return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
-
-
-@app.command()
-def forget(
-    log: Log,
-    *,
-    label: Annotated[
-        str,
-        typer.Option(help="Whose retrievals: key=value, such as session=abc.", show_default=False),
-    ],
-    archive: Annotated[
-        Path | None, typer.Option(help="Folder of the log's Parquet archive.", show_default=False)
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="State file of monitor serve; beside the log by default.", show_default=False
-        ),
-    ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Key under which the log hashes values of this label (hashed_labels).",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Delete the retrievals with a label from a log, so that their bytes are gone.
-
-    The log is rewritten; it may be written meanwhile, but stop monitor serve first. Counts over
-    time stay, without the value.
-    """
-    ((name, value),) = (read_labels([label]) or {}).items()
-    if key_file is not None:
-        value = hash_query(value, key=read_key(key_file))
-    kept = state or log.with_name(f"{log.name}.monitor.json")
-    n = erase_events(log, {name: value}, archive=archive, state=kept)
-    out.print(f"{n:,} retrievals deleted", highlight=False)
-
-
-@app.command()
-def rules(
-    folder: Annotated[Path, typer.Argument(help="Folder for the files.", show_default=False)],
-    *,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that are there.")
-    ] = False,
-) -> None:
-    """Write alert rules for Prometheus and a dashboard for Grafana."""
-    for path in write_rules(folder, overwrite=overwrite):
-        say(str(path))

@@ -1,6 +1,7 @@
 """``check-pairs`` and ``annotate``: is a paired corpus sound, by figures and by people."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +22,10 @@ from rag_sourcebias.cli.console import (
     require_writable_file,
     say,
     say_written,
+    spread,
     stages,
     tell,
+    used,
     whole_numbers,
     writes_report,
 )
@@ -175,10 +178,11 @@ def check_pairs(
             rich_help_panel=_CHECKS,
         ),
     ] = None,
-    sound: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
-            "--sound",
+            "--output",
+            "-o",
             help="Write the pairs that are not broken, with their queries and judgments, as a BEIR "
             "folder to audit with.",
             rich_help_panel=_CHECKS,
@@ -217,7 +221,7 @@ def check_pairs(
     whether both are equally hard. --report writes the worst pairs side by
     side, and a CSV file with all values of all pairs.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias check-pairs --sample --report report
 
@@ -225,7 +229,7 @@ def check_pairs(
 
         rag-sourcebias check-pairs my-corpus --threshold cosine=0.7 --fail-above 0.05
 
-        rag-sourcebias check-pairs my-corpus --sound sound
+        rag-sourcebias check-pairs my-corpus --output sound
     """
     thresholds = read_thresholds(threshold or ())
     config = PairCheckConfig(
@@ -239,11 +243,11 @@ def check_pairs(
     if retriever and not sole_corpus:
         raise DataError("--retriever searches each corpus alone, which --no-sole-corpus forbids")
     data = load_paired(folder, sample=sample, dataset=dataset, split=split)
-    if sound is not None:  # refused before the checks, not after them
+    if output is not None:  # refused before the checks, not after them
         if not has_judgments(data):
-            raise DataError(f"--sound {sound}: there are no queries and judgments to audit with")
-        if sound.exists() and (not sound.is_dir() or any(sound.iterdir())):
-            raise DataError(f"--sound {sound} is there already; name a new folder")
+            raise DataError(f"--output {output}: there are no queries and judgments to audit with")
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise DataError(f"--output {output} is there already; name a new folder")
     searched = (retriever or ["bm25"]) if retriever or has_judgments(data) else []
     every: dict[str, PairChecks] = {}
     with stages() as progress:
@@ -260,12 +264,12 @@ def check_pairs(
             on_checks=every.__setitem__,
         )
     deliver(found, report, figures=partial(_write_values, every))
-    if sound is not None and isinstance(data, Dataset):
+    if output is not None and isinstance(data, Dataset):
         kept = sound_pairs(data, every, baseline_source=baseline_source)
-        write_beir(kept, sound)
+        write_beir(kept, output)
         tell(
-            f"sound: {sound} ({kept.corpus.tags.counts()[baseline_source]} documents of each "
-            f"source, {len(kept.queries)} queries)"
+            f"sound pairs: {output} ({kept.corpus.tags.counts()[baseline_source]} documents of "
+            f"each source, {len(kept.queries)} queries)"
         )
     if fail_above is not None:
         failed = [part for part in found.sources if part.broken_share > fail_above]
@@ -291,10 +295,15 @@ def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
             say_written("csv", folder / name)
 
 
-# Options of the annotate commands, named once.
+# Options of ``annotate``, named once.
 
 
-_DATA, _DRAW, _SHEETS = "Pairs", "What is asked of whom", "Sheets"
+_DATA, _DRAW, _SHEETS, _FILLED_SHEETS = (
+    "Pairs",
+    "What is asked of whom",
+    "Sheets",
+    "Reading filled sheets",
+)
 
 
 # What annotators said: the figures of [K] Table 3, agreement, and what to mind.
@@ -383,27 +392,15 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
 
 _OPTIONS = {
     "overwrite=True": "--overwrite",
-    "name one of them as source": "name one of them with --other-source",
+    "name one of them as source": "name one of them with --source",
 }
 _FILLED = (".csv", ".tsv", ".json")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Ask people, blind, whether rewrites are as relevant and as good as their originals.",
-)
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheets:
+    """What is drawn from which pairs, and how sheets look."""
 
-@app.command()
-def sheet(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="BEIR folder with corpus/<source>.jsonl per source (same _id = same document "
-            "rewritten) and, where you have them, queries.jsonl and qrels/<split>.tsv.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
     sample: Annotated[
         bool,
         typer.Option(
@@ -411,56 +408,46 @@ def sheet(
             help="Use the bundled sample: 160 human passages and their LLM rewrites.",
             rich_help_panel=_DATA,
         ),
-    ] = False,
-    split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test",
-    other_source: Annotated[
+    ] = False
+    split: Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)] = "test"
+    source: Annotated[
         str | None,
         typer.Option(
             help="LLM source, such as llm:gpt-4o; needed where there are several.",
             rich_help_panel=_DATA,
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     baseline_source: Annotated[
         str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
-    ] = "human",
+    ] = "human"
     min_grade: Annotated[
         int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
-    ] = 1,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder of the sheets, to be handed out; the key is written beside it.",
-            show_default=False,
-        ),
-    ],
+    ] = 1
     n: Annotated[
         int | None,
         typer.Option(
-            "-n",
             "--n",
+            "-n",
             min=1,
             help="Pairs with their query, drawn at random.",
             rich_help_panel=_DRAW,
             show_default="50, as Dai et al. 2024",
         ),
-    ] = None,
+    ] = None
     annotators: Annotated[
         str,
         typer.Option(
             help="How many, or names separated by commas, which name the files.",
             rich_help_panel=_DRAW,
         ),
-    ] = "3",
+    ] = "3"
     overlap: Annotated[
         float,
         typer.Option(
             help="Share of the pairs that every annotator judges; only these tell agreement.",
             rich_help_panel=_DRAW,
         ),
-    ] = 1.0,
+    ] = 1.0
     task: Annotated[
         str | None,
         typer.Option(
@@ -468,10 +455,7 @@ def sheet(
             rich_help_panel=_DRAW,
             show_default="relevance,quality; without queries quality",
         ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Of the draw and the orders.", rich_help_panel=_DRAW)
-    ] = 0,
+    ] = None
     formats: Annotated[
         str,
         typer.Option(
@@ -479,21 +463,13 @@ def sheet(
             help="csv (spreadsheets), html (one page that works offline) or both.",
             rich_help_panel=_SHEETS,
         ),
-    ] = "csv,html",
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            help="File that un-blinds the sheets.",
-            rich_help_panel=_SHEETS,
-            show_default="<output>.key.json",
-        ),
-    ] = None,
-    title: Annotated[
-        str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)
-    ] = "Which text?",
+    ] = "csv,html"
+    title: Annotated[str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)] = (
+        "Which text?"
+    )
     instructions: Annotated[
         str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
-    ] = "",
+    ] = ""
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -501,44 +477,125 @@ def sheet(
             help="Replace sheets that are there, and the answers on them.",
             rich_help_panel=_SHEETS,
         ),
-    ] = False,
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How filled sheets are read."""
+
+    min_answers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pairs with fewer answers are left out.",
+            rich_help_panel=_FILLED_SHEETS,
+            show_default="3, or all annotators",
+        ),
+    ] = None
+    confidence_level: Annotated[float, typer.Option(rich_help_panel=_FILLED_SHEETS)] = 0.95
+    json: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            help="Write the figures as JSON here; - prints them.",
+            rich_help_panel=_FILLED_SHEETS,
+        ),
+    ] = None
+
+
+@spread
+def annotate(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH...",
+            help="With --output, the pairs: a BEIR folder with corpus/<source>.jsonl per source "
+            "(same _id = same document rewritten) and, where you have them, queries.jsonl and "
+            "qrels/<split>.tsv. Without it, filled sheets: CSV, JSON downloaded from pages, or a "
+            "folder with such.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of the sheets, to be handed out; the key is written beside it.",
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that un-blinds the sheets.", show_default="<sheets>.key.json beside them"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the bootstrap.")] = 0,
+    sheets: Sheets,
+    reading: Reading,
 ) -> None:
-    """Draw pairs and write one blind sheet per annotator, and the key apart from them.
+    """Ask people, blind, whether rewrites are as relevant and as good as their originals.
 
-    Nothing on a sheet tells who wrote a text: ids are random, and each source stands first in half
-    of the pairs. Hand out the folder, keep the key.
+    With --output, draws pairs and writes one blind sheet per annotator. Nothing on a sheet tells
+    who wrote a text: ids are random, and each source stands first in half of the pairs. Hand out
+    the folder, keep the key.
 
-    [bold]Examples[/]
+    Without it, reads filled sheets and prints the figures of Table 3 of Dai et al. (2024): the
+    share of pairs with that majority and, in brackets, of those on which all agreed. Rows may come
+    in any order and files may be renamed; what is empty counts as not answered.
 
-        rag-sourcebias annotate sheet --sample -o sheets
+    For example:
 
-        rag-sourcebias annotate sheet paired -n 100 --annotators ann,bob,eve -o sheets
+        rag-sourcebias annotate --sample --output sheets
 
-    Then: rag-sourcebias annotate read sheets
+        rag-sourcebias annotate paired -n 100 --annotators ann,bob,eve --output sheets
+
+        rag-sourcebias annotate sheets
+
+        rag-sourcebias annotate ann.csv bob.json --key sheets.key.json --json figures.json
     """
+    useless = used(ctx, Reading if output is not None else Sheets)
+    if useless:
+        when = "filled sheets are read, without --output" if output is not None else "with --output"
+        raise DataError(f"{', '.join(useless)}: {when}")
+    if output is None:
+        _read_sheets(paths or (), key, reading, seed)
+        return
+    if sheets.sample == bool(paths) or len(paths or ()) > 1:
+        raise DataError("give one set of pairs: a BEIR folder, or --sample")
+    _draw_sheets(paths[0] if paths else None, output, key, sheets, seed)
+
+
+def _draw_sheets(
+    folder: Path | None, output: Path, key: Path | None, sheets: Sheets, seed: int
+) -> None:
+    """Draw pairs and write one blind sheet per annotator, and the key apart from them."""
+    people = sheets.annotators
     with as_options(_OPTIONS):
         units = annotation_units(
-            _pairs(folder, sample=sample, split=split),
-            source=other_source,
-            baseline=baseline_source,
-            min_grade=min_grade,
+            _pairs(folder, split=sheets.split),
+            source=sheets.source,
+            baseline=sheets.baseline_source,
+            min_grade=sheets.min_grade,
         )
         plan = annotation_sheet(
             units,
-            task=_names(task or ("relevance,quality" if units[0].query else "quality")),
-            n=min(50, len(units)) if n is None else n,  # 50 as in [K] Table 3
-            annotators=int(annotators) if annotators.strip().isdecimal() else _names(annotators),
-            overlap=overlap,
+            task=_names(sheets.task or ("relevance,quality" if units[0].query else "quality")),
+            n=min(50, len(units)) if sheets.n is None else sheets.n,  # 50 as in [K] Table 3
+            annotators=int(people) if people.strip().isdecimal() else _names(people),
+            overlap=sheets.overlap,
             rng=seed,
         )
         written = write_annotation_sheets(
             plan,
             output,
-            formats=[choice("format", name, ("csv", "html")) for name in _names(formats)],
+            formats=[choice("format", name, ("csv", "html")) for name in _names(sheets.formats)],
             key=key,
-            title=title,
-            instructions=instructions,
-            overwrite=overwrite,
+            title=sheets.title,
+            instructions=sheets.instructions,
+            overwrite=sheets.overwrite,
         )
     say(
         f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
@@ -547,61 +604,22 @@ def sheet(
     for path in written.sheets:
         tell(f"sheet: {path}")
     tell(f"key: {written.key} (keep it from annotators)")
-    tell(f"when they come back: rag-sourcebias annotate read <sheets> --key {written.key}")
+    tell(f"when they come back: rag-sourcebias annotate <sheets> --key {written.key}")
 
 
-@app.command()
-def read(
-    sheets: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Filled sheets: CSV, JSON downloaded from pages, or a folder with such.",
-            show_default=False,
-        ),
-    ],
-    *,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key",
-            help="The key.",
-            show_default="<folder>.key.json beside the one folder given",
-        ),
-    ] = None,
-    min_answers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Pairs with fewer answers are left out.",
-            show_default="3, or all annotators",
-        ),
-    ] = None,
-    confidence_level: Annotated[float, typer.Option()] = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap.")] = 0,
-    json: Annotated[
-        str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
-    ] = None,
-) -> None:
-    """Un-blind filled sheets: what the majority says, and how far annotators agree.
-
-    Prints the figures of Table 3 of Dai et al. (2024): the share of pairs with that majority and,
-    in brackets, the share of those on which all agreed. Rows may come in any order and files may
-    be renamed; what is empty counts as not answered.
-
-    [bold]Examples[/]
-
-        rag-sourcebias annotate read sheets
-
-        rag-sourcebias annotate read ann.csv bob.json --key sheets.key.json --json figures.json
-    """
+def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, seed: int) -> None:
+    """Un-blind filled sheets: what the majority says, and how far annotators agree."""
+    if not sheets:
+        raise DataError("name filled sheets, or their folder; or --output to draw new ones")
+    level, json = reading.confidence_level, reading.json
     require_writable_file("json", None if json in (None, "-") else Path(json))
     annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
     majorities = majority_tables(
-        annotations, min_answers=min_answers, confidence_level=confidence_level
+        annotations, min_answers=reading.min_answers, confidence_level=level
     )
     agreement = {
         table.question: annotator_agreement(
-            annotations, table.question, confidence_level=confidence_level, rng=seed
+            annotations, table.question, confidence_level=level, rng=seed
         )
         for table in annotations.tables
     }
@@ -631,10 +649,8 @@ def read(
     print_figures(annotations, majorities, agreement)
 
 
-def _pairs(folder: Path | None, *, sample: bool, split: str) -> Dataset | Corpus:
+def _pairs(folder: Path | None, *, split: str) -> Dataset | Corpus:
     """Read pairs without titles, which rewrites may lack; a corpus where nothing is judged."""
-    if sample == (folder is not None):
-        raise DataError("give one set of pairs: a BEIR folder, or --sample")
     if folder is None:
         return load_sample()
     if folder.is_dir() and not (folder / "qrels").is_dir():
@@ -654,7 +670,10 @@ def _files(sheets: Sequence[Path]) -> list[Path]:
             raise DataError(f"{path} does not exist; name filled sheets, or their folder")
         within = sorted(p for p in path.iterdir() if p.suffix in _FILLED) if path.is_dir() else []
         if path.is_dir() and not within:
-            raise DataError(f"{path} holds no filled sheet; expected files in {', '.join(_FILLED)}")
+            raise DataError(
+                f"{path} holds no filled sheet; expected files in {', '.join(_FILLED)} (to draw "
+                "sheets from pairs, add --output)"
+            )
         found += within or [path]
     return found
 

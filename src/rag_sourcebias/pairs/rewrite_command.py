@@ -464,7 +464,7 @@ def rewrite(
 
     Exit code 1 if documents failed (the same command asks for them again), else 0.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias rewrite --sample --limit 5 --model local:smollm2 -o paired
 

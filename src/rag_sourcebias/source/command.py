@@ -57,10 +57,20 @@ class Retrieval:
         typer.Option(
             help="bm25[:k1=…,b=…,stemmer=…] · bm25:paper · dense:<model> · "
             "chroma:<model>[,path=…|url=…,ef_search=…]; repeatable. A model is a "
-            "sentence-transformers name or path. With another engine than memory: "
+            "sentence-transformers name or path. app:<module>:<name> asks your application over "
+            "the documents that it holds. With another engine than memory: "
             "dense:<model>[,index=<FAISS index, + for each comma>] · "
             "given:<name>,documents=<.npy>,queries=<.npy>. "
             "\\[default: bm25, or dense:all-MiniLM-L6-v2]",
+            rich_help_panel=_RETRIEVAL,
+        ),
+    ] = None
+    id_key: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Where the id of the data stands in the metadata of what app: returns. "
+            "\\[default: what fits]",
             rich_help_panel=_RETRIEVAL,
         ),
     ] = None
@@ -124,13 +134,14 @@ class Statistics:
 
     baseline_source: opt.BaselineSource = "human"
     cutoffs: opt.Cutoffs = "1,3,5"
-    measures: Annotated[
-        str,
+    measure: Annotated[
+        list[str] | None,
         typer.Option(
-            help="Out of NDCG, MAP, MRR, P, Recall, separated by commas.",
+            help="Out of NDCG, MAP, MRR, P, Recall; repeatable, or separated by commas.",
+            show_default="NDCG,MAP",
             rich_help_panel=_STATISTICS,
         ),
-    ] = "NDCG,MAP"
+    ] = None
     primary: Annotated[
         str | None,
         typer.Option(
@@ -154,7 +165,7 @@ class Statistics:
             rich_help_panel=_STATISTICS,
         ),
     ] = False
-    clusters: Annotated[
+    cluster_file: Annotated[
         Path | None,
         typer.Option(
             help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or "
@@ -188,7 +199,9 @@ class Statistics:
         return AuditConfig(
             baseline_source=self.baseline_source,
             cutoffs=whole_numbers("cutoffs", self.cutoffs),
-            measures=tuple(m.strip() for m in self.measures.split(",") if m.strip()),
+            measures=tuple(
+                m.strip() for m in ",".join(self.measure or ("NDCG", "MAP")).split(",") if m.strip()
+            ),
             primary=self.primary,
             margin=self.margin,
             merge_llms=self.merge_llms,
@@ -366,12 +379,6 @@ def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> 
 # ``audit``: measure skew on a data set or on finished runs.
 
 
-app = typer.Typer(
-    no_args_is_help=True, help="Measure what rankings and scores favour besides relevance."
-)
-
-
-@app.command()
 @writes_report
 @spread
 def source(
@@ -416,11 +423,13 @@ def source(
     Scores every source on the mixed corpus (NDCG, MAP), reports Relative Δ with intervals and
     corrected tests, and checks what else could explain it: ties, length, content.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias audit source --sample --retriever bm25 --report report
 
         rag-sourcebias audit source path/to/beir --retriever dense:all-MiniLM-L6-v2
+
+        rag-sourcebias audit source my-data --retriever app:my_app.search:retriever
 
         rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags tags.tsv
 
@@ -428,8 +437,8 @@ def source(
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
-    if folders and len(folders) > 1 and statistics.clusters is not None:
-        raise DataError("--clusters names the queries of one data set; audit them one by one")
+    if folders and len(folders) > 1 and statistics.cluster_file is not None:
+        raise DataError("--cluster-file names the queries of one data set; audit them one by one")
     audit_one = partial(
         _audit_one,
         sample=sample,
@@ -486,7 +495,7 @@ def _audit_one(
     report: Path | None,
 ) -> SkewReport:
     config = statistics.config()
-    clusters = None if statistics.clusters is None else read_clusters(statistics.clusters)
+    clusters = None if statistics.cluster_file is None else read_clusters(statistics.cluster_file)
     require_writable(report)
     if run or qrels or tags:
         if any((folder, sample, dataset, asked.retriever, asked.rerank)):
@@ -500,7 +509,7 @@ def _audit_one(
         )
     else:
         if clusters is not None or config.merge_llms:
-            raise DataError("--clusters and --merge-llms need --engine memory")
+            raise DataError("--cluster-file and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
     deliver(found, report)
@@ -511,7 +520,7 @@ def _audit(
     data: Dataset, asked: Retrieval, config: AuditConfig, clusters: Mapping[str, str] | None
 ) -> SkewReport:
     with stages() as progress:
-        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
+        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance, asked.id_key)
         specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
         specs += [
             RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)

@@ -1,6 +1,6 @@
 """``audit style``: which writing styles a retriever favours and which it silences."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from rag_sourcebias.cli.console import (
     deliver,
     err,
     require_writable,
+    spread,
     stages,
     whole_numbers,
     writes_report,
@@ -33,12 +34,36 @@ from rag_sourcebias.style.texts import audit_style
 
 
 _DATA, _SYSTEMS, _STATISTICS = "Data", "What is audited", "Statistics"
+_COLUMNS = "Columns of a table"
 
 
 # ``audit style``: which writing styles a retriever favours and which it silences.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Columns of a table with one row per version of a text."""
+
+    id: Annotated[str | None, typer.Option("--id", help="Query id.", rich_help_panel=_COLUMNS)] = (
+        None
+    )
+    side: Annotated[
+        str | None, typer.Option("--side", help="query or document.", rich_help_panel=_COLUMNS)
+    ] = None
+    group: Annotated[
+        str | None, typer.Option("--group", help="Style.", rich_help_panel=_COLUMNS)
+    ] = None
+    text: Annotated[str | None, typer.Option("--text", help="Text.", rich_help_panel=_COLUMNS)] = (
+        None
+    )
+
+    def named(self) -> dict[str, str | None]:
+        """Return the column of each role."""
+        return {"query_id": self.id, "side": self.side, "style": self.group, "text": self.text}
+
+
 @writes_report
+@spread
 def style(
     file: Annotated[
         Path | None,
@@ -57,6 +82,7 @@ def style(
             rich_help_panel=_DATA,
         ),
     ] = False,
+    columns: Columns,
     distractors: Annotated[
         Path | None,
         typer.Option(
@@ -151,7 +177,7 @@ def style(
     ranked by similarity to the query: average ranks and unfairness with intervals, for every style
     of query; what a query style costs in a real index; what length explains.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias audit style --sample --encoder all-MiniLM-L6-v2 --report report
 
@@ -173,7 +199,7 @@ def style(
     if not (encoder or bm25 or retriever):
         raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")
     require_writable(report)
-    texts = _with_distractors(_load(file, sample=sample), distractors)
+    texts = _with_distractors(_load(file, sample=sample, columns=columns), distractors)
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         found = audit_style(
@@ -189,10 +215,12 @@ def style(
     deliver(found, report)
 
 
-def _load(file: Path | None, *, sample: bool) -> StyledTexts:
+def _load(file: Path | None, *, sample: bool, columns: Columns) -> StyledTexts:
     if sample == (file is not None):
         raise DataError("give one data set: a file of styled texts, or --sample")
-    return load_styled_sample() if file is None else read_styled_texts(file)
+    if file is not None:
+        return read_styled_texts(file, columns=columns.named())
+    return load_styled_sample()
 
 
 def _with_distractors(texts: StyledTexts, path: Path | None) -> StyledTexts:

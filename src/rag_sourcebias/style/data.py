@@ -570,7 +570,9 @@ _LAYOUTS = (
 )
 
 
-def read_styled_texts(path: PathLike, *, name: str | None = None) -> StyledTexts:
+def read_styled_texts(
+    path: PathLike, *, name: str | None = None, columns: Mapping[str, str | None] | None = None
+) -> StyledTexts:
     """Read queries and their documents, both in several styles.
 
     Parameters
@@ -587,6 +589,8 @@ def read_styled_texts(path: PathLike, *, name: str | None = None) -> StyledTexts
         ``doc_id``, one row per version. Text files may be ``.gz``.
     name : str or None
         Of the data; the file name by default.
+    columns : mapping of str to str, optional
+        Columns of a table for ``query_id``, ``side``, ``style`` and ``text`` that have other names.
 
     Returns
     -------
@@ -600,7 +604,9 @@ def read_styled_texts(path: PathLike, *, name: str | None = None) -> StyledTexts
         With file and line: neither layout, an id or a version twice, a value that is not text, a
         column or the text of every version missing.
     """
-    documents, texts = _collected(_records(path) if _is_records(path) else _rows(path))
+    told = {role: name for role, name in (columns or {}).items() if name is not None}
+    records = not told and _is_records(path)
+    documents, texts = _collected(_records(path) if records else _rows(path, told))
     try:
         return StyledTexts(
             query_ids=tuple(documents),
@@ -681,25 +687,30 @@ def _text(value: object, what: str, place: str) -> str | None:
     return value if value.strip() else None
 
 
-def _rows(path: PathLike) -> Iterable[Version]:
+def _rows(path: PathLike, told: Mapping[str, str]) -> Iterable[Version]:
+    columns = [told.get(role, role) for role in _COLUMNS]
+
     def choose(names: tuple[str, ...]) -> list[str]:
-        if lacking := [column for column in _COLUMNS if column not in names]:
+        if lacking := [column for column in columns if column not in names]:
             raise DataError(
                 f"{os.fspath(path)} has no column {', '.join(lacking)}; its columns are "
                 f"{', '.join(names)}; expected {_LAYOUTS}"
             )
-        return [*_COLUMNS, *(["doc_id"] if "doc_id" in names else [])]
+        return [*columns, *(["doc_id"] if "doc_id" in names else [])]
 
     table = read_table(path, choose)
-    queries, sides, styles = (names_of(table, c, role=c, shown=c == "style") for c in _COLUMNS[:3])
-    told = table.columns.get("doc_id", [None] * len(table))
-    for i, value in enumerate(table.columns["text"]):
+    queries, sides, styles = (
+        names_of(table, column, role=role, shown=role == "style")
+        for role, column in zip(_COLUMNS[:3], columns, strict=False)
+    )
+    documents = table.columns.get("doc_id", [None] * len(table))
+    for i, value in enumerate(table.columns[columns[3]]):
         place = table.where(i)
         side = _SIDES.get(sides[i].lower())
         if side is None:
             raise DataError(f"{place}: side {sides[i]!r} is neither query nor document")
         # often only told where the text is the document's
-        doc_id = None if told[i] in (None, "") else _identifier(told[i], "doc_id", place)
+        doc_id = None if documents[i] in (None, "") else _identifier(documents[i], "doc_id", place)
         yield Version(queries[i], doc_id, side, styles[i], _text(value, "text", place), place)
 
 

@@ -1,4 +1,4 @@
-"""``tag``: say of which source and style the documents of a store are."""
+"""``tag``: tag documents by source and style."""
 
 import re
 from collections.abc import Sequence
@@ -11,18 +11,16 @@ from rich.table import Table
 from rag_sourcebias.cli.console import (
     choice,
     err,
-    json_text,
     out,
     require_writable_file,
     say,
     stages,
     tell,
 )
-from rag_sourcebias.cli.tags import show_examples, show_result, show_summary, summarise
+from rag_sourcebias.cli.tags import show_examples, show_result
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
-from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
@@ -158,8 +156,8 @@ def read_labelled(
     if path.is_dir():
         if text or label or group or id:
             raise DataError(
-                f"{path} is a folder, which has no columns; leave out --text-column, "
-                "--label-column, --group-column and --id-column"
+                f"{path} is a folder, which has no columns; leave out --text, "
+                "--label, --group and --id"
             )
         inner = path.name == "corpus" and not (path / "corpus").exists()
         corpus = read_corpus(path.parent if inner else path, sources=None, titles=False).corpus
@@ -215,7 +213,7 @@ def _column(
     if found is None and needed:
         raise DataError(
             f"{path}: no column is recognised as {role}; its columns are {', '.join(names)}; call "
-            f"it {usual[0]} or name it with --{role}-column"
+            f"it {usual[0]} or name it with --{role}"
         )
     return found
 
@@ -319,12 +317,14 @@ def fit(
         ),
     ],
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the detector to.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write the detector to.")
+    ],
     target: Annotated[str, typer.Option(help="source or style.")] = "source",
-    text_column: Annotated[
+    text: Annotated[
         str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: text, contents, …")
     ] = None,
-    label_column: Annotated[
+    label: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_COLUMNS,
@@ -332,7 +332,7 @@ def fit(
             "are left out.",
         ),
     ] = None,
-    group_column: Annotated[
+    group: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_COLUMNS,
@@ -340,7 +340,7 @@ def fit(
             "split between learning and testing. Default: pair_id, group, topic, …, if there.",
         ),
     ] = None,
-    id_column: Annotated[
+    id: Annotated[
         str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
     ] = None,
     one_llm: Annotated[
@@ -365,27 +365,27 @@ def fit(
 
     Needs scikit-learn: pip install 'rag-sourcebias\[detector]'
 
-    [bold]Examples[/]
+    For example:
 
-        rag-sourcebias tag fit labelled.csv --out detector
+        rag-sourcebias tag fit labelled.csv --output detector
 
-        rag-sourcebias tag fit essays.jsonl --group-column prompt --one-llm --out detector
+        rag-sourcebias tag fit essays.jsonl --group prompt --one-llm --output detector
 
-        rag-sourcebias tag fit labelled.parquet --target style --label-column tone --out styles
+        rag-sourcebias tag fit labelled.parquet --target style --label tone --output styles
 
     Then: rag-sourcebias tag apply --store chroma:./db --detector detector
     """
     kind = choice("target", target, ("source", "style"))
     if one_llm and kind != "source":
         raise DataError("--one-llm goes with --target source")
-    check_detector_folder(out)
+    check_detector_folder(output)
     documents, groups, grouped_by = read_labelled(
         labelled,
         target=kind,
-        text=text_column,
-        label=label_column,
-        group=group_column,
-        id=id_column,
+        text=text,
+        label=label,
+        group=group,
+        id=id,
     )
     if one_llm:
         documents = [
@@ -406,21 +406,14 @@ def fit(
     except KeyboardInterrupt:
         err.print("\ninterrupted: no detector was written", soft_wrap=True)
         raise SystemExit(_INTERRUPTED) from None
-    save_detector(detector, out)
+    save_detector(detector, output)
     show_detector(detector, grouped_by=grouped_by)
-    err.print(f"detector: {out}", highlight=False, soft_wrap=True)
+    err.print(f"detector: {output}", highlight=False, soft_wrap=True)
 
 
-# ``tag``: say of which source and style the documents of a store are.
+# ``tag apply``: tag every document of a store.
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Say of which source and style the documents of a store are, and report it.",
-)
-
-
-@app.command()
 def apply(
     *,
     store: Store,
@@ -489,7 +482,7 @@ def apply(
     vectors and other metadata stay as they are. With --sidecar the store is only read. The same
     command goes on where an interrupted one stopped.
 
-    [bold]Examples[/]
+    For example:
 
         rag-sourcebias tag apply --store chroma:./db --rules rules.yaml --dry-run
 
@@ -499,7 +492,7 @@ def apply(
         rag-sourcebias tag apply --store chroma:http://localhost:8000 --detector detector \
 --sidecar tags.sqlite
 
-    Then: rag-sourcebias tag report --store chroma:./db
+    Then: rag-sourcebias start chroma:./db
     """
     taggers = read_taggers(
         provenance=provenance, rules=rules, id_pattern=id_pattern, detectors=detector or ()
@@ -533,51 +526,3 @@ def apply(
     show_result(opened, result, taggers)
     if dry_run:
         show_examples(opened, taggers)
-
-
-@app.command()
-def report(
-    *,
-    store: Store,
-    collection: Collection = None,
-    sidecar: Annotated[
-        Path | None,
-        typer.Option(help="Read the tags from this file, not the store.", rich_help_panel=_STORE),
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")
-    ] = None,
-) -> None:
-    """Share of each source and style, how the sources are known, and how surely.
-
-    [bold]Examples[/]
-
-        rag-sourcebias tag report --store chroma:./db --json tags.json
-
-        rag-sourcebias tag report --store chroma:./db --sidecar tags.sqlite
-
-        rag-sourcebias tag report --store corpus:./nq-utd
-    """
-    require_writable_file("json", json)
-    if sidecar is not None and not sidecar.is_file():
-        raise DataError(
-            f"--sidecar {sidecar} does not exist; write it with: rag-sourcebias tag apply --store "
-            f"{store} --sidecar {sidecar} …"
-        )
-    opened = open_store(store, collection=collection, sidecar=sidecar)
-    with stages() as progress:
-        total = len(opened)
-        progress.begin(f"reading the tags of {opened.name}")
-        found = summarise(opened.tags(), lambda done: progress.advance(done, total))
-    if json is not None:
-        write_atomic(json, json_text({"store": opened.name, **found.to_dict()}))
-        err.print(f"json: {json}", highlight=False, soft_wrap=True)
-    show_summary(opened.name, found)
-    if isinstance(opened, SidecarStore) and (left := opened.left_over()):
-        tell(
-            f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
-            f"{', '.join(left[:3])}"
-        )
-
-
-app.command("fit")(fit)

@@ -42,18 +42,18 @@ def test_options_reach_the_verdict(trec):
     assert (plain["code"], plain["margin"], plain["measure"]) == ("favours_baseline", 5.0, "NDCG@5")
     wide = verdict(trec, "--margin", "150", "--primary", "MAP@1")
     assert (wide["code"], wide["margin"], wide["measure"]) == ("alike", 150.0, "MAP@1")
-    grouped = verdict(trec, "--clusters", "clusters.csv")
+    grouped = verdict(trec, "--cluster-file", "clusters.csv")
     assert grouped["interval"]["n_labeled"] == 10
     assert grouped["interval"]["assumptions"][0].startswith("clusters of queries")
 
 
 def test_few_clusters_are_a_refused_verdict_not_a_failure(trec):
     clusters(trec, [(f"q{i}", f"topic {i % 5}") for i in range(N)])
-    found = verdict(trec, "--clusters", "clusters.csv")
+    found = verdict(trec, "--cluster-file", "clusters.csv")
     assert found["code"] == "refused"
     assert "at least 6 are needed" in found["refusal"]
 
 
 def test_an_empty_cluster_file_is_refused(trec):
     (trec / "clusters.csv").write_text("", encoding="utf-8")
-    assert "clusters.csv" in refused(*ARGS, "--clusters", "clusters.csv", cwd=trec)
+    assert "clusters.csv" in refused(*ARGS, "--cluster-file", "clusters.csv", cwd=trec)

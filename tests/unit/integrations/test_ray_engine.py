@@ -188,7 +188,7 @@ def test_judges_whose_workers_are_killed_end_as_they_would_have(
 
     rows = [(f"q{n}", "Capital?", "Paris", f"Paris {n}") for n in range(N)]
     write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
-    asked = ("judge", "answers", "answers.csv", "--model", "openai:m", "--base-url")
+    asked = ("judge", "grade", "answers.csv", "--model", "openai:m", "--base-url")
     with serving(answer) as server:
         succeed(*asked, server.url, "-o", "here.csv", "--cache", "one", cwd=tmp_path)
     ray = ("--engine", "ray", "--workers", "2")
@@ -221,7 +221,7 @@ def test_judging_refuses_options_that_do_not_go_together(
     rows = [("q", "Capital?", "Paris", "Paris")]
     write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
     url = "http://127.0.0.1:9/v1"
-    asked = ("judge", "answers", "answers.csv", "--model", "openai:m", "--base-url", url)
+    asked = ("judge", "grade", "answers.csv", "--model", "openai:m", "--base-url", url)
     assert words in refused(*asked, *options, cwd=tmp_path)
 
 

@@ -151,12 +151,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert not holding(tmp_path, SECRET)
     hidden = hash_query(SECRET, key=read_key(key))
     assert len(read_events(path, labels={"session": hidden})) == 5
-    ask = ("monitor", "forget", str(path), "--label", f"session={SECRET}")
+    ask = ("monitor", "replay", "--forget", str(path), "--label", f"session={SECRET}")
     assert "0 retrievals deleted" in succeed(*ask, cwd=tmp_path)
     assert "5 retrievals deleted" in succeed(*ask, "--key-file", str(key), cwd=tmp_path)
     assert not holding(tmp_path, hidden)
     assert "--label 'session'" in refused(
-        "monitor", "forget", str(path), "--label", "session", cwd=tmp_path
+        "monitor", "replay", "--forget", str(path), "--label", "session", cwd=tmp_path
     )
 
 

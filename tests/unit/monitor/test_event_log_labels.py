@@ -186,12 +186,12 @@ def test_the_summary_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
         for i in range(10):
             event = told(i, user=f"u{i}", session=f"s{i}")
             log.observe(replace(event, bad_tags=i, tags=(DocTags(source="GPT-4"), DocTags())))
-    said = succeed("monitor", "summary", str(path), cwd=tmp_path)
+    said = succeed("start", str(path), cwd=tmp_path)
     assert "kept with each retrieval, not counted by: session of 10, user of 8" in said
     assert "too many values, counted as 'other': user in 8 retrievals" in said
     assert "sources that are neither human nor llm:<model>: GPT-4 (10 documents)" in said
     assert "tags that could not be read, and are unknown: 45" in said
-    plain = json.loads(succeed("monitor", "summary", str(path), "--json", cwd=tmp_path))
+    plain = json.loads(succeed("start", str(path), "--json", cwd=tmp_path))
     assert (plain["overflowed"], plain["bad_tags"]) == ({"user": 8}, 45)
     assert (plain["odd_sources"], plain["event_labels"]) == (
         {"GPT-4": 10},
@@ -199,5 +199,5 @@ def test_the_summary_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
     )
     with EventLog(tmp_path / "well.db") as log:
         log.observe(told(0, collection="c"))
-    quiet = succeed("monitor", "summary", str(tmp_path / "well.db"), cwd=tmp_path)
+    quiet = succeed("start", str(tmp_path / "well.db"), cwd=tmp_path)
     assert not any(word in quiet for word in ("other", "neither", "read,", "counted"))

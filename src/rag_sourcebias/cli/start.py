@@ -1,0 +1,452 @@
+"""``start``: look at what somebody has, say what it is, and run the command that goes with it."""
+
+from __future__ import annotations
+
+import json as json_module
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from rag_sourcebias.cli.console import (
+    deliver,
+    json_text,
+    out,
+    print_json,
+    require_writable_file,
+    say,
+    say_written,
+    stages,
+    tell,
+    writes_report,
+)
+from rag_sourcebias.cli.help import rows
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import read_lines, write_atomic
+from rag_sourcebias.io.samples import list_datasets
+from rag_sourcebias.io.tables import find_column, read_table
+
+_SAMPLES = (
+    ("audit source --sample", "a retriever's favourites"),
+    ("audit style --sample", "by writing style"),
+    ("audit answers --sample", "a score that rewards style"),
+    ("explain --sample", "how LLM texts differ"),
+    ("interval --sample", "a judged score, ± what"),
+    ("labels --sample --half-width 0.03", "how many labels for ±0.03"),
+    ("judge audit --sample", "a judge against people"),
+    ("check-pairs --sample", "what rewrites changed"),
+    ("annotate --sample --output sheets", "blind sheets for people"),
+    ("debias --sample --output parity.json", "scores without skew"),
+    ("monitor probe --sample --rounds 3", "canary queries"),
+)
+_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What something is, and the command for it.
+
+    Parameters
+    ----------
+    what : str
+    command : tuple of str
+        Without the program's name.
+    lacks : str
+        Why the command cannot be run as it stands; empty where it can.
+    """
+
+    what: str
+    command: tuple[str, ...]
+    lacks: str = ""
+
+    @property
+    def line(self) -> str:
+        """The command as it is typed."""
+        return f"rag-sourcebias {shlex.join(self.command)}"
+
+
+@writes_report
+def start(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            help="A BEIR folder; a table of answers, judge values or styled texts; a report.json; "
+            "the log of an application; a store, such as chroma:FOLDER, chroma:http://host:8000 or "
+            "corpus:FOLDER; a run.",
+        ),
+    ] = None,
+    *,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option("--json", help="Of a store or log: write its figures; - prints them."),
+    ] = None,
+    collection: Annotated[str | None, typer.Option(help="Of a store that holds several.")] = None,
+    sidecar: Annotated[
+        Path | None, typer.Option(help="Of a store: read the tags from this file.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")
+    ] = False,
+) -> None:
+    """Look at a file, folder, store or log, say what it is, and run the command that goes with it.
+
+    Without PATH, list what can be tried without data, and the public data sets. A report is shown,
+    or with --report written anew; of a store, the share of each source and style; of a log, what
+    it holds.
+
+    For example:
+
+        rag-sourcebias start
+
+        rag-sourcebias start my-data --report report
+
+        rag-sourcebias start answers.csv
+
+        rag-sourcebias start chroma:./db --json tags.json
+    """
+    if path is None:
+        _list()
+        return
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    if ":" in path and not Path(path).exists():
+        _show_store(path, collection, sidecar, json)
+        return
+    here = Path(path)
+    shown = here / "report.json" if (here / "report.json").is_file() else here
+    if (kind := _kind_of_json(shown)) == "report":
+        _show_report(shown, report)
+    elif (here / "chroma.sqlite3").is_file():
+        _show_store(f"chroma:{path}", collection, sidecar, json)
+    elif _is_log(here):
+        _show_log(here, json)
+    else:
+        if json or sidecar or collection:
+            raise DataError("--json, --sidecar and --collection are of a store or log")
+        _run(path, guess(here, kind), report, dry_run=dry_run)
+
+
+def _run(path: str, found: Guess, report: Path | None, *, dry_run: bool) -> None:
+    """Say what was found, and run its command in this process."""
+    say(f"{path}: {found.what}")
+    command = [*found.command, *([] if report is None else ["--report", str(report)])]
+    say(f"$ rag-sourcebias {shlex.join(command)}")
+    if found.lacks:
+        say(found.lacks)
+        return
+    if dry_run:
+        return
+    from rag_sourcebias.cli.app import app
+
+    code = typer.main.get_command(app).main(command, "rag-sourcebias", standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def _list() -> None:
+    """List the samples with their commands, and the public data sets."""
+    say("Try it without data:\n")
+    tried = [(f"rag-sourcebias {command}", what) for command, what in _SAMPLES]
+    say(rows(tried, _WIDTH, widest=_WIDTH))
+    say("\nData sets by name, for audit source --dataset NAME:\n")
+    every = list_datasets()
+    here = [entry for entry in every if not entry.how.startswith("not downloaded")]
+    listed = [
+        (
+            entry.name,
+            f"{entry.description}: {entry.n_documents:,} documents, {entry.n_queries:,} queries "
+            f"({entry.license}; {'bundled' if entry.how == 'bundled' else 'downloaded once'})",
+        )
+        for entry in here
+    ]
+    others = ", ".join(entry.name for entry in every if entry not in here)
+    listed.append(
+        ("by hand", f"{others}: --dataset says which archive to get, and where to put it")
+    )
+    say(rows(listed, _WIDTH))
+    say("\nOn your own data: rag-sourcebias start PATH")
+
+
+# What shows itself: reports, stores and logs.
+
+
+def _show_report(file: Path, folder: Path | None) -> None:
+    from rag_sourcebias.reports import print_report, read_report_json
+
+    found = read_report_json(file)
+    if folder is None:
+        print_report(found, out)
+        out.print(
+            f"its pages: rag-sourcebias start {escape(str(file))} --report <folder>",
+            highlight=False,
+            soft_wrap=True,
+        )
+    else:
+        deliver(found, folder)
+
+
+def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: str | None) -> None:
+    """Print the share of each source and style, how the sources are known, and how surely."""
+    from rag_sourcebias.cli.tags import show_summary, summarise
+    from rag_sourcebias.tagging.command import open_store
+    from rag_sourcebias.tagging.documents import SidecarStore
+
+    if sidecar is not None and not sidecar.is_file():
+        raise DataError(
+            f"--sidecar {sidecar} does not exist; write it with: rag-sourcebias tag apply --store "
+            f"{spec} --sidecar {sidecar} …"
+        )
+    opened = open_store(spec, collection=collection, sidecar=sidecar)
+    with stages() as progress:
+        total = len(opened)
+        progress.begin(f"reading the tags of {opened.name}")
+        found = summarise(opened.tags(), lambda done: progress.advance(done, total))
+    if _write(json, {"store": opened.name, **found.to_dict()}):
+        return
+    show_summary(opened.name, found)
+    if isinstance(opened, SidecarStore) and (left := opened.left_over()):
+        tell(
+            f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
+            f"{', '.join(left[:3])}"
+        )
+
+
+def _show_log(log: Path, json: str | None) -> None:
+    from rag_sourcebias.monitor.command import log_figures, log_lines
+    from rag_sourcebias.monitor.log.reading import log_summary
+
+    found = log_summary(log)
+    if _write(json, log_figures(found)):
+        return
+    for line in log_lines(found):
+        say(line)
+    say(f"next: rag-sourcebias monitor replay {log}, or monitor serve {log}")
+
+
+def _write(target: str | None, data: dict[str, Any]) -> bool:
+    """Write figures where they were asked for; whether they were printed, and nothing else is."""
+    if target == "-":
+        print_json(data)
+    elif target is not None:
+        write_atomic(target, json_text(data))
+        say_written("json", target)
+    return target == "-"
+
+
+# What has a command.
+
+
+_MANY_SOURCES = 2
+_TREC_RUN, _TREC_QRELS = 6, 4
+
+
+def _kind_of_json(file: Path) -> str:
+    """Return ``report`` for a report, other words for other JSON of ours, empty for all else."""
+    if not file.is_file() or not file.name.endswith((".json", ".json.gz")):
+        return ""
+    try:
+        data = json_module.loads("\n".join(line for _, line in read_lines(file)))
+    except ValueError:
+        return ""
+    if not isinstance(data, dict):
+        return ""
+    if "schema_version" in data and "kind" in data:
+        return "report"
+    return "calibration" if {"form", "sources", "gaps"} <= data.keys() else ""
+
+
+def _is_log(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0" and path.suffix != ".sqlite"
+
+
+def guess(path: Path, kind: str = "") -> Guess:
+    """Return what a path is and the command for it.
+
+    Raises
+    ------
+    DataError
+        If there is no such path, or nothing here reads it.
+    """
+    name = str(path)
+    if not path.exists():
+        raise DataError(
+            f"there is no {name}; 'rag-sourcebias start' alone lists what can be tried without data"
+        )
+    if kind == "calibration":
+        return Guess(
+            "a calibration of debias",
+            ("debias", "--compare", name, "--on", "FOLDER"),
+            "Name the data to judge it on.",
+        )
+    found = next(_of_folder(path) if path.is_dir() else _of_file(path), None)
+    if found is None:
+        raise DataError(
+            f"{name} is not recognised: a BEIR folder (queries.jsonl, qrels/ and corpus/<source>"
+            ".jsonl), a table with columns such as human and judge, a report.json, the log of an "
+            "application, a store (chroma:FOLDER) or a TREC run would be"
+        )
+    return found
+
+
+def _of_folder(path: Path) -> Iterator[Guess]:
+    name = str(path)
+    corpus = path / "corpus"
+    if corpus.is_dir() or any((path / f"corpus.jsonl{gz}").is_file() for gz in ("", ".gz")):
+        yield _of_corpus(path)
+    if (path / "detector.json").is_file():
+        yield Guess(
+            "a detector that tag fit wrote",
+            ("tag", "apply", "--store", "chroma:FOLDER", "--detector", name),
+            "Name the store whose documents are to be tagged.",
+        )
+    if (path / "modules.json").is_file() or (path / "config.json").is_file():
+        yield Guess(
+            "a model folder", ("audit", "source", "--sample", "--retriever", f"dense:{name}")
+        )
+    if path.with_name(f"{path.resolve().name}.key.json").is_file():
+        yield Guess("sheets of annotators, with the key beside them", ("annotate", name))
+    if next(path.rglob("*.parquet"), None) is not None:
+        yield Guess("an archive of an event log", ("monitor", "replay", name))
+
+
+def _of_corpus(path: Path) -> Guess:
+    """Tell data that can be audited from data that lack judgments or a second source."""
+    from rag_sourcebias.io.beir import read_corpus
+
+    name = str(path)
+    counts = read_corpus(path, sources=None, titles=True).corpus.tags.counts()
+    known = {source: n for source, n in counts.items() if source}
+    told = ", ".join(f"{n:,} {source}" for source, n in known.items()) or "of unknown source"
+    what = f"a BEIR folder: documents {told}"
+    splits = sorted({file.name.split(".")[0] for file in (path / "qrels").glob("*.t*")})
+    if len(known) < _MANY_SOURCES:
+        return Guess(
+            f"{what}; a second source is needed to compare",
+            ("rewrite", name, "--model", "openai:gpt-4o-mini", "--output", "paired", "--dry-run"),
+            "Name the model that rewrites the documents, or tag them: rag-sourcebias tag --help",
+        )
+    if not splits:
+        return Guess(f"{what}; no judgments (qrels/)", ("check-pairs", name))
+    chosen = next((s for s in ("test", "dev") if s in splits), splits[0])
+    split = () if chosen == "test" else ("--split", chosen)
+    return Guess(f"{what}; judgments: {', '.join(splits)}", ("audit", "source", name, *split))
+
+
+def _of_file(path: Path) -> Iterator[Guess]:
+    name = str(path)
+    if Path(f"{name}.manifest.json").is_file():
+        yield Guess(
+            "a sheet that labels drew",
+            ("interval", name, "--run", "RUN", "--labels", "LABELS"),
+            "Once it is filled in: name the run and the judge's labels it was drawn from.",
+        )
+    if path.suffix == ".sqlite":
+        yield Guess(
+            "a file of tags",
+            ("start", "chroma:FOLDER", "--sidecar", name),
+            "Name the store whose documents it tags.",
+        )
+    head = [line.split() for _, line in zip(range(3), _lines(path), strict=False)]
+    if head and all(len(row) == _TREC_RUN and row[3].isdigit() for row in head):
+        yield Guess(
+            "a TREC run",
+            ("audit", "source", "--run", name, "--qrels", "QRELS", "--tags", "TAGS"),
+            "Name its judgments, and a table of doc_id and source.",
+        )
+    if head and all(len(row) == _TREC_QRELS and row[3].lstrip("-").isdigit() for row in head):
+        yield Guess(
+            "TREC judgments",
+            ("audit", "source", "--run", "RUN", "--qrels", name, "--tags", "TAGS"),
+            "Name the run, and a table of doc_id and source.",
+        )
+    yield from _of_table(name, _columns(path))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        yield from (line for _, line in read_lines(path))
+    except DataError:  # not text: it may be Parquet
+        return
+
+
+class _ColumnsOnly(Exception):  # noqa: N818 - ends a reading, and is no error
+    pass
+
+
+def _columns(path: Path) -> tuple[str, ...]:
+    """Return the names of a table's columns."""
+    found: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> Sequence[str]:
+        found.extend(names)
+        raise _ColumnsOnly
+
+    try:
+        read_table(path, choose)
+    except _ColumnsOnly:
+        return tuple(found)
+    except DataError:
+        return ()
+    return ()
+
+
+def _of_table(name: str, columns: tuple[str, ...]) -> Iterator[Guess]:
+    from rag_sourcebias.answers.files import find_answer_columns
+
+    has = set(columns)
+    what = f"a table with the columns {', '.join(columns)}"
+    if {"query_id", "side", "style", "text"} <= has or {"query", "doc_styles"} <= has:
+        yield Guess(f"{what}: styled texts", ("audit", "style", name))
+    try:
+        find_answer_columns(columns, name)
+    except DataError:
+        pass
+    else:
+        yield Guess(
+            f"{what}: answers that people marked",
+            ("audit", "answers", name, "--encoder", "all-MiniLM-L6-v2"),
+        )
+    roles = {role: _column(columns, role, name) for role in ("human", "judge", "doc_id")}
+    if roles["human"] and roles["judge"]:
+        yield Guess(f"{what}: judge values and human labels", ("interval", name))
+    if roles["judge"] and not roles["human"]:
+        yield Guess(
+            f"{what}: judge values without human labels",
+            ("labels", name, "-n", "50", "--output", "sheet.csv"),
+            "Draw what people should label, then: rag-sourcebias interval",
+        )
+    lower = {column.lower() for column in columns}
+    if lower & {"answer", "response"} and lower & {"reference", "ground_truth", "golden_answer"}:
+        yield Guess(
+            f"{what}: answers that nobody graded",
+            ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
+            "Name the model that grades them.",
+        )
+    if roles["doc_id"] and "source" in has:
+        yield Guess(
+            f"{what}: tags of documents",
+            ("audit", "source", "--run", "RUN", "--qrels", "QRELS", "--tags", name),
+            "Name the run and its judgments.",
+        )
+    if {"text", "source"} <= has:
+        yield Guess(
+            f"{what}: labelled texts",
+            ("tag", "fit", name, "--output", "detector"),
+            "It writes a detector: run it when you mean to.",
+        )
+
+
+def _column(columns: tuple[str, ...], role: str, path: str) -> str | None:
+    try:
+        return find_column(columns, role, given=None, path=path)
+    except DataError:  # several could be meant
+        return None

@@ -1,0 +1,201 @@
+"""Every command line that is printed anywhere is one that today's application takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from command_line import inside
+
+from rag_sourcebias.cli.app import _Root, app
+from rag_sourcebias.cli.help import leaves
+from rag_sourcebias.cli.renamed import _MOVED, current
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+SOURCES = [
+    file
+    for folder in ("src", "integrations")
+    for file in sorted((ROOT / folder).rglob("*"))
+    if file.suffix in (".py", ".js", ".html", ".yml") and file.name != "renamed.py"
+]
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield what stands in blocks and in code of a sentence, continued lines joined."""
+    whole = re.sub(r" *\\\n\s*", " ", text)
+    for block in re.findall(r"```\w*\n(.*?)```", whole, flags=re.DOTALL):
+        yield from re.findall(r"^\$? ?(?:uvx .*?)?(rag-sourcebias .+)$", block, re.MULTILINE)
+    outside = re.sub(r"```.*?```", "", whole, flags=re.DOTALL)
+    yield from re.findall(r"`(rag-sourcebias [^`]+)`", " ".join(outside.split("\n")))
+
+
+def taken(line: str) -> str:
+    """Return why a line is not taken, empty where it is; nothing is run."""
+    words = [word for word in shlex.split(line, comments=True)[1:] if word != "…"]
+    if said := current(words)[1]:
+        return "; ".join(said)
+    command = typer.main.get_command(app)
+    for leaf in leaves(command).values():
+        leaf.callback = lambda **_: None
+    try:
+        command.main(words, "rag-sourcebias", standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - whatever the parser raises
+        return str(getattr(error, "message", error))
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_command_lines_of_a_page(page: Path) -> None:
+    wrong = {line: why for line in lines(page.read_text("utf-8")) if (why := taken(line))}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.name)
+def test_the_command_lines_of_a_notebook(page: Path) -> None:
+    cells = json.loads(page.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    assert {line: why for line in lines(text) if (why := taken(line))} == {}
+
+
+def test_the_examples_of_help() -> None:
+    found = {
+        line.strip(): taken(line)
+        for leaf in leaves(typer.main.get_command(app)).values()
+        for line in re.findall(r"^ {4,}(rag-sourcebias .+)$", _joined(leaf.help), re.MULTILINE)
+    }
+    assert len(found) > 40
+    assert {line: why for line, why in found.items() if why} == {}
+
+
+def _joined(text: str) -> str:
+    return re.sub(r" *\\\n\s*", " ", text)
+
+
+def test_the_commands_that_messages_name() -> None:
+    known = {*leaves(typer.main.get_command(app)), "audit", "judge", "monitor", "tag", "--help"}
+    wrong = []
+    for file in SOURCES:
+        text = re.sub(r"\"\s*\n\s*f?\"", "", file.read_text("utf-8"))
+        for told in re.findall(r"rag-sourcebias ([a-z-]+(?: [a-z]+)?)", text):
+            if not {told, told.split()[0]} & known:
+                wrong.append((file.name, told))
+    assert [entry for entry in wrong if entry[1].split()[0] not in PROSE] == []
+
+
+# the name of the package before an ordinary word
+PROSE = {"is", "and", "measures", "has", "to", "cannot", "wrote", "writes", "needs", "reads", "in"}
+
+
+def test_a_wrong_line_is_seen() -> None:
+    assert "No such option" in taken("rag-sourcebias interval --sample --humn x")
+    assert "No such command" in taken("rag-sourcebias intervall --sample")
+    assert "'labels draw' is 'labels' now" in taken("rag-sourcebias labels draw answers.csv -n 3")
+    assert list(lines("a\n```console\n$ rag-sourcebias x \\\n  --y\n```")) == [
+        "rag-sourcebias x --y"
+    ]
+
+
+# The surface.
+
+
+def test_there_are_at_most_eighteen_commands_each_under_a_question() -> None:
+    found = leaves(typer.main.get_command(app))
+    assert len(found) <= 18
+    asked = [name for names in _Root.questions.values() for name in names]
+    assert sorted(asked) == sorted(found)
+    assert not set(_MOVED) & set(found) - {"audit answers", "audit source", "check-pairs"} - {
+        "judge audit", "monitor probe", "tag fit",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["", *leaves(typer.main.get_command(app))])
+def test_help_is_whole_at_eighty_columns(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, shown, _ = inside(*name.split(), "--help", cwd=tmp_path)
+    assert code == 0
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "[bold]" not in shown
+    options = {
+        w for o in leaves(typer.main.get_command(app)).get(name, app_root()).params for w in o.opts
+    }
+    assert [option for option in options if option.startswith("--") and option not in shown] == []
+
+
+def app_root() -> typer.core.TyperGroup:
+    return typer.main.get_command(app)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("datasets", "start"),
+        ("report show r.json --to out", "start r.json --report out"),
+        ("tag report --store chroma:db --json x", "start chroma:db --json x"),
+        ("monitor summary log.db --json", "start log.db --json -"),
+        ("monitor rules --overwrite out", "monitor serve --overwrite --alert-rules out"),
+        ("monitor forget a.db --label s=1", "monitor replay --forget a.db --label s=1"),
+        ("monitor probe d --ask a:b --points p", "monitor probe d --retriever app:a:b --output p"),
+        ("judge drift a.json b.csv --judge j", "judge audit --against a.json b.csv --judge j"),
+        ("judge audit x.csv --anchors a", "judge audit x.csv --output a"),
+        ("labels plan x.csv --half-width 1", "labels x.csv --half-width 1"),
+        ("labels draw x.csv -n 9", "labels x.csv -n 9 --output sheet.csv"),
+        ("labels draw x.csv -n 9 -o s.csv", "labels x.csv -n 9 -o s.csv"),
+        ("annotate read sheets", "annotate sheets"),
+        (
+            "debias project d --method mean --judge e",
+            "debias --method project d --projection mean --on e",
+        ),
+        ("debias train d --weight=0.1", "debias --method train d --training debias_weight=0.1"),
+        ("debias search d --over offset", "debias --search d --method calibrate"),
+        ("debias search d", "debias --search d --method project"),
+        (
+            "debias compare a b c --judge d --calibration p.json",
+            "debias --encoder a --compare b --compare c --on d --compare p.json",
+        ),
+        ("tag fit x.csv --out d --id-column i", "tag fit x.csv --output d --id i"),
+        ("audit source d --measures MAP", "audit source d --measure MAP"),
+    ],
+)
+def test_old_names_become_new_ones_and_are_named(old: str, new: str) -> None:
+    now, said = current(old.split())
+    assert now == new.split()
+    assert said
+    assert current(now)[1] == []
+
+
+def test_a_command_line_of_today_is_left_alone() -> None:
+    args = ["judge", "audit", "x.csv", "--against", "a.json"]
+    assert current(args) == (args, [])
+
+
+def test_an_old_name_works_with_a_warning(tmp_path: Path) -> None:
+    code, shown, told = inside("datasets", cwd=tmp_path)
+    assert code == 0
+    assert "crowdrag-rewrites" in shown
+    assert "warning: 'datasets' is 'start' now" in told
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("aduit",), "Did you mean 'audit'?"),
+        (("source",), "Did you mean 'audit source'?"),
+        (("data",), "Did you mean 'start data'?"),
+        (("interval", "--humn", "x"), "Did you mean --human"),
+        (("monitor", "srve"), "Did you mean 'serve'?"),
+    ],
+)
+def test_typos_are_guessed(args: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    code, _, told = inside(*args, cwd=tmp_path)
+    assert code == 2
+    assert words in told
