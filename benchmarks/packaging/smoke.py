@@ -60,7 +60,7 @@ def none(folder: Path) -> str:
 
     check(__version__ in command("--version"), "--version prints something else")
     check("[" in command("interval", "--sample"), "interval prints no interval")
-    check("crowdrag" in command("start"), "datasets does not list the bundled sample")
+    check("crowdrag" in command("start"), "start does not list the bundled sample")
     missing = subprocess.run(
         [sys.executable, "-m", "rag_sourcebias", "interval", "--sample", "--report", str(folder)],
         capture_output=True,

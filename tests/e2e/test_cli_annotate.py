@@ -210,7 +210,7 @@ def test_errors_name_file_and_row(tmp_path: Path) -> None:
 
 def test_help_teaches(tmp_path: Path) -> None:
     text = succeed("annotate", "--help", cwd=tmp_path)
-    for word in ("example", "--annotators", "blind", "(50, as", "annotate read sheets"):
+    for word in ("example", "--annotators", "blind", "default: 50, as", "annotate sheets"):
         assert word in text
     assert "Table 3" in succeed("annotate", "--help", cwd=tmp_path)
 

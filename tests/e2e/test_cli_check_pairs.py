@@ -185,12 +185,12 @@ def test_sound_pairs_are_written_and_audited(folder: Path) -> None:
     words = ("check-pairs", "data", "--no-sole-corpus", "--output", "sound")
     code, _, told = inside(*words, cwd=folder)
     assert code == 0
-    assert "sound: sound (29 documents of each source" in told
+    assert "sound pairs: sound (29 documents of each source" in told
     assert "None of 29 pairs is broken" in succeed("check-pairs", "sound", cwd=folder)
     assert (folder / "sound" / "qrels" / "test.tsv").is_file()
     assert "29" in succeed("audit", "source", "sound", "--retriever", "bm25", cwd=folder)
     again = refused("check-pairs", "data", "--output", "sound", cwd=folder)
-    assert "--sound sound is there already; name a new folder" in again
+    assert "--output sound is there already; name a new folder" in again
     shutil.rmtree(folder / "data" / "qrels")
     without = refused("check-pairs", "data", "--output", "other", cwd=folder)
     assert "there are no queries and judgments to audit with" in without

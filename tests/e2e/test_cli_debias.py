@@ -431,7 +431,7 @@ def test_what_makes_it_worse_is_said_and_not_written(folder: Path) -> None:
     at_target = (*arguments, f"--target={skew.before.estimate:.3f}", "--output", "worse")
     code, _, told = inside(*at_target, cwd=folder)
     assert code == 1
-    assert "made it worse: data/dev: further off than before" in told
+    assert "made it worse: data/dev: " in told
     assert "worse was not written; --force writes it all the same" in " ".join(told.split())
     assert not (folder / "worse").exists()
     assert "made it worse" in inside(*at_target, "--force", cwd=folder)[2]

@@ -129,7 +129,7 @@ def test_drawn_items_come_back_with_their_design(tmp_path: Path) -> None:
     truths = {f"i{k}": int(rng.random() < 0.8) for k in range(400)}
     rows = [(name, "", y if rng.random() < 0.9 else 1 - y) for name, y in truths.items()]
     write_csv(tmp_path / "answers.csv", ("id", "human", "judge"), rows)
-    succeed("labels", "answers.csv", "-n", "40", cwd=tmp_path)
+    succeed("labels", "answers.csv", "-n", "40", "--output", "sheet.csv", cwd=tmp_path)
     sheet = read_csv(tmp_path / "sheet.csv")
     assert len(sheet) == 40
     assert list(sheet[0]) == ["id", "human", "stratum", "stratum_size", "probability"]

@@ -129,10 +129,12 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
         (["serve", "log.db", "--webhook", "ftp://x"], "http"),
         (["serve", "log.db", "--token-file", "empty.txt"], "--token-file empty.txt is empty"),
         (["probe"], "a BEIR folder, or --sample"),
-        (["probe", "--sample"], "--ask module:name, or --retriever bm25"),
-        (["probe", "--sample", "--ask", "here"], "write module:name"),
-        (["probe", "--sample", "--ask", "no_such_module:x"], "no module 'no_such_module'"),
-        (["probe", "--sample", "--ask", "json:nothing"], "nothing"),
+        (["probe", "--sample", "--retriever", "app:here"], "write module:name"),
+        (
+            ["probe", "--sample", "--retriever", "app:no_such_module:x"],
+            "no module 'no_such_module'",
+        ),
+        (["probe", "--sample", "--retriever", "app:json:nothing"], "nothing"),
         (["probe", "--sample", "--retriever", "bm25", "--every", "soon"], "30s, 5m or 1h"),
         (["probe", "--sample", "--retriever", "bm25", "--measure", "speed"], "'speed'"),
     ],
@@ -167,8 +169,8 @@ def search(text):
     write_beir(load_sample(), tmp_path / "data")
     for _ in range(2):  # the second goes on where the first stopped
         code, output, messages = inside(
-            "monitor", "probe", "data", "--ask", "my_search:search", "--measure", "NDCG@1",
-            "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
+            "monitor", "probe", "data", "--retriever", "app:my_search:search",
+            "--measure", "NDCG@1", "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
             cwd=tmp_path,
         )  # fmt: skip
         assert code == 0, messages
@@ -218,7 +220,7 @@ def test_probe_asks_retrievers_of_frameworks(
     name = f"{module}_{by_key}"
     (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     exit_code, output, messages = inside(
-        "monitor", "probe", "--sample", "--ask", f"{name}:retriever",
+        "monitor", "probe", "--sample", "--retriever", f"app:{name}:retriever",
         *(["--id-key", "key"] if by_key else []), "--json",
         cwd=tmp_path,
     )  # fmt: skip

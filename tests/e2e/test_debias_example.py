@@ -43,7 +43,7 @@ def test_from_pairs_to_a_switched_application_and_back(run, tmp_path: Path) -> N
     assert printed.endswith("After the roll-back they are as before: True.\n")
     report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
     assert report["kind"] == "debias"
-    before, after = report["start"][0]["outcomes"]
+    before, after = report["datasets"][0]["outcomes"]
     assert (before["n_seen"], after["n_seen"]) == (0, 0)  # judged on other pairs than it saw
 
 

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from rag_sourcebias.cli.app import app
 from rag_sourcebias.core.data import DocTags, RankedList
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text("utf-8")
-
-
-def commands() -> list[list[str]]:
-    shell = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL))
-    return [shlex.split(line) for line in re.findall(r"\$ (.*)", shell)]
-
-
-@pytest.mark.parametrize("command", commands(), ids=" ".join)
-def test_commands_parse(command: list[str]) -> None:
-    found, rest = get_command(app), command[1:]
-    while rest and rest[0] in getattr(found, "commands", {}):
-        found, rest = found.commands[rest[0]], rest[1:]
-    found.make_context(command[1], rest)
 
 
 @pytest.mark.frameworks

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from rag_sourcebias.cli.console import (
     deliver,
@@ -182,11 +181,6 @@ def _show_report(file: Path, folder: Path | None) -> None:
     found = read_report_json(file)
     if folder is None:
         print_report(found, out)
-        out.print(
-            f"its pages: rag-sourcebias start {escape(str(file))} --report <folder>",
-            highlight=False,
-            soft_wrap=True,
-        )
     else:
         deliver(found, folder)
 
@@ -256,7 +250,7 @@ def _kind_of_json(file: Path) -> str:
         return ""
     if not isinstance(data, dict):
         return ""
-    if "schema_version" in data and "kind" in data:
+    if "schema_version" in data:
         return "report"
     return "calibration" if {"form", "sources", "gaps"} <= data.keys() else ""
 

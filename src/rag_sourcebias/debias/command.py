@@ -254,18 +254,15 @@ def _measured_choice(
         f"{name} is {tried.searched} {shown.weight:g}{of_seed}, chosen on {data.name}: its figures "
         "there are those of a choice, other data show what it is worth"
         if written
-        else f"{_as_it_is(before)}; {name} is the nearest of the others and was not written"
+        else f"{_as_it_is(measured)}; {name} is the nearest of the others and was not written"
         if found.chosen is not None
         else f"{name} was not admitted and not written; it is shown as the nearest to the target"
     )
     return replace(measured, warnings=(*measured.warnings, said))
 
 
-_AS_IT_IS = "as it is comes nearest to the target"
-
-
-def _as_it_is(encoder: Encoder) -> str:
-    return f"{encoder.name} {_AS_IT_IS}"
+def _as_it_is(measured: DebiasReport) -> str:
+    return f"{measured.datasets[0].outcomes[0].name} as it is comes nearest to the target"
 
 
 def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVariant:
@@ -680,7 +677,7 @@ def _conclude(found: DebiasReport, output: Path, *, force: bool) -> None:
     """Say what was written, or take away what made things worse."""
     searched = found.search
     if searched is not None and not searched.chosen:
-        tell(f"nothing was written: {searched.refusal or _AS_IT_IS}")
+        tell(f"nothing was written: {searched.refusal or _as_it_is(found)}")
         raise typer.Exit(1)
     worse = [f"{verdict.on}: {short(verdict)}" for verdict in verdicts(found) if verdict.made_worse]
     for line in worse:

@@ -533,19 +533,19 @@ _SAMPLES = (
         how="bundled",
     ),
     DatasetInfo(
-        name="outfox-essays",
-        description="openings of essays by students and by ChatGPT on 640 problem statements",
-        n_documents=1_280,
-        n_queries=640,
-        license="Apache-2.0",
-        how="bundled",
-    ),
-    DatasetInfo(
         name="crowdrag25",
         description="301 queries, each answered by people and by an LLM (GPT-4o) in three styles",
         n_documents=1_806,
         n_queries=301,
         license=SAMPLE_LICENSE,
+        how="bundled",
+    ),
+    DatasetInfo(
+        name="outfox-essays",
+        description="openings of essays by students and by ChatGPT on 640 problem statements",
+        n_documents=1_280,
+        n_queries=640,
+        license="Apache-2.0",
         how="bundled",
     ),
 )

@@ -89,7 +89,8 @@ def test_the_list_agrees_with_the_data():
 
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(
-        DataError, match=r"no data set 'nq-utd2'.* crowdrag-rewrites, crowdrag25, nq-utd"
+        DataError,
+        match=r"no data set 'nq-utd2'.* crowdrag-rewrites, crowdrag25, outfox-essays, nq-utd",
     ):
         load_dataset("nq-utd2")
     with pytest.raises(DataError, match="no bundled sample 'nq-utd'; there are crowdrag-rewrites"):
@@ -153,22 +154,22 @@ def test_the_cache_folder_of_the_environment_is_used(tmp_path, server, monkeypat
     data = zipped()
     server.files["/small.zip"] = data
     load_public_set(entry(data), base_url=server.url + "/")
-    assert (tmp_path / "cache" / "start" / "small.zip").read_bytes() == data
+    assert (tmp_path / "cache" / "datasets" / "small.zip").read_bytes() == data
 
 
 def test_a_mirror_must_serve_the_published_archive(tmp_path, server):
     server.files["/nq-utd.zip"] = zipped()
     with pytest.raises(DataError, match="expected md5:2e12e66393829cd4be715718f99d2436"):
         load_dataset("nq-utd", cache=tmp_path, base_url=server.url)
-    assert list((tmp_path / "start").iterdir()) == []
+    assert list((tmp_path / "datasets").iterdir()) == []
 
 
 def test_sets_without_address(tmp_path):
     with pytest.raises(DataError, match=r"'scifact' is not downloaded: .*scifact\.zip is missing"):
         load_dataset("scifact", cache=tmp_path)
     data = zipped()
-    (tmp_path / "start").mkdir()
-    archive = tmp_path / "start" / "small.zip"
+    (tmp_path / "datasets").mkdir()
+    archive = tmp_path / "datasets" / "small.zip"
     archive.write_bytes(b"something else")
     with pytest.raises(DataError, match=r"small\.zip is with another checksum"):
         load_public_set(entry(data), cache=tmp_path)
@@ -180,7 +181,7 @@ def test_an_archive_of_something_else(tmp_path):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         file.writestr("readme.txt", "x")
-    (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "small.zip").write_bytes(buffer.getvalue())
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "small.zip").write_bytes(buffer.getvalue())
     with pytest.raises(DataError, match=r"no folder with queries.jsonl .*\['readme.txt'\]"):
         load_public_set(entry(buffer.getvalue()), cache=tmp_path)

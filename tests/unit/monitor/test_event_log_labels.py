@@ -191,7 +191,7 @@ def test_the_summary_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
     assert "too many values, counted as 'other': user in 8 retrievals" in said
     assert "sources that are neither human nor llm:<model>: GPT-4 (10 documents)" in said
     assert "tags that could not be read, and are unknown: 45" in said
-    plain = json.loads(succeed("start", str(path), "--json", cwd=tmp_path))
+    plain = json.loads(succeed("start", str(path), "--json", "-", cwd=tmp_path))
     assert (plain["overflowed"], plain["bad_tags"]) == ({"user": 8}, 45)
     assert (plain["odd_sources"], plain["event_labels"]) == (
         {"GPT-4": 10},
