@@ -170,7 +170,8 @@ def search(text):
     for _ in range(2):  # the second goes on where the first stopped
         code, output, messages = inside(
             "monitor", "probe", "data", "--retriever", "app:my_search:search",
-            "--measure", "NDCG@1", "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s", "--json",
+            "--measure", "NDCG@1", "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s",
+            "--json",
             cwd=tmp_path,
         )  # fmt: skip
         assert code == 0, messages
