@@ -347,6 +347,7 @@ class _Matching:
         self.example = next(iter(corpus.doc_ids), "")
         self.id_key = id_key
         self.by_text: dict[str, str | None] = {}
+        self.corpus = corpus
         sources = corpus.tags.source_codes.tolist()
         first: dict[str, int] = {}
         for row, (doc_id, text) in enumerate(corpus):
@@ -365,6 +366,9 @@ class _Matching:
         key = self.id_key or self._best_key(hits)
         ways: Counter[str] = Counter()
         ids = [self._one(hit, key, ways) for hit in hits]
+        if ways[""]:
+            self._find_parts(hits, ids, ways)
+        ids = [id_ or _unknown(hit) for id_, hit in zip(ids, hits, strict=True)]
         found = sum(n for way, n in ways.items() if way)
         if not found:
             raise DataError(
@@ -402,11 +406,43 @@ class _Matching:
             ways["text"] += 1
             return exact
         ways[""] += 1
-        return f"{hit.doc_id or _digest(hit.text or '')} (not in the data)"
+        return ""
+
+    def _find_parts(self, hits: Sequence[Hit], ids: list[str], ways: Counter[str]) -> None:
+        """Find the documents of which an application holds parts, as text splitters make them.
+
+        A part is looked up by the words in its middle; then all of it has to be in the document.
+        """
+        wanted: dict[str, list[str]] = {}
+        for hit, id_ in zip(hits, ids, strict=True):
+            if not id_ and hit.text and len(words := hit.text.split()) >= _PART_WORDS:
+                start = (len(words) - _PART_WORDS) // 2
+                key = " ".join(words[start : start + _PART_WORDS])
+                wanted.setdefault(key, []).append(" ".join(words))
+        found: dict[str, str] = {}
+        sources: dict[str, int] = {}
+        for row, (doc_id, text) in enumerate(self.corpus if wanted else ()):
+            words = text.split()
+            plain = " ".join(words)
+            source = int(self.corpus.tags.source_codes[row])
+            for at in range(len(words) - _PART_WORDS + 1):
+                for part in wanted.get(" ".join(words[at : at + _PART_WORDS]), ()):
+                    if part in plain:
+                        known = sources.setdefault(part, source) == source
+                        found[part] = found.get(part, doc_id) if known else ""
+        for at, hit in enumerate(hits):
+            if not ids[at] and hit.text and (whole := found.get(_plain(hit.text))):
+                ids[at] = whole
+                ways["a part of the text"] += 1
+                ways[""] -= 1
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+_PART_WORDS = 8  # words by which a part of a document is looked up
+
+
+def _unknown(hit: Hit) -> str:
+    digest = hashlib.blake2b((hit.text or "").encode(errors="replace"), digest_size=8)
+    return f"{hit.doc_id or digest.hexdigest()} (not in the data)"
 
 
 def _plain(text: str) -> str:

@@ -200,6 +200,34 @@ def test_documents_are_matched_to_the_data(document: Any, way: str) -> None:
     assert [v.code for v in report.systems[0].verdicts] == expected
 
 
+def test_parts_of_documents_are_found_in_their_documents() -> None:
+    data = rsb.load_sample()
+    whole = searcher(lambda _, text: text)
+
+    def parts(text: str) -> list[dict[str, str]]:
+        found = []
+        for i, document in enumerate(whole(text)):
+            words = document.split()
+            half = len(words) // 2
+            for part in (words[:half], words[half:]):
+                found.append({"id": f"chunk {i}", "text": " ".join(part)})
+        return found
+
+    report = rsb.audit(parts, data)
+    told = report.systems[0].notes[0]
+    assert "3,200 of 3,200" in told
+    assert "by a part of the text" in told
+    expected = rsb.audit(whole, data).systems[0]
+    assert report.systems[0].verdicts[0].interval == expected.verdicts[0].interval
+    assert report.systems[0].n_duplicates == 1_600
+
+    def foreign(text: str) -> list[str]:
+        return ["words that no document of these data holds in this order, not one of them"]
+
+    with pytest.raises(DataError, match="is in the data"):
+        rsb.audit(foreign, data)
+
+
 def test_scores_by_document_are_a_ranking() -> None:
     def search(text: str) -> dict[str, float]:
         i = text.split()[1]
