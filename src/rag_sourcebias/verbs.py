@@ -27,6 +27,7 @@ from rag_sourcebias.io.given import (
     is_frame,
     is_path,
     is_results,
+    names_in,
     run_of,
     said,
 )
@@ -302,7 +303,7 @@ def _is_data(value: Any) -> bool:  # noqa: ANN401
     if isinstance(value, Dataset):
         return True
     if is_frame(value):
-        return {"source", "rsb_source"} & set(map(str, value.columns)) != set()
+        return not {"source", "rsb_source"}.isdisjoint(names_in(value))
     if isinstance(value, tuple):
         return len(value) in (3, 4) and all(isinstance(part, Mapping) for part in value)
     if isinstance(value, Mapping):

@@ -41,6 +41,13 @@ def is_frame(value: object) -> bool:
     )
 
 
+def names_in(frame: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of a frame's columns."""
+    if hasattr(frame, "collect_schema"):  # asking a lazy frame otherwise is slow, and warned of
+        return list(frame.collect_schema().names())
+    return list(map(str, getattr(frame, "column_names", None) or frame.columns))
+
+
 def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     """Return the columns of a frame, of a list of dicts or of a dict of lists; missing is None.
 
@@ -51,7 +58,7 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     """
     if is_frame(value):
         value = value.collect() if hasattr(value, "collect") else value
-        names = value.column_names if hasattr(value, "column_names") else value.columns
+        names = getattr(value, "column_names", None) or value.columns
         read = {str(name): _listed(value[name]) for name in names}
     elif _is_rows(value):
         keys = dict.fromkeys(key for row in value for key in row)

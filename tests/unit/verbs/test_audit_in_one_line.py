@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import rag_sourcebias as rsb
@@ -79,6 +80,8 @@ ROWS = [
         {q: list(row.items()) for q, row in RESULTS.items()},
         pd.DataFrame(ROWS),
         pl.DataFrame(ROWS),
+        pl.LazyFrame(ROWS),
+        pa.Table.from_pylist(ROWS),
         pd.DataFrame(ROWS).rename(columns={"query_id": "qid", "doc_id": "docno"}),
         rsb.Run.from_dict(RESULTS),
         [rsb.Run.from_dict(RESULTS)],
@@ -126,6 +129,18 @@ def test_other_results_give_other_figures() -> None:
 )
 def test_data_in_any_shape_gives_the_same_figures(data: Any) -> None:
     assert figure(rsb.audit(RESULTS, data)) == EXPECTED
+
+
+def test_a_frame_alone_is_data() -> None:
+    rows = [
+        {"query": QUERIES[q], "doc_id": d, "text": TEXTS[d], "source": TAGS[d], "relevance": 1}
+        for q, row in QRELS.items()
+        for d in row
+    ]
+    for frame in (pd.DataFrame(rows), pl.LazyFrame(rows)):
+        report = rsb.audit(frame)
+        assert report.systems[0].name == "bm25"
+        assert figure(report) == figure(rsb.audit("bm25", frame))
 
 
 def test_a_folder_and_its_texts_give_the_same_figures(tmp_path: Path) -> None:
@@ -419,6 +434,7 @@ def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path) -> None:
         ({"y": ["a"], "yhat": [1]}, "no number"),
         ({"data": "none.csv"}, "no file 'none.csv'"),
         ({"data": pd.DataFrame({"a": [1]})}, "data"),
+        ({"data": pd.DataFrame({0: [1]})}, "data"),
         ({"data": 3}, "an int is no table"),
         ({"data": judged(), "levl": 0.9}, "no setting 'levl'"),
     ],
