@@ -16,7 +16,7 @@ import pytest
 from rag_sourcebias.core.data import Dataset, Qrels
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.neural.loading import SentenceEncoder, fast_dtype
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
@@ -37,7 +37,8 @@ def dataset() -> Dataset:
 @pytest.fixture(scope="module")
 def report(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> SkewReport:
     cache = VectorCache(tmp_path_factory.mktemp("cache") / "vectors.sqlite")
-    encoder = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2"), cache)
+    # as fast as the processor can: no figure here depends on the last digits
+    encoder = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2", dtype=fast_dtype()), cache)
     specs = [BM25Spec(), DenseSpec(encoder, name="minilm")]
     return audit_source(dataset, specs, config=AuditConfig(), length_matched=False)
 

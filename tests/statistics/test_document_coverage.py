@@ -52,7 +52,7 @@ TRUTH = float(
 )
 
 
-def simulate(kind, n_labels, *, n_queries=1000, runs=RUNS, seed=0, n_pilot=0):
+def simulate(kind, n_labels, *, n_queries=400, runs=RUNS, seed=0, n_pilot=0):
     rng = np.random.default_rng((seed, n_labels, n_queries))
     rows = []
     for _ in range(runs):
@@ -111,7 +111,9 @@ def test_covers_with_a_pilot_of_whole_queries():
 
 @pytest.mark.parametrize("kind", ["distribution", "one-hot", "five votes"])
 def test_half_as_wide_as_ppi_with_the_same_labels(kind):
-    pool, population, width_pool, width_population, ppi = simulate(kind, 500, runs=200, seed=3)
+    pool, population, width_pool, width_population, ppi = simulate(
+        kind, 500, n_queries=1000, runs=200, seed=3
+    )
     assert width_pool <= 0.45 * ppi
     assert width_population <= 0.5 * ppi
     assert min(pool, population) >= acceptable(FLOOR, 200)

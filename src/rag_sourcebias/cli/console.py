@@ -69,7 +69,8 @@ class Stages:
     def begin(self, description: str) -> None:
         """Begin the next stage."""
         self._progress.console.print(f"[dim]·[/] {escape(description)}", highlight=False)
-        self._progress.reset(self._task, total=None, description=description)
+        before, self._task = self._task, self._progress.add_task(description, total=None)
+        self._progress.remove_task(before)  # a reset would keep its total
 
     def advance(self, done: int, total: int | None) -> None:
         """Report progress within the stage."""
@@ -78,7 +79,7 @@ class Stages:
     def log_until(self, ended: Event) -> None:
         """Print how far the stage is, again and again."""
         while not ended.wait(LOG_SECONDS):
-            (task,) = self._progress.tasks
+            task = self._progress.tasks[-1]
             said = f"{timedelta(seconds=int(task.elapsed or 0))} so far"
             if task.total is not None:
                 left = "" if task.time_remaining is None else timedelta(seconds=task.time_remaining)

@@ -166,7 +166,6 @@ class SpecBuilder:
     _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
         default_factory=dict
     )
-    _part: tuple[int, int] | None = None
 
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
@@ -191,7 +190,7 @@ class SpecBuilder:
                 self._encoder(spec),
                 name=f"dense:{spec.model}",
                 similarity=similarity,
-                progress=self._documents,
+                progress=self.progress,
             )
         return factory(self._encoder(spec), **rest)
 
@@ -231,22 +230,9 @@ class SpecBuilder:
             self._encoders[key] = CachedEncoder(
                 sentence_encoder(spec.model, options, name=name),
                 VectorCache(self.cache / "vectors.sqlite"),
-                progress=self._texts,
+                progress=self.progress,
             )
         return self._encoders[key]
-
-    def _documents(self, done: int, total: int) -> None:
-        """Show how much of a corpus is encoded; it reaches the encoder in parts."""
-        self._part = (done, total) if done < total else None
-        self.progress(done, total)
-
-    def _texts(self, done: int, total: int) -> None:
-        """Show how many texts an encoder has done, of a part of a corpus or on their own."""
-        if self._part is None:
-            self.progress(done, total)
-        else:
-            before, documents = self._part
-            self.progress(min(before + done, documents), documents)
 
     def reranker(self, model: str) -> Reranker:
         """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""

@@ -3,6 +3,7 @@
 import random
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,6 +138,27 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
         )
         self.remove_callback(PrinterCallback)
 
+    def trial_seconds(self) -> float:
+        """Return how long the texts of a middling batch take, forwards and back; nothing is kept.
+
+        The optimiser and the loss take little beside it. Without dropout, so that no random number
+        of the training is used.
+        """
+        rows = self._batches[len(self._batches) // 2].tolist()
+        batch = self.data_collator([self.train_dataset[row] for row in rows])
+        features, _ = self.collect_features(self._prepare_inputs(batch))
+        was_training = self.model.training
+        self.model.eval()
+        began = time.perf_counter()
+        for each in features:
+            with self.compute_loss_context_manager():
+                total = self.model(dict(each))["sentence_embedding"].sum()
+            total.backward()
+        seconds = time.perf_counter() - began
+        self.model.zero_grad(set_to_none=True)
+        self.model.train(was_training)
+        return seconds
+
     def get_batch_sampler(self, dataset: Any, *_: object, **__: object) -> DefaultBatchSampler:  # noqa: ANN401
         """Return the planned batches."""
         return _Planned(dataset, self._batches)
@@ -156,8 +178,28 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
             raise unwritable(folder, error) from error
 
 
+_WORTH_A_TRIAL = 50  # steps: one of them is tried before they begin
 _TIMED = 5
 _HOUR = 3600.0
+
+
+def before_training(steps: int, seconds: float) -> str:
+    """Return how long steps of so many seconds take, and what to do if that is over an hour."""
+    total = steps * seconds
+    said = (
+        f"{steps:,} steps of about {seconds:.1f} s, by one that was tried: "
+        f"{timedelta(seconds=round(total))} in all"
+    )
+    if total <= _HOUR:
+        return said
+    return said + _too_long(max(int(_HOUR / seconds), 1))
+
+
+def _too_long(fitting: int) -> str:
+    return (
+        f". That is more than an hour: about {fitting:,} steps fit into one, and shorter texts "
+        "(max_length) are faster"
+    )
 
 
 class StepClock:
@@ -187,10 +229,7 @@ class StepClock:
         if seconds + each * left <= _HOUR:
             return said
         fitting = max(int(step + (_HOUR - seconds) / each), 1)
-        return (
-            f"{said}. That is more than an hour in all: about {fitting:,} steps fit into one, and "
-            "shorter texts (max_length) are faster"
-        )
+        return said + _too_long(fitting)
 
 
 class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
@@ -317,6 +356,7 @@ class TrainingRun:
             self.judge,
             eval_every=self.settings.eval_every,
             on_stage=self.on_stage,
+            on_progress=on_progress,
         )
         trainer = DebiasTrainer(
             live,
@@ -332,6 +372,9 @@ class TrainingRun:
             else:
                 progress.read(checkpoint)
             self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
+            steps = len(columns.batches) - progress.step
+            if steps >= _WORTH_A_TRIAL:
+                self.on_stage(before_training(steps, trainer.trial_seconds()))
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             progress.pause()

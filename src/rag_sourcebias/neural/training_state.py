@@ -124,11 +124,15 @@ class SkewJudge:
         self.other = source if source in others else others[0]
         self.similarity = similarity
 
-    def __call__(self, model: Any) -> dict[str, float | None]:  # noqa: ANN401 - torch is not typed here
+    def __call__(
+        self,
+        model: Any,  # noqa: ANN401 - torch is not typed here
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, float | None]:
         """Retrieve with the model as it is now; mean NDCG of both sources, and their Relative Δ."""
         cosine = self.similarity == "cosine"
         encoder = LiveEncoder(model, name="model in training", fingerprint="", normalize=cosine)
-        spec = DenseSpec(encoder, similarity="cosine" if cosine else "dot")
+        spec = DenseSpec(encoder, similarity="cosine" if cosine else "dot", progress=on_progress)
         scores = score_debias(spec, self.dataset, self.config, other=self.other)
         cutoff = self.config.skew_cutoff
         baseline, other = (float(scores.of(r, cutoff).mean()) for r in ("baseline", "other"))
@@ -154,8 +158,8 @@ class Progress:
     loss : DebiasedRankingLoss
     judge : SkewJudge, optional
     eval_every : int, optional
-    on_stage : callable, optional
-        Told what is going on where it takes long.
+    on_stage, on_progress : callable, optional
+        Told what is going on where it takes long, and how far it is.
     """
 
     def __init__(
@@ -165,11 +169,13 @@ class Progress:
         *,
         eval_every: int | None,
         on_stage: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.loss = loss
         self.judge = judge
         self.eval_every = eval_every
         self.on_stage = on_stage
+        self.on_progress = on_progress
         self.step = 0
         self.points: list[TrainingPoint] = []
         self._seconds = 0.0
@@ -204,7 +210,7 @@ class Progress:
         skew: dict[str, float | None] = {}
         if self.judge is not None:
             self.on_stage(f"judging on {self.judge.dataset.name} after step {self.step}")
-            skew = self.judge(model)
+            skew = self.judge(model, self.on_progress)
         seen = self.loss.reset_statistics()
         self.points.append(
             TrainingPoint(

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -102,6 +103,10 @@ def query_vectors(
     )
 
 
+#: Which documents of how many an encoder is given now; None where they are all.
+_part: ContextVar[tuple[int, int] | None] = ContextVar("rag_sourcebias_part", default=None)
+
+
 def _encode(
     encoder: Encoder, corpus: Corpus, progress: Callable[[int, int], None] | None
 ) -> Float32Array:
@@ -118,7 +123,11 @@ def _encode(
                 names.setdefault(text, doc_id)
         seen.update(names)
         if names or not found:
-            vectors = encoder.encode_documents(list(names))
+            token = _part.set((start, len(corpus)))
+            try:
+                vectors = encoder.encode_documents(list(names))
+            finally:
+                _part.reset(token)
             found.append(
                 _checked(
                     vectors,
@@ -478,7 +487,8 @@ def _through_cache(
         for row, vector in zip(rows, computed, strict=True):
             vectors[row] = vector
         if progress is not None:
-            progress(min(start + batch_size, len(missing)), len(missing))
+            before, total = _part.get() or (0, len(missing))
+            progress(min(before + start + batch_size, total), total)
     found = [vector for vector in vectors if vector is not None]
     sizes = {len(vector) for vector in found}
     if len(sizes) > 1:

@@ -26,8 +26,9 @@ from transformers import PrinterCallback
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig
+from rag_sourcebias.neural import train
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.neural.train import StepClock, train_debiased
+from rag_sourcebias.neural.train import StepClock, before_training, train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches, read_history
 from rag_sourcebias.neural.training_state import CosineOfEachDocument
 
@@ -406,9 +407,29 @@ def test_a_training_says_how_long_it_takes() -> None:
     said = [clock.said(step, 60.0 + 3.0 * step) for step in range(1, 12)]
     assert said[5].startswith(
         "training, 3.0 s a step: 1,994 of 2,000 steps left, about 1:39:42. That is more than an "
-        "hour in all: about 1,180 steps fit into one"
+        "hour: about 1,180 steps fit into one"
     )
     assert not any(said[:5] + said[6:])
+
+
+def test_a_long_training_is_announced_before_it_begins() -> None:
+    assert (
+        before_training(80, 3.0) == "80 steps of about 3.0 s, by one that was tried: 0:04:00 in all"
+    )
+    said = before_training(2_000, 3.0)
+    assert "1:40:00 in all. That is more than an hour: about 1,200 steps fit into one" in said
+
+
+def test_the_trial_changes_nothing_of_the_training(base: Path, tmp_path: Path, monkeypatch) -> None:
+    settings, stages, found = TrainingSettings(max_steps=4, batch_size=4), [], []
+    for least in (1, 99):
+        monkeypatch.setattr(train, "_WORTH_A_TRIAL", least)
+        out = tmp_path / f"out-{least}"
+        train_debiased(base, paired_texts(40), out, settings=settings, on_stage=stages.append)
+        found.append((out / "model.safetensors").read_bytes())
+    assert found[0] == found[1]
+    (said,) = [stage for stage in stages if "by one that was tried" in stage]
+    assert said.startswith("4 steps of about 0.")
 
 
 def test_a_training_of_less_than_an_hour_warns_of_nothing() -> None:
