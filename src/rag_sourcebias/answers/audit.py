@@ -27,6 +27,7 @@ from rag_sourcebias.answers.data import (
     SystemCorrectness,
     SystemDifference,
 )
+from rag_sourcebias.answers.evidence import evidence_of
 from rag_sourcebias.answers.measure import (
     SMALL,
     PairedAnswers,
@@ -786,6 +787,7 @@ def measure_answer_bias(
         )
         for name, column in scores.items()
     )
+    scorers = tuple(replace(s, evidence=evidence_of(s, answers)) for s in scorers)
     systems = describe_systems(answers, words)
     warnings = answer_warnings(answers, words, systems)
     texts = describe_texts(answers, words, config, warnings) if text_statistics else ()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import (
@@ -609,6 +610,7 @@ class AnswerScorer:
     auc_change: Interval | None = None
     auc_change_within: Interval | None = None
     finding: AnswerFinding | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

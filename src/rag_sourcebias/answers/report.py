@@ -15,6 +15,7 @@ from rag_sourcebias.answers.data import (
     AnswerScorer,
     SystemCorrectness,
 )
+from rag_sourcebias.answers.evidence import evidence_section
 from rag_sourcebias.answers.measure import SMALL
 from rag_sourcebias.answers.words import (
     both,
@@ -85,6 +86,7 @@ def document(report: AnswerBiasReport) -> b.Document:
             found
             for make in (
                 _findings,
+                evidence_section,
                 _means,
                 _thresholds,
                 _order,

@@ -15,7 +15,7 @@ from rag_sourcebias.answers.data import (
     RankInversions,
     SystemDifference,
 )
-from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
+from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding, extremes
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     MISSING,
@@ -302,14 +302,6 @@ def _by_question(report: AnswerBiasReport, scorer: AnswerScorer) -> list[dict[st
     return [scores for scores in table.values() if len(scores) == systems]
 
 
-def _ends(scorer: AnswerScorer) -> tuple[str, str] | None:
-    """Return the systems whose correct answers score highest and lowest on average."""
-    if (lead := _lead(scorer.raw)) is not None:
-        return lead.first, lead.second
-    ranked = sorted(zip(scorer.raw.spread.means, scorer.raw.spread.systems, strict=True))
-    return (ranked[-1][1], ranked[0][1]) if len(ranked) > 1 else None
-
-
 def _counts(
     report: AnswerBiasReport, scorer: AnswerScorer, ends: tuple[str, str]
 ) -> tuple[int, int, int]:
@@ -321,7 +313,7 @@ def _counts(
 
 def _first_answer(report: AnswerBiasReport, scorer: AnswerScorer) -> str:
     who = shorten(scorer.name, _NAME)
-    if (ends := _ends(scorer)) is None:
+    if (ends := extremes(scorer.raw)) is None:
         return f"{who}: one system alone has no other to be compared with."
     above, below, ties = _counts(report, scorer, ends)
     if not (total := above + below + ties):
@@ -391,7 +383,7 @@ def _system_rows(scorer: AnswerScorer) -> tuple[FirstRow, ...]:
 def _scorer_rows(report: AnswerBiasReport) -> tuple[FirstRow, ...]:
     rows = []
     for scorer in report.scorers[:_FIRST_ROWS]:
-        if (ends := _ends(scorer)) is None:
+        if (ends := extremes(scorer.raw)) is None:
             continue
         above, below, ties = _counts(report, scorer, ends)
         high, low = (shorten(name, _NAME // 2) for name in ends)

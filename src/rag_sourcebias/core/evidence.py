@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_sourcebias.core.values import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rag_sourcebias.core.data import Qrels, Run, TagTable
 
 MOST, AGAINST = 8, 3
 """Cases that are kept with their texts: those that matter most, and those that point elsewhere."""
@@ -27,6 +31,8 @@ class EvidenceText:
         "" where texts have no ids of their own.
     value : float or None
         What it got: a rank or a score; None where it was not retrieved.
+    was : float or None
+        What it got before a change.
     text : str
         Its beginning; "" where texts were not kept.
     length : int
@@ -36,15 +42,29 @@ class EvidenceText:
     label: str
     doc_id: str = ""
     value: float | None = None
+    was: float | None = None
     text: str = ""
     length: int = 0
 
     @classmethod
     def of(
-        cls, label: str, text: str, *, doc_id: str = "", value: float | None = None
+        cls,
+        label: str,
+        text: str,
+        *,
+        doc_id: str = "",
+        value: float | None = None,
+        was: float | None = None,
     ) -> EvidenceText:
         """Keep the beginning of a text."""
-        return cls(label=label, doc_id=doc_id, value=value, text=text[:LONGEST], length=len(text))
+        return cls(
+            label=label,
+            doc_id=doc_id,
+            value=value,
+            was=was,
+            text=text[:LONGEST],
+            length=len(text),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +119,56 @@ def telling(
     return np.array([*with_it[:MOST], *against[:AGAINST]], dtype=np.int64)
 
 
-def listed(cases: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return cases by how much they matter, whatever their direction."""
-    return tuple(sorted(cases, key=lambda case: (-abs(case.value), case.item)))
+Ranked = tuple[str, float | None]
+
+
+def relevant_pair(
+    query: str,
+    qrels: Qrels,
+    tags: TagTable,
+    sources: tuple[str, str],
+    rank: Mapping[str, int],
+) -> tuple[Ranked, Ranked] | None:
+    """Choose one relevant document of each source, with its rank: two versions of one if there are.
+
+    Of several, those of which one ranks highest.
+
+    Parameters
+    ----------
+    rank : mapping of str to int
+        Documents that were retrieved for the query.
+    """
+    judged = (qrels.query_codes == qrels.query_ids.index(query)) & (qrels.grades > 0)
+    names = [qrels.doc_ids[code] for code in qrels.doc_codes[judged]]
+    rows = tags.rows_for(names)
+    held = [
+        [
+            (name, int(tags.pair_codes[row]))
+            for name, row in zip(names, rows, strict=True)
+            if row >= 0 and tags.source_codes[row] == tags.sources.index(source)
+        ]
+        for source in sources
+    ]
+    last = len(rank) + 1
+    choices = [
+        (not pair == twin >= 0, min(rank.get(first, last), rank.get(second, last)), first, second)
+        for first, pair in held[0]
+        for second, twin in held[1]
+    ]
+    if not choices:
+        return None
+    *_, first, second = min(choices)
+    return (first, _rank(rank, first)), (second, _rank(rank, second))
+
+
+def _rank(rank: Mapping[str, int], name: str) -> float | None:
+    return float(rank[name]) if name in rank else None
+
+
+def ranks_of(run: Run, query: str) -> dict[str, int]:
+    """Return the rank of each document that was retrieved for a query."""
+    if query not in run.query_ids:
+        return {}
+    at = run.query_ids.index(query)
+    codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
+    return {run.doc_ids[code]: rank for rank, code in enumerate(codes, start=1)}

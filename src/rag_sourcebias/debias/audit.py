@@ -32,6 +32,7 @@ from rag_sourcebias.debias.data import (
     SkewChange,
     TrainingHistory,
 )
+from rag_sourcebias.debias.evidence import evidence_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
@@ -90,6 +91,19 @@ def score_debias(
         If ``depth`` is too small, a source is missing or has no relevant document, or no judged
         query has a text.
     """
+    return _scored(spec, dataset, config, other=other, depth=depth, on_stage=on_stage)[0]
+
+
+def _scored(
+    spec: RetrieverSpec,
+    dataset: Dataset,
+    config: DebiasConfig,
+    *,
+    other: str,
+    depth: int,
+    on_stage: Callable[[str], None] | None,
+) -> tuple[DebiasScores, Run]:
+    """Return the scores of a system, and what it retrieved from the mixed corpus."""
     if depth < max(config.cutoffs):
         raise DataError(
             f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
@@ -130,7 +144,7 @@ def score_debias(
         )
         for source in (config.baseline_source, other)
     ]
-    return DebiasScores(
+    found = DebiasScores(
         name=spec.name,
         query_ids=qrels.query_ids,
         cutoffs=config.cutoffs,
@@ -144,6 +158,7 @@ def score_debias(
         ),
         settings=dict(spec.settings),
     )
+    return found, mixed
 
 
 def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
@@ -641,19 +656,21 @@ def _measured(
 ) -> DebiasDataset:
     """Score and compare all systems on a data set of two sources."""
     score = partial(
-        score_debias,
+        _scored,
         dataset=dataset,
         config=config,
         other=other,
         depth=depth,
         on_stage=lambda stage: on_stage(f"{dataset.name}: {stage}"),
     )
-    reference = score(before)
+    first = score(before)
+    reference = first[0]
     pairs = judged_pairs(dataset, config.baseline_source, other)
     n_seen = seen_pairs(dataset, config.baseline_source, pairs, fitted_texts)
     outcomes = [DebiasOutcome(scores=reference, skew=skew_changes(None, reference, config))]
     for spec in after:
-        scores = score(spec)
+        changed = score(spec)
+        scores = changed[0]
         on_stage(f"{dataset.name}: {spec.name}: comparing")
         outcomes.append(
             DebiasOutcome(
@@ -663,6 +680,7 @@ def _measured(
                     reference, scores, config, unchanged=unchanged_qualities(before, spec)
                 ),
                 n_seen=n_seen,
+                evidence=evidence_of(dataset, other, config, first, changed),
             )
         )
     return DebiasDataset(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import (
@@ -497,6 +498,7 @@ class DebiasOutcome:
     skew: tuple[SkewChange, ...]
     quality: tuple[QualityChange, ...] = ()
     n_seen: int = 0
+    evidence: tuple[Evidence, ...] = ()
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from rag_sourcebias.debias.data import (
     TrainingHistory,
     TrainingPoint,
 )
+from rag_sourcebias.debias.evidence import evidence_section
 from rag_sourcebias.debias.words import (
     WIDE,
     DebiasVerdict,
@@ -103,7 +104,8 @@ _COLUMN, _NAME = 8, 44  # characters of a terminal
 def document(report: DebiasReport) -> b.Document:
     """Return everything there is to say about a mitigation."""
     parts = (
-        _findings, _skew, _quality, _search, _training, _methods, _reading, _caveats, _data,
+        _findings, evidence_section, _skew, _quality, _search, _training, _methods, _reading,
+        _caveats, _data,
     )  # fmt: skip
     before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
     after = list(dict.fromkeys(v.system for v in verdicts(report)))

@@ -41,6 +41,7 @@ from rag_sourcebias.explain.data import (
     ModelPerplexity,
     SourceExplanation,
 )
+from rag_sourcebias.explain.evidence import evidence_of
 from rag_sourcebias.explain.vectors import (
     map_sources,
     positions_along_source,
@@ -436,6 +437,13 @@ class Explanation:
             decomposition=self._decomposition(pairs, ratios, query_words, gaps, told),
             notes=tuple(told.notes),
             missing=told.missing,
+            evidence=evidence_of(
+                self.dataset,
+                (self.config.baseline_source, pairs.source),
+                (pairs.human, pairs.other),
+                ratios,
+                None if self.encoded is None else (pairs.judged, self.encoded.score_gaps(pairs)),
+            ),
         )
 
     @cached_property

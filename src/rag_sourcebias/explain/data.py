@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import FloatArray, Histogram, Interval, from_versioned
@@ -445,6 +446,7 @@ class SourceExplanation:
     decomposition: GapDecomposition | None = None
     notes: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

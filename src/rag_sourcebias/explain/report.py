@@ -15,6 +15,7 @@ from rag_sourcebias.explain.data import (
     SpectrumComparison,
     VectorMap,
 )
+from rag_sourcebias.explain.evidence import evidence_section
 from rag_sourcebias.explain.words import (
     ASSOCIATION,
     PARTS,
@@ -116,6 +117,7 @@ def document(report: ExplainReport) -> b.Document:
         warnings=report.warnings,
         sections=(
             _found(report, sources),
+            *filter(None, (evidence_section(sources),)),
             *(_measured(sources) if sources else ()),
             b.reading(_questions(report)),
             _doubts(report),

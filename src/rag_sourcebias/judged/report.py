@@ -20,6 +20,7 @@ from rag_sourcebias.judged.data import (
     LabelledClusters,
     QueryIntervals,
 )
+from rag_sourcebias.judged.evidence import evidence_section
 from rag_sourcebias.judged.words import (
     Role,
     comparison,
@@ -88,6 +89,7 @@ def document(report: JudgedReport) -> b.Document:
         sections=(
             *([_ranking(report)] if report.ranks else ()),
             _findings(report),
+            *filter(None, (evidence_section(report),)),
             _means(report),
             *([_ledger(report)] if any(m.ledger for m in report.means) else ()),
             *([_comparisons(report)] if report.comparisons else ()),

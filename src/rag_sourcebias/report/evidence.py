@@ -45,6 +45,7 @@ def evidence(
     write: Callable[[float | None], str],
     added: Callable[[float], str],
     caption: str,
+    changed: bool = False,
 ) -> Iterator[b.Block]:
     """Return the cases of one figure: a table, and each with its texts behind a fold.
 
@@ -55,16 +56,23 @@ def evidence(
     noun : str
         What a case is: "query", "question", "pair".
     columns : tuple of str
-        Heads of the first side, the second side, and of what they got.
+        Heads of the first side, the second side, and of what they got, "" where they got nothing.
     write, added : callable
         How a value of one side, and what a case adds, are written.
+    changed : bool
+        Whether each side had a value before.
     """
     if not cases:
         return
     first, second, got = columns
     named = any(side.doc_id for case in cases for side in (case.first, case.second))
     documents = (f"{first}: document", f"{second}: document") if named else ()
-    heads = (noun, of, f"{got}, {first}", f"{got}, {second}", *documents)
+    values = (f"{got}, {first}", f"{got}, {second}") if got else ()
+
+    def told(side: EvidenceText) -> str:
+        return f"{write(side.was)} → {write(side.value)}" if changed else write(side.value)
+
+    heads = (noun, of, *values, *documents)
     yield b.Grid(
         table=b.Table(
             columns=heads,
@@ -72,8 +80,7 @@ def evidence(
                 (
                     b.Name(b.shorten(case.item, _NAME)),
                     added(case.value),
-                    write(case.first.value),
-                    write(case.second.value),
+                    *((told(case.first), told(case.second)) if got else ()),
                     *(
                         (b.shorten(s.doc_id, _NAME) for s in (case.first, case.second))
                         if named
@@ -87,7 +94,7 @@ def evidence(
     )
     for case in cases:
         if case.first.text or case.second.text:
-            yield _texts(case, noun=noun, got=got, sides=(first, second), write=write)
+            yield _texts(case, noun=noun, got=got, sides=(first, second), told=told)
 
 
 def _texts(
@@ -96,16 +103,17 @@ def _texts(
     noun: str,
     got: str,
     sides: tuple[str, str],
-    write: Callable[[float | None], str],
+    told: Callable[[EvidenceText], str],
 ) -> b.Fold:
     values = " · ".join(
-        f"{label}: {got} {write(side.value)}"
+        f"{label}: {got} {told(side)}"
         for label, side in zip(sides, (case.first, case.second), strict=True)
     )
     pieces = differing(case.first.text, case.second.text)
+    values *= bool(got)
     name = b.shorten(case.asked, _ASKED) or f"{noun} {b.shorten(case.item, _NAME)}"
     return b.Fold(
-        summary=f"{name} ({values})",
+        summary=f"{name} ({values})" if values else name,
         blocks=(
             b.Versions(
                 name=f"{noun} {case.item}",

@@ -38,6 +38,7 @@ from rag_sourcebias.style.data import (
     StyleRow,
     StyleSystem,
 )
+from rag_sourcebias.style.evidence import evidence_of
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     adjusted_from_means,
@@ -468,6 +469,15 @@ def style_system(
     )
     rows = _rows(matrix, averaged, intervals, config)
     at = matrix.query_styles.index(config.original_query)
+    finding = style_finding(
+        matrix.ranks[:, at],
+        matrix.doc_styles,
+        test=rows[at].friedman,
+        against_original=rows[at].against_original,
+        margin=config.margin,
+        confidence_level=config.confidence_level,
+        rng=np.random.default_rng((config.seed, 3)),
+    )
     return StyleSystem(
         name=name,
         settings=dict(settings or {}),
@@ -476,15 +486,8 @@ def style_system(
         rows=rows,
         pairs=_compare(matrix.row(config.original_query).ranks, matrix, config, seed=1),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
-        finding=style_finding(
-            matrix.ranks[:, at],
-            matrix.doc_styles,
-            test=rows[at].friedman,
-            against_original=rows[at].against_original,
-            margin=config.margin,
-            confidence_level=config.confidence_level,
-            rng=np.random.default_rng((config.seed, 3)),
-        ),
+        finding=finding,
+        evidence=evidence_of(matrix.ranks[:, at], complete, rows[at], finding, config.original),
         matching=_matching(matrix, config),
         notes=(*notes, *_notes(averaged, intervals)),
     )

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import (
@@ -411,6 +412,8 @@ class StyleSystem:
         Only in reports of version 0.1: its intervals held too rarely.
     finding : StyleFinding or None
         The verdict; None in reports of version 0.1.
+    evidence : tuple of Evidence
+        Queries in which the two styles of the verdict lie furthest apart.
     matching : tuple of StyleGain
         The last one, with style "", is all styles together.
     quality : tuple of StyleQuality
@@ -429,6 +432,7 @@ class StyleSystem:
     mean_unfairness: Interval | None = None
     sd_unfairness: Interval | None = None
     finding: StyleFinding | None = None
+    evidence: tuple[Evidence, ...] = ()
     matching: tuple[StyleGain, ...] = ()
     quality: tuple[StyleQuality, ...] = ()
     index_scores: tuple[StyleIndexScore, ...] = ()

@@ -31,6 +31,7 @@ from rag_sourcebias.report.blocks import (
 )
 from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
 from rag_sourcebias.style.data import StyleCode, StyleReport, StyleRow, StyleSystem
+from rag_sourcebias.style.evidence import evidence_section
 from rag_sourcebias.style.words import (
     Verdict,
     alpha,
@@ -72,6 +73,7 @@ def document(report: StyleReport) -> b.Document:
     data = report.data
     parts = (
         _findings,
+        evidence_section,
         _ranks,
         _matrix,
         _unfairness,

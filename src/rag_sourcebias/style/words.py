@@ -32,7 +32,7 @@ from rag_sourcebias.report.blocks import (
 )
 from rag_sourcebias.stats.comparisons import friedman_test
 from rag_sourcebias.style.data import StyleCode, StyleFinding, StyleReport, StyleRow, StyleSystem
-from rag_sourcebias.style.measure import style_finding
+from rag_sourcebias.style.measure import style_finding, telling_styles
 
 _LONGEST = 60  # characters of a style's name
 _NAME = 48  # of a system's name in the headline
@@ -366,15 +366,7 @@ def first(report: StyleReport) -> First:
 
 
 def _extreme(report: StyleReport, verdict: Verdict) -> tuple[str, str]:
-    """Return the two styles that a sentence compares: that which ranks higher first."""
-    found, original = verdict.found, report.config.original
-    named = {*found.favoured, *found.silenced}
-    pairs = [p for p in verdict.row.against_original if p.first in named]
-    if not pairs:
-        return found.best, found.worst
-    most = max(pairs, key=lambda pair: abs(pair.difference))
-    sides = (most.first, original)
-    return sides if most.first in found.favoured else sides[::-1]
+    return telling_styles(verdict.found, verdict.row, report.config.original)
 
 
 def _above(report: StyleReport, verdict: Verdict, high: str, low: str) -> tuple[int, int, int]:

@@ -1,0 +1,69 @@
+"""The questions that a verdict on a score rests on, with two answers that are both correct."""
+
+import math
+
+import numpy as np
+
+from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerTexts
+from rag_sourcebias.answers.measure import extremes
+from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report.evidence import evidence
+
+
+def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...]:
+    """Return the questions in which a score parts two correct answers most."""
+    if (systems := extremes(scorer.raw)) is None:
+        return ()
+    rows: dict[str, dict[str, int]] = {}
+    for at, (question, system) in enumerate(zip(texts.question_ids, texts.systems, strict=True)):
+        usable = texts.correct[at] == 1 and math.isfinite(scorer.scores[at])
+        if system in systems and usable:
+            rows.setdefault(question, {})[system] = at
+    both = {question: [of[s] for s in systems] for question, of in rows.items() if len(of) == 2}
+    names = list(both)
+    apart = np.array([scorer.scores[i] - scorer.scores[j] for i, j in both.values()])
+
+    def side(at: int, system: str) -> EvidenceText:
+        return EvidenceText.of(system, texts.answers[at], value=float(scorer.scores[at]))
+
+    return tuple(
+        Evidence(
+            item=names[place],
+            asked=next(iter(texts.references[both[names[place]][0]]), ""),
+            value=float(apart[place]),
+            first=side(both[names[place]][0], systems[0]),
+            second=side(both[names[place]][1], systems[1]),
+        )
+        for place in telling(apart, names).tolist()
+    )
+
+
+def evidence_section(report: AnswerBiasReport) -> b.Section | None:
+    """Return the questions behind each score's verdict."""
+    blocks: list[b.Block] = []
+    for scorer in report.scorers:
+        cases = scorer.evidence
+        if not cases:
+            continue
+        high, low = cases[0].first.label, cases[0].second.label
+        blocks += [b.Heading(text=b.Name(scorer.name), to=b.PAGE)] * (len(report.scorers) > 1)
+        blocks += evidence(
+            cases,
+            of="difference",
+            noun="question",
+            columns=(b.shorten(high, 24), b.shorten(low, 24), "score"),
+            write=lambda value: b.number(value, digits=3),
+            added=lambda value: b.number(value, digits=3, signed=True),
+            caption=f"Questions in which {scorer.name} parts correct answers most",
+        )
+    if not blocks:
+        return None
+    return b.Section(
+        id="evidence",
+        nav="Evidence",
+        title="The questions behind it",
+        lead="Both answers are correct, so a fair score would give them the same. Over them stands "
+        "the reference. Words that the other answer lacks are marked.",
+        blocks=tuple(blocks),
+    )

@@ -1,0 +1,80 @@
+"""The queries that a verdict on styles rests on, with both versions of a document."""
+
+import numpy as np
+
+from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
+from rag_sourcebias.core.values import FloatArray
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.style.data import (
+    StyleCode,
+    StyledTexts,
+    StyleFinding,
+    StyleReport,
+    StyleRow,
+)
+from rag_sourcebias.style.measure import telling_styles
+from rag_sourcebias.style.words import style_name, verdicts
+
+
+def evidence_of(
+    ranks: FloatArray, texts: StyledTexts, row: StyleRow, found: StyleFinding, original: str
+) -> tuple[Evidence, ...]:
+    """Return the queries in which the two styles of the verdict lie furthest apart.
+
+    Parameters
+    ----------
+    ranks : float64 array of shape (n, d)
+        Under the query style of ``row``.
+    """
+    if found.code is StyleCode.TIED:
+        return ()
+    styles = tuple(texts.documents)
+    high, low = telling_styles(found, row, original)
+    sides = [(style, ranks[:, styles.index(style)]) for style in (high, low)]
+    apart = sides[1][1] - sides[0][1]
+
+    def side(at: int, style: str, places: FloatArray) -> EvidenceText:
+        return EvidenceText.of(style, texts.documents[style][at] or "", value=float(places[at]))
+
+    return tuple(
+        Evidence(
+            item=texts.query_ids[at],
+            asked=texts.queries[row.query_style][at] or "",
+            value=float(apart[at]),
+            first=side(at, *sides[0]),
+            second=side(at, *sides[1]),
+        )
+        for at in telling(np.asarray(apart, dtype=np.float64), texts.query_ids).tolist()
+    )
+
+
+def evidence_section(report: StyleReport) -> b.Section | None:
+    """Return the queries behind each verdict."""
+    blocks: list[b.Block] = []
+    found = verdicts(report)
+    for verdict in found:
+        cases = verdict.system.evidence
+        if not cases:
+            continue
+        high, low = (style_name(side.label) for side in (cases[0].first, cases[0].second))
+        blocks += [b.Heading(text=b.Name(verdict.system.name), to=b.PAGE)] * (len(found) > 1)
+        blocks += evidence(
+            cases,
+            of="places apart",
+            noun="query",
+            columns=(high, low, "place"),
+            write=b.number,
+            added=lambda value: b.number(value, signed=True),
+            caption=f"Queries in which {verdict.system.name} ranks {high} and {low} furthest apart",
+        )
+    if not blocks:
+        return None
+    return b.Section(
+        id="evidence",
+        nav="Evidence",
+        title="The queries behind it",
+        lead="The two styles of the verdict in the queries in which they lie furthest apart, and "
+        "in some that point the other way. Words that the other version lacks are marked.",
+        blocks=tuple(blocks),
+    )
