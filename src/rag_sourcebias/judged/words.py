@@ -139,7 +139,9 @@ def first(report: JudgedReport) -> First:
         standing="other" if wrong or useless else "baseline",
         doubts=_plain_doubts(report),
         caption="What people would say"
-        + (f": {_measure(one.measure)}" if len(report.means) > 1 else ""),
+        + (
+            f": {_measure(one.measure)}; squares: the judge alone" if len(report.means) > 1 else ""
+        ),
         rows=_mean_rows(report),
         why="How many more labels?" if report.kind == "items" else "How many more judgments?",
         command="rag-sourcebias labels plan answers.csv --half-width 0.03"
@@ -167,7 +169,7 @@ def _plain_best(report: JudgedReport) -> str:
         may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
         if len(may) == 1:
             return f"{may[0]} is the best of {len(names)} systems in {_measure(ranks.measure)}."
-        listed = join(may, "or") if len(may) <= _NAMED else f"{len(may)} of them"
+        listed = join(may, "or") if len(may) <= _NAMED else f"one of {len(may)}"
         return f"Which of {len(names)} systems is best cannot be told: it may be {listed}."
     measure = report.means[0].measure
     of = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
