@@ -59,7 +59,11 @@ def test_what_is_wrong_with_a_page_is_seen(browser: Browser, tmp_path: Path) -> 
         (tmp_path / "page.html").write_text(text, encoding="utf-8")
         opened(browser, tmp_path / "page.html", 390)
         assert bool(faults(browser)) == (name in bad), name
-    for body in ("<button></button>", "<input>", "<p style='color:#ccc;background:#fff'>x</p>"):
+    for body in (
+        "<button></button>",
+        "<input>",
+        "<p style='color:#ccc;background:#fff'>pale words</p>",
+    ):
         (tmp_path / "page.html").write_text(dressed(body), encoding="utf-8")
         opened(browser, tmp_path / "page.html")
         assert unnamed(browser), body

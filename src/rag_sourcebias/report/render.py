@@ -96,6 +96,7 @@ def html(found: b.Document) -> str:
         doc=found,
         first=Markup(first_html(found)),
         anchor=_anchors(),
+        label=_labels(),
         script=Markup(script),
         script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
         met_words=b.MET,
@@ -127,6 +128,17 @@ def _anchors() -> Callable[[str], str]:
         return f"at-{name}" + (f"-{used[name]}" if used[name] > 1 else "")
 
     return anchor
+
+
+def _labels() -> Callable[[str], str]:
+    """Return a maker of names for the tables of one page: a caption that comes again is counted."""
+    used: dict[str, int] = {}
+
+    def label(caption: str) -> str:
+        used[caption] = used.get(caption, 0) + 1
+        return f"{caption} ({used[caption]})" if used[caption] > 1 else caption
+
+    return label
 
 
 def notebook(found: b.Document) -> str:
