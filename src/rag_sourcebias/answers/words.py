@@ -280,13 +280,11 @@ def first(report: AnswerBiasReport) -> First:
         if one
         else "",
         doubts=tuple(doubts) if useless else (),
-        caption=("Mean score of correct answers" if one else "Questions, all answers correct")
-        if rows
-        else "",
+        caption=("Mean score" if one else "Questions, all answers correct") if rows else "",
         rows=rows,
         why="Check a pass mark:" if open_ else "With more questions:",
         command="rag-sourcebias audit answers answers.csv "
-        + ("--threshold 0.7 --report report" if open_ else "--report report"),
+        + ("--threshold 0.7" if open_ else "--report report"),
     )
 
 
@@ -336,8 +334,8 @@ def _first_verdict(scorer: AnswerScorer) -> str:
     n = counted(scorer.raw.spread.n_questions, "question")
     if finding.style in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW):
         least = "at least" if finding.style is AnswerStyle.TOO_FEW else "about"
-        more = f"; {least} {roughly(finding.n_needed)} would be" if finding.n_needed else ""
-        return f"Cannot tell: {n} are not enough to say whether {who} rewards style{more}. It may."
+        more = f"; {least} {roughly(finding.n_needed)} are needed" if finding.n_needed else ""
+        return f"Cannot tell whether {who} rewards style: {n} are too few{more}."
     return {
         AnswerStyle.REWARDS: f"Verdict: {who} rewards how a system writes, not only whether it is "
         "right.",

@@ -596,7 +596,7 @@ def first(report: DebiasReport) -> First:
     """Return the first screen: who ranks higher before and after, the verdict, what is next."""
     found = standings(report)
     data = next((d.data.name for d in report.datasets), "")
-    again = f"rag-sourcebias audit source {data_argument(data)} --report report"
+    again = f"rag-sourcebias audit source {data_argument(data)}"
     if not found:
         return First(answer="No changed system was compared.", why="First:", command=again)
     best = found[0]
@@ -678,6 +678,8 @@ def _first_verdict(found: Sequence[Standing], n: int) -> str:
 
 def _first_doubts(best: Standing) -> tuple[str, ...]:
     """Say what the change costs, and that new data are not known."""
+    if all(v.kind == "unknown" for v in best.verdicts):
+        return ()  # the verdict says that nothing can be told
     told, lost = [], [v for v in best.verdicts if any(kind == "lost" for _, kind in v.quality)]
     if lost:
         told.append("It finds relevant texts less well than before.")

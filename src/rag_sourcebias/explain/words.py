@@ -476,7 +476,7 @@ def _plain_scores(s: Compared) -> str:
         return ""
     who = _called(s.report.encoder or "the encoder")
     if not found.gap.excludes(0):
-        return f"Cannot tell whether {who} scores either higher. It may."
+        return f"Cannot tell whether {who} scores versions of one source higher."
     winner, loser = (s.other, s.base) if found.gap.estimate > 0 else (s.base, s.other)
     return f"{who} scores {winner} versions higher than {loser} ones on average."
 

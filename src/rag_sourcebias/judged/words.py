@@ -138,8 +138,9 @@ def first(report: JudgedReport) -> First:
         verdict=_plain_judge(report),
         standing="other" if wrong or useless else "baseline",
         doubts=_plain_doubts(report),
-        caption="What people would say"
-        + (f": {_measure(one.measure)}; squares: the judge alone" if len(report.means) > 1 else ""),
+        caption=""
+        if len(report.means) == 1
+        else f"What people would say: {_measure(one.measure)}; squares: the judge alone",
         rows=_mean_rows(report),
         why="How many more labels?" if report.kind == "items" else "How many more judgments?",
         command="rag-sourcebias labels plan answers.csv --half-width 0.03"

@@ -131,7 +131,7 @@ def first(report: PairReport) -> b.First:
     answer = (
         f"{count(broken)} of {count(pairs)} pairs {are} broken: no rewrite of the whole text."
         if broken
-        else f"None of {count(pairs)} pairs is broken, as far as rules can tell."
+        else f"None of {count(pairs)} pairs is broken, by the rules."
     )
     return b.First(
         answer=answer,
@@ -142,9 +142,9 @@ def first(report: PairReport) -> b.First:
             _first_row(part, names_all=len(parts) > 1) for part in parts if part.summary.n_pairs
         ),
         why="Repair or drop the flagged pairs:" if broken else "Audit with it:",
-        command=f"rag-sourcebias check-pairs {data} --sound sound --report report"
+        command=f"rag-sourcebias check-pairs {data} --sound sound"
         if flagged and broken
-        else f"rag-sourcebias audit source {data} --retriever bm25 --report report",
+        else f"rag-sourcebias audit source {data} --retriever bm25",
     )
 
 

@@ -59,10 +59,12 @@ def _key(rows: tuple[b.FirstRow, ...]) -> str:
     """Return what each colour counts, once for all rows; with the counts where there is one row."""
     names = dict.fromkeys((colour, name) for row in rows for name, _, colour in row.parts)
     counts = {name: f" <b>{b.number(n, digits=0)}</b>" for name, n, _ in rows[0].parts}
+    single = len(rows) == 1
     items = "".join(
         f'<li class="{escape(colour)}"><bdi>{escape(name)}</bdi>'
-        f"{counts.get(name, '') if len(rows) == 1 else ''}</li>"
+        f"{counts.get(name, '') if single else ''}</li>"
         for colour, name in names
+        if not single or any(size for part, size, _ in rows[0].parts if part == name)
     )
     return f'<ul class="rsb-key">{items}</ul>' if items else ""
 

@@ -377,11 +377,9 @@ def _plain_verdict(report: SkewReport, verdict: Verdict) -> str:
             return f"Verdict: {who} treats both alike, within the margin of this audit."
         case SkewCode.CANNOT_TELL:
             needed = verdict.found.n_needed if verdict.found else None
-            more = f"; about {roughly(needed)} would be" if needed else ""
-            return (
-                f"Cannot tell: {counted(_n_queries(report, verdict), 'query', 'queries')} are not "
-                f"enough to say whether {who} favours either{more}. It may."
-            )
+            more = f"; about {roughly(needed)} are needed" if needed else ""
+            queries = counted(_n_queries(report, verdict), "query", "queries")
+            return f"Cannot tell whether {who} favours either: {queries} are too few{more}."
         case SkewCode.REFUSED:
             return "No verdict: these data do not allow one (see “Verdicts”)."
     winner = report.config.baseline_source if verdict.direction == "baseline" else verdict.other
@@ -475,7 +473,7 @@ def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
         return "Rule out content:", f"rag-sourcebias rewrite {data} --output paired"
     if codes == {SkewCode.ALIKE}:
         return "Keep watching:", "rag-sourcebias monitor serve retrievals.db"
-    return "With more queries:", f"rag-sourcebias audit source {data} --report report"
+    return "With more queries:", f"rag-sourcebias audit source {data}"
 
 
 def star_note(report: SkewReport) -> str:

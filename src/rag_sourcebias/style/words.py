@@ -351,17 +351,17 @@ def first(report: StyleReport) -> First:
         if one
         else "",
         caption=(
-            f"Average place among {len(report.data.doc_styles)} styles; 1 is highest"
+            "Average place"
             if one
             else f"Queries in which a style ranks above {original_text(report)}"
         )
         if rows
         else "",
         rows=rows,
-        why="Watch it in production:" if favours else "With more queries:",
+        why="Keep watching:" if favours else "With more queries:",
         command="rag-sourcebias monitor serve retrievals.db"
         if favours
-        else f"rag-sourcebias audit style {data_argument(report.data.name)} --report report",
+        else f"rag-sourcebias audit style {data_argument(report.data.name)}",
     )
 
 
@@ -406,12 +406,10 @@ def _plain_verdict(report: StyleReport, verdict: Verdict) -> str:
             return f"Verdict: {who} ranks all styles alike, within the margin of this audit."
         case StyleCode.TOO_FEW | StyleCode.CANNOT_TELL:
             least = "at least" if found.code is StyleCode.TOO_FEW else "about"
-            more = f"; {least} {roughly(found.n_needed)} would be" if found.n_needed else ""
-            return (
-                f"Cannot tell: {_queries(found.n_queries)} are not enough to say whether {who} "
-                f"ranks styles apart{more}. It may."
-            )
-    return f"Verdict: {who} {short(report, found)}, by more than chance explains."
+            more = f"; {least} {roughly(found.n_needed)} are needed" if found.n_needed else ""
+            queries = _queries(found.n_queries)
+            return f"Cannot tell whether {who} ranks styles apart: {queries} are too few{more}."
+    return f"Verdict: {who} {short(report, found)}, beyond chance."
 
 
 def _rank_rows(report: StyleReport, verdict: Verdict) -> tuple[FirstRow, ...]:
@@ -422,7 +420,7 @@ def _rank_rows(report: StyleReport, verdict: Verdict) -> tuple[FirstRow, ...]:
     named = zip(styles, average_ranks(verdict.system, verdict.row), strict=True)
     ranks = sorted(named, key=lambda pair: pair[1])
     original = next((i for i, (s, _) in enumerate(ranks) if s == config.original), 0)
-    shown = sorted({0, 1, original, len(ranks) - 2, len(ranks) - 1} & set(range(len(ranks))))
+    shown = sorted({0, original, len(ranks) - 1})
     ends = dict(zip(styles, verdict.row.average_ranks, strict=True))
     colours = dict.fromkeys(verdict.found.silenced, "baseline")
     colours |= dict.fromkeys(verdict.found.favoured, "other")

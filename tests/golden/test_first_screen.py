@@ -1,0 +1,135 @@
+"""The first screen of every kind of report: plain words, and few of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rendering import FOLDER, NAMES
+
+from rag_sourcebias.core.skew import SkewCode, SkewReport
+from rag_sourcebias.report.first import first_html, first_lines, first_screen
+from rag_sourcebias.reports import document_of, read_report_json, to_html
+
+# Words of header and first section, navigation aside, before there was a first screen.
+BEFORE = json.loads((Path(__file__).parent / "words_before.json").read_text("utf-8"))
+JARGON = re.compile(
+    r"NDCG|MAP@|\bAUC\b|Relative Δ|centred|permut|regress|bootstrap|p-value|\bp [<=]|adjusted|"
+    r"interval|signific|Spearman|Friedman|Holm|correlat|standard deviation|cosine similarity|PPI|"
+    r"conformal|hypothes|null\b",
+    re.IGNORECASE,
+)
+
+
+HIDDEN = ("head", "style", "script", "nav", "details")
+
+
+class Seen(HTMLParser):
+    """The text of a page before anything is opened; the titles of folds are its navigation."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.depth, self.skips, self.pieces = 0, False, list[str]()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.depth += tag in HIDDEN
+        self.skips |= ("class", "skip") in attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self.depth -= tag in HIDDEN
+        self.skips &= tag != "a"
+
+    def handle_data(self, data: str) -> None:
+        if not self.depth and not self.skips:
+            self.pieces.append(data)
+
+    @property
+    def words(self) -> list[str]:
+        return re.findall(r"\w[\w.,'’−-]*", " ".join(self.pieces))
+
+
+def said(name: str) -> str:
+    """Return what a first screen says, names of users' data left out."""
+    document = document_of(read_report_json(FOLDER / f"{name}.json.gz"))
+    first = document.first
+    parts = [*first_lines(document), first.caption, first.why, *(row.text for row in first.rows)]
+    return "\n".join((*parts, *(part for row in first.rows for part, _, _ in row.parts)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_first_screen_needs_no_statistics(name: str) -> None:
+    assert JARGON.findall(said(name).replace("cosine", "")) == []
+
+
+def test_jargon_is_seen() -> None:
+    report = read_report_json(FOLDER / "skew-full.json.gz")
+    assert JARGON.search(document_of(report).headline)
+    for text in ("p < 0.001", "NDCG@5", "95% interval", "bootstrapped", "a permutation test"):
+        assert JARGON.search(text), text
+
+
+@pytest.mark.parametrize("name", sorted(BEFORE.keys() - {"debias-empty"}))
+def test_a_first_screen_has_a_third_of_the_words_there_were(name: str) -> None:
+    seen = Seen(to_html(read_report_json(FOLDER / f"{name}.json.gz"))).words
+    assert 8 <= len(seen) <= BEFORE[name] / 3, (len(seen), BEFORE[name] / 3, " ".join(seen))
+
+
+def test_words_that_are_seen_are_counted_and_others_are_not() -> None:
+    page = "<nav>a</nav><p>one two</p><details><summary>b</summary>c d</details><p>three</p>"
+    assert Seen(page).words == ["one", "two", "three"]
+
+
+def with_code(code: SkewCode) -> SkewReport:
+    """Return a report of one system with another verdict."""
+    report = read_report_json(FOLDER / "skew-evidence.json.gz")
+    assert isinstance(report, SkewReport)
+    system = report.systems[0]
+    verdict = replace(system.verdicts[0], code=code, n_needed=400)
+    return replace(report, systems=(replace(system, verdicts=(verdict,)),))
+
+
+def test_the_verdict_says_what_its_code_says() -> None:
+    told = {code: document_of(with_code(code)).first.verdict for code in SkewCode}
+    assert "favours human text" in told[SkewCode.FAVOURS_BASELINE]
+    assert "favours LLM text" in told[SkewCode.FAVOURS_OTHER]
+    assert "alike" in told[SkewCode.ALIKE]
+    assert told[SkewCode.CANNOT_TELL] == (
+        "Cannot tell whether bm25 favours either: 160 queries are too few; about 400 are needed."
+    )
+    assert told[SkewCode.REFUSED].startswith("No verdict")
+    assert not re.search(
+        r"alike|no effect|no bias|does not favour|even-handed", told[SkewCode.CANNOT_TELL]
+    )
+
+
+def test_the_count_is_that_of_the_pairs() -> None:
+    report = read_report_json(FOLDER / "skew-evidence.json.gz")
+    assert isinstance(report, SkewReport)
+    twin = report.systems[0].twins[0]
+    ahead, ties = int((twin.other_above < 0.5).sum()), int((twin.other_above == 0.5).sum())
+    answer = document_of(report).first.answer
+    assert answer == (
+        f"In {ahead} of {twin.n_pairs} pairs, bm25 ranks the human version above the LLM version "
+        f"({ties} are ties)."
+    )
+    turned = replace(twin, other_above=1 - twin.other_above)
+    system = replace(report.systems[0], twins=(turned,))
+    other = document_of(replace(report, systems=(system,))).first
+    assert f"In {ahead} of {twin.n_pairs} pairs, bm25 ranks the LLM version" in other.answer
+    assert any("the other way than the count" in doubt for doubt in other.doubts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_first_screen_loads_nothing_and_escapes_names(name: str) -> None:
+    document = document_of(read_report_json(FOLDER / f"{name}.json.gz"))
+    screen = first_screen(document)
+    assert not re.search(r"https?:|url\(|@import|<script|\son\w+=", screen)
+    nasty = replace(document.first, answer="<script>x</script>", command="a & b")
+    shown = first_html(replace(document, first=nasty))
+    assert "<script" not in shown
+    assert "a &amp; b" in shown
