@@ -543,6 +543,19 @@ class AnswerBias:
     auc_within: Interval | None = None
 
 
+def extremes(bias: AnswerBias) -> tuple[str, str] | None:
+    """Return the systems whose correct answers score highest and lowest; None for one system.
+
+    Those of the widest difference if its interval excludes 0, else those of the means.
+    """
+    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
+    if widest is not None and widest.difference.excludes(0):
+        sides = (widest.first, widest.second)
+        return sides if widest.difference.estimate > 0 else sides[::-1]
+    ranked = sorted(zip(bias.spread.means, bias.spread.systems, strict=True))
+    return (ranked[-1][1], ranked[0][1]) if len(ranked) > 1 else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class SystemCorrectness:
     """Human correctness of one system from few labels and many scores.

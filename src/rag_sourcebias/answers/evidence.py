@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerTexts
-from rag_sourcebias.answers.measure import extremes
+from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerTexts, extremes
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.evidence import evidence

@@ -53,19 +53,6 @@ class PairedAnswers:
     scores: FloatArray
 
 
-def extremes(bias: AnswerBias) -> tuple[str, str] | None:
-    """Return the systems whose correct answers score highest and lowest; None for one system.
-
-    Those of the widest difference if its interval excludes 0, else those of the means.
-    """
-    widest = max(bias.differences, key=lambda d: abs(d.difference.estimate), default=None)
-    if widest is not None and widest.difference.excludes(0):
-        sides = (widest.first, widest.second)
-        return sides if widest.difference.estimate > 0 else sides[::-1]
-    ranked = sorted(zip(bias.spread.means, bias.spread.systems, strict=True))
-    return (ranked[-1][1], ranked[0][1]) if len(ranked) > 1 else None
-
-
 def paired_correct(answers: AnswerScores) -> PairedAnswers:
     """Take the questions that every system answered correctly, with a score.
 

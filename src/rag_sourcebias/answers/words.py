@@ -14,8 +14,9 @@ from rag_sourcebias.answers.data import (
     AnswerUse,
     RankInversions,
     SystemDifference,
+    extremes,
 )
-from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding, extremes
+from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     MISSING,

@@ -317,6 +317,20 @@ class StyleRow:
     length_slope: float | None = None
 
 
+def telling_styles(found: StyleFinding, row: StyleRow, original: str) -> tuple[str, str]:
+    """Return the two styles that show a finding best: that which ranks higher first.
+
+    The original and the style named that lies furthest from it; where none is named, the best and
+    the worst.
+    """
+    named = {*found.favoured, *found.silenced}
+    pairs = [pair for pair in row.against_original if pair.first in named]
+    if not pairs:
+        return found.best, found.worst
+    most = max(pairs, key=lambda pair: abs(pair.difference)).first
+    return (most, original) if most in found.favoured else (original, most)
+
+
 @dataclass(frozen=True, kw_only=True)
 class StyleGain:
     """Ranks that a document style gains when the query is in the same style.

@@ -12,8 +12,8 @@ from rag_sourcebias.style.data import (
     StyleFinding,
     StyleReport,
     StyleRow,
+    telling_styles,
 )
-from rag_sourcebias.style.measure import telling_styles
 from rag_sourcebias.style.words import style_name, verdicts
 
 

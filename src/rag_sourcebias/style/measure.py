@@ -26,7 +26,7 @@ from rag_sourcebias.core.values import (
 from rag_sourcebias.stats.comparisons import queries_to_tell
 from rag_sourcebias.stats.ranking import rank_span
 from rag_sourcebias.stats.ratio import dirichlet_sums
-from rag_sourcebias.style.data import StyleCode, StyleFinding, StyleRow, Unfairness
+from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
 
 # Names and missing versions in tables of style scores.
 
@@ -899,20 +899,6 @@ def _pairs(
 
 
 _DRAWS = 1_000
-
-
-def telling_styles(found: StyleFinding, row: StyleRow, original: str) -> tuple[str, str]:
-    """Return the two styles that show a finding best: that which ranks higher first.
-
-    The original and the style named that lies furthest from it; where none is named, the best and
-    the worst.
-    """
-    named = {*found.favoured, *found.silenced}
-    pairs = [pair for pair in row.against_original if pair.first in named]
-    if not pairs:
-        return found.best, found.worst
-    most = max(pairs, key=lambda pair: abs(pair.difference)).first
-    return (most, original) if most in found.favoured else (original, most)
 
 
 def style_finding(

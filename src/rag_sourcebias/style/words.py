@@ -31,8 +31,15 @@ from rag_sourcebias.report.blocks import (
     split_measure,
 )
 from rag_sourcebias.stats.comparisons import friedman_test
-from rag_sourcebias.style.data import StyleCode, StyleFinding, StyleReport, StyleRow, StyleSystem
-from rag_sourcebias.style.measure import style_finding, telling_styles
+from rag_sourcebias.style.data import (
+    StyleCode,
+    StyleFinding,
+    StyleReport,
+    StyleRow,
+    StyleSystem,
+    telling_styles,
+)
+from rag_sourcebias.style.measure import style_finding
 
 _LONGEST = 60  # characters of a style's name
 _NAME = 48  # of a system's name in the headline
