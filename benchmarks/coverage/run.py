@@ -129,7 +129,7 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     }
 
 
-BY_SIZE = ("n", "coverage", "width", "failed", "r", "limit", "held")
+BY_SIZE = ("n", "coverage", "width", "failed", "r", "limit", "held", "least")
 
 
 def folded(rows: list[dict]) -> list[dict]:
@@ -169,7 +169,11 @@ def real_results(runs: int) -> dict:
     """The real sets, resampled as populations."""
     n_sets = len(resampled.sets())
     jobs = [
-        {"indices": list(range(k, n_sets, 16)), "n_runs": runs, "n_pool_runs": 2 * runs}
+        {
+            "indices": list(range(k, n_sets, 16)),
+            "n_runs": runs,
+            "n_rival_runs": max(runs * 2 // 5, 20),
+        }
         for k in range(16)
     ]
     cells = parallel.everywhere(resampled.set_cells, jobs)

@@ -116,7 +116,7 @@ def _audit(row: Row, *, n: int) -> list[dict]:
 
 
 def _judges(row: Row, *, n: int) -> list[dict]:
-    """The command on n items of three judges, in a process of its own."""
+    """The command on n items of three judges, 16 digits each, in a process of its own."""
     rng = np.random.default_rng(0)
     truth = rng.normal(size=n)
     judges = 1 / (1 + np.exp(-truth[:, None] - rng.normal(size=(n, 3))))
@@ -125,8 +125,8 @@ def _judges(row: Row, *, n: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "items.csv"
         lines = (
-            f"q{i},{'' if h != h else int(h)},{a:.4f},{b:.4f},{c:.4f}\n"
-            for i, (h, (a, b, c)) in enumerate(zip(human, judges, strict=True))
+            f"q{i},{'' if h != h else int(h)},{a!r},{b!r},{c!r}\n"
+            for i, (h, (a, b, c)) in enumerate(zip(human, judges.tolist(), strict=True))
         )
         file.write_text("id,human,a,b,c\n" + "".join(lines), encoding="utf-8")
         start = time.perf_counter()
@@ -138,7 +138,7 @@ def _judges(row: Row, *, n: int) -> list[dict]:
     seconds, peak = map(float, done.stdout.split()[-2:])
     return [
         row(
-            f"interval from a file of {n:,} items and three judges",
+            f"interval from a file of {n:,} items and three judges, 16 digits",
             f"{seconds:.1f} s",
             f"reading them: {reading:.1f} s",
             seconds / reading,

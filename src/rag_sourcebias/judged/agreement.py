@@ -506,13 +506,34 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
     return tuple(found)
 
 
-def constant_judges(items: JudgedItems) -> tuple[str, ...]:
-    """Return a warning for judges that say the same of every item."""
-    names = [name for name, judge in (items.judges or {}).items() if is_constant(judge)]
-    return tuple(
-        f"{len(names)} of {len(items.judges or ())} judges gave the same value to every item and "
+_RANGES = 2.5  # times another's largest value from which two judges hardly share a scale
+
+
+def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
+    """Return warnings for judges that say the same of every item, or answer on other scales."""
+    judges = items.judges or {}
+    names = [name for name, judge in judges.items() if is_constant(judge)]
+    constant = tuple(
+        f"{len(names)} of {len(judges)} judges gave the same value to every item and "
         f"tell nothing, first {first!r}; left out of the mean"
         for first in names[:1]
+    )
+    ends = {
+        name: (float(np.nanmin(judge)), float(np.nanmax(judge)))
+        for name, judge in judges.items()
+        if name not in names
+    }
+    reach = {name: max(map(abs, pair)) for name, pair in ends.items()}
+    if not reach or max(reach.values()) <= _RANGES * min(reach.values()):
+        return constant
+    told = ", ".join(
+        f"{name!r} {ends[name][0]:g} to {ends[name][1]:g}"
+        for name in (min(reach, key=reach.__getitem__), max(reach, key=reach.__getitem__))
+    )
+    return (
+        *constant,
+        f"{len(ends)} judges answer on different scales ({told}); each is divided by its own "
+        "spread before they are averaged, and the mean of the judges alone has no unit",
     )
 
 

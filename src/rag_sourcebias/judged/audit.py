@@ -25,7 +25,7 @@ from rag_sourcebias.core.values import (
     environment,
     normal_quantile,
 )
-from rag_sourcebias.judged.agreement import constant_judges, judge_shares, several_judges
+from rag_sourcebias.judged.agreement import judge_shares, judge_warnings, several_judges
 from rag_sourcebias.judged.comparisons import (
     JudgedValues,
     compared_measures,
@@ -168,7 +168,8 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
     """Labels that labels alone would need for the same width, less those used; at least.
 
     The width falls with the square root of the number of labels. What the judge explains is taken
-    at a lower 80 % bound; fewer than 10 labels, and labels that all agree, show no saving.
+    at a lower 80 % bound, and no more is saved than that explains, whatever the form of the two
+    intervals; fewer than 10 labels, and labels that all agree, show no saving.
     """
     if alone is None or interval.half_width <= 0 or alone.half_width <= 0:
         return None
@@ -180,7 +181,8 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
         left, error = residual_share(values.y, values.f, clusters=values.design.get("clusters"))
         most = min(left * math.exp(normal_quantile(ASSURANCE) * error), 1.0)
         judged = n / (n + pool) if interval.target == "population" else 0.0
-        gain = max(gain * ((left + (1 - left) * judged) / (most + (1 - most) * judged)), 1.0)
+        rest = most + (1 - most) * judged
+        gain = max(min(gain * (left + (1 - left) * judged), 1.0) / rest, 1.0)
     # of a pool, no more than all of it need be labelled
     share = n / (n + pool) if interval.target == "pool" else 0.0
     return round(n / (share + (1 - share) / gain) - n)
@@ -631,7 +633,7 @@ def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
             f"the judge gave no value for {items.n_judge_missing} of {len(items)} items, first "
             f"{first!r}; {treated}"
         )
-    yield from (*constant_judges(items), *check_items(items))
+    yield from (*judge_warnings(items), *check_items(items))
 
 
 # Intervals for rankings whose documents a judge labelled and people labelled for some queries.

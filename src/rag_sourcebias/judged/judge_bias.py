@@ -66,7 +66,13 @@ _FAMILIES = {
     r"command": "Cohere",
     r"phi": "Microsoft",
     r"grok": "xAI",
+    r"bloom": "BigScience",
+    r"opt(?=-|$)": "OPT",
+    r"pythia": "EleutherAI",
+    r"cerebras": "Cerebras",
+    r"falcon": "Falcon",
 }
+_OTHERS_GPT = r"(?<=cerebras-)gpt|gpt-?(?=neo|j\b|2\b)"  # open models of other makers
 
 
 def family_of(name: str) -> str | None:
@@ -74,10 +80,10 @@ def family_of(name: str) -> str | None:
 
     Examples
     --------
-    >>> family_of("openai/gpt-4o-mini"), family_of("Meta-Llama-3-8B"), family_of("human")
-    ('OpenAI', 'Llama', None)
+    >>> [family_of(name) for name in ("openai/gpt-4o-mini", "Cerebras-GPT-6.7B", "human")]
+    ['OpenAI', 'Cerebras', None]
     """
-    text = re.sub(r"gpt-?(?=neo|j\b|2\b)", "", name.lower())  # open models of other makers
+    text = re.sub(_OTHERS_GPT, "", name.lower())
     found = {
         family
         for pattern, family in _FAMILIES.items()
@@ -249,7 +255,8 @@ def judge_biases(
     Raises
     ------
     DataError
-        If a column differs in length.
+        If a column differs in length, or a judge is named and no groups of its own family and of
+        another known one are there.
     """
     for name in ("length", "swapped", "injected"):
         column = getattr(columns, name)
@@ -291,6 +298,12 @@ def _of_family(
     names, group = np.unique(np.asarray(items.groups), return_inverse=True)
     families = [family_of(str(name)) for name in names]
     own = family_of(columns.judge_name) or ""
+    if own not in families or not {*families} - {own, None}:
+        raise DataError(
+            f"judge name {columns.judge_name!r} ({own}) is held against groups of its own and of "
+            f"other known families; the groups are {', '.join(map(str, names[:5]))}"
+            + (", …" if len(names) > 5 else "")
+        )
     known = np.array([family is not None for family in families])[group]
     rows = np.flatnonzero(items.labeled & items.judged & known)
     same = np.array([float(family == own) for family in families])[group][rows]

@@ -142,6 +142,8 @@ class Curve:
     mean : float
     bounds : tuple of float or None
         Range of a score interval; None for t.
+    pseudo : float
+        Items at the ends of the range that count as seen.
     scale : float
         What the pilot's interval is wider than the formula, in squares.
     """
@@ -153,6 +155,7 @@ class Curve:
     rank: int
     mean: float
     bounds: tuple[float, float] | None
+    pseudo: float
     n_pilot: int
     pool: int
     target: str
@@ -173,11 +176,11 @@ class Curve:
         width = self.bounds[1] - self.bounds[0]
         share = (self.mean - self.bounds[0]) / width
         # as stats.regression.score_form does it
-        pseudo = rest * (2 * (1 - share) ** 2 + 2 * share**2)
-        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / (n + 4)
+        pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
+        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / (n + self.pseudo)
         if smoothed <= 0:
             return 0.0
-        pulled = (n * share + 2) / (n + 4)
+        pulled = (n * share + self.pseudo / 2) / (n + self.pseudo)
         lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
         reach = (upper - lower) / 2
         if self.target == "pool":
@@ -243,6 +246,8 @@ def _curve(
         rank=rank,
         mean=float(human.mean()),
         bounds=choose_form(JudgedSample.build(human, judge, others), None).bounds,
+        # shares within a judge's two values count about one, in all
+        pseudo=1.0 if useful and len(np.unique(judge)) == 2 else 4.0,
         n_pilot=n,
         pool=pool,
         target=target,

@@ -467,8 +467,9 @@ def mean_interval(
         Range of the human values; the interval stays within it. When every human value is 0 or 1,
         or half of them or more pile up at one end and fewer than 10 depart from it, the interval
         is a score interval on the effective number of items, which stays honest near the ends of
-        the range and when all labels agree. Piled-up labels without bounds are taken to lie in
-        the range seen, and a note says so.
+        the range and when all labels agree; with a judge of two values, Jeffreys intervals of the
+        shares within these, put together. Piled-up labels without bounds are taken to lie in the
+        range seen, and a note says so.
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design

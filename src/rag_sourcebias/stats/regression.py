@@ -516,8 +516,12 @@ def score_form(
     """Wilson's interval on the number of items that would give this variance.
 
     Four pseudo-items, two at each end of the range (Agresti & Coull 1998), enter the variance:
-    labels that all agree, with the judge or with each other, do not make it zero.
+    labels that all agree, with the judge or with each other, do not make it zero. Two-valued labels
+    whose judge has two values too are shares within these instead (:func:`_shares_form`).
     """
+    shares = _shares_form(sample, fit, target, quantile, bounds)
+    if shares is not None:
+        return shares
     low, high = bounds
     width = high - low
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
@@ -536,6 +540,96 @@ def score_form(
         half = quantile * smoothed**0.5
         lower, upper = min(lower, max(share - half, 0.0)), max(upper, min(share + half, 1.0))
     return low + width * share, low + width * lower, low + width * upper
+
+
+def _shares_form(
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    bounds: tuple[float, float],
+) -> tuple[float, float, float] | None:
+    """Return the ends where the fit is a weighted sum of shares, one for each value of the judge.
+
+    Each share has its Jeffreys interval (Brown, Cai & DasGupta 2001). Squared distances from share
+    to end add up (Zou & Donner 2008), so that the interval reaches further where few labels show
+    little; t instead of normal quantiles for what is estimated from few. None with other labels,
+    several judges, clusters or weights.
+    """
+    cells = _cells(sample, fit, bounds)
+    if cells is None:
+        return None
+    from scipy.special import stdtr
+
+    labels, counts, pool = cells
+    share, everything = labels / counts, counts + pool
+    if target == "unlabeled" and pool.any():
+        everything = pool
+    weight = everything / everything.sum()
+    reach = np.ones(len(share))
+    if target == "pool":
+        reach = pool / everything
+    elif target == "unlabeled" and pool.any():
+        reach = 1 + counts / np.maximum(pool, 1)
+    probability = float(stdtr(fit.degrees, quantile))
+    normal = normal_quantile(probability)
+    ends = np.array(
+        [
+            _jeffreys(k, n, probability)
+            for k, n in zip(labels.tolist(), counts.tolist(), strict=True)
+        ]
+    )
+    squares = weight**2 * reach * (ends - share[:, None]).T ** 2
+    estimate = float(weight @ share)
+    between = 0.0
+    if target == "population":  # the shares of the judge's values, in a pool drawn at random
+        apart = float(weight @ (share - estimate) ** 2)
+        between = apart / max(float(everything.sum()) - 1, 1.0) * normal**2
+    below, above = (quantile / normal * np.sqrt(squares.sum(axis=1) + between)).tolist()
+    low, width = bounds[0], bounds[1] - bounds[0]
+    return (
+        low + width * estimate,
+        low + width * max(estimate - below, 0.0),
+        low + width * min(estimate + above, 1.0),
+    )
+
+
+def _cells(
+    sample: JudgedSample, fit: RegressionFit, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Count labels at the upper end, labels and others for each value of the judge in a stratum.
+
+    None unless these tell as much as the fit, and every item belongs to one.
+    """
+    y, plain = sample.y[:, 0], sample.cluster is None and not sample.shifted
+    if not plain or sample.x.shape[1] > 1 or sample.penalty is not None:
+        return None
+    rows = np.column_stack((sample.stratum, sample.x))
+    kinds, code = np.unique(rows, axis=0, return_inverse=True)
+    if len(kinds) != fit.rank or len(kinds) < 2 or not np.isin(y, bounds).all():
+        return None
+    code = code.reshape(-1)
+    pool = [
+        float(
+            np.count_nonzero(
+                (sample.stratum_unlabeled == kind[0]) & (sample.x_unlabeled == kind[1:]).all(axis=1)
+            )
+        )
+        for kind in kinds
+    ]
+    if sum(pool) != sample.n_unlabeled:
+        return None
+    counts = np.bincount(code).astype(np.float64)
+    return np.bincount(code, weights=y == bounds[1]), counts, np.array(pool)
+
+
+def _jeffreys(successes: float, n: float, probability: float) -> tuple[float, float]:
+    """Ends of the interval between quantiles of Beta(k + ½, n − k + ½); open at 0 and n."""
+    parameters = successes + 0.5, n - successes + 0.5
+    return (
+        beta_quantile(1 - probability, *parameters) if successes > 0 else 0.0,
+        beta_quantile(probability, *parameters) if successes < n else 1.0,
+    )
 
 
 def _effective_units(sample: JudgedSample) -> float:

@@ -108,8 +108,9 @@ def test_nothing_is_said_without_columns():
     assert judge_biases(items, BiasColumns()) == ()
     assert set(found(items, BiasColumns(judge_name="gpt-4o"))) == {"self_preference"}
     assert judge_biases(replace(items, groups=None), BiasColumns(judge_name="gpt-4o")) == ()
-    nobody = replace(items, groups=("human",) * N)
-    assert judge_biases(nobody, BiasColumns(judge_name="gpt-4o")) == ()
+    for lone in ("human", "gpt-4"):  # nobody of its family, or nobody else
+        with pytest.raises(DataError, match=f"of other known families; the groups are {lone}"):
+            judge_biases(replace(items, groups=(lone,) * N), BiasColumns(judge_name="gpt-4o"))
     assert judge_biases(items, BiasColumns(length=np.full(N, 7.0))) == ()
     few = items.take(np.arange(9))
     assert judge_biases(few, BiasColumns(length=columns.length[:9])) == ()
@@ -130,7 +131,9 @@ def test_p_values_are_adjusted_over_the_biases():
     [("gpt-4o-mini", "OpenAI"), ("ChatGPT", "OpenAI"), ("text-davinci-003", "OpenAI"),
      ("o3-mini", "OpenAI"), ("claude-3-5-sonnet", "Anthropic"), ("google/gemma-2-9b", "Google"),
      ("Meta-Llama-3-8B-Instruct", "Llama"), ("Qwen2.5-7B", "Qwen"), ("Mixtral-8x7B", "Mistral"),
-     ("deepseek-r1-distill-llama-8b", None), ("gpt-neox-20b", None), ("human", None),
+     ("deepseek-r1-distill-llama-8b", None), ("gpt-neox-20b", None),
+     ("cerebras-gpt-6.7B", "Cerebras"), ("opt-7b", "OPT"), ("optimised", None),
+     ("human", None),
      ("bm25", None), ("photo3", None)],
 )  # fmt: skip
 def test_families(name, family):

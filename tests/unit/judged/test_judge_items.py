@@ -214,8 +214,8 @@ def test_savings_are_cautious_and_none_where_labels_tell_nothing():
     agreed = judged(np.ones(500), f, 15)
     assert agreed.labels_saved == 0
     assert judged(y, f, 9).labels_saved == 0
-    useless = judged(y, rng.random(500), 60)
-    assert useless.labels_saved <= 0
+    for useless in (rng.random(500), rng.integers(0, 2, 500).astype(float)):
+        assert judged(y, useless, 60).labels_saved <= 0
 
 
 def test_savings_by_cluster_are_more_cautious():

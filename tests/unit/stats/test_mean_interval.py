@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import t_quantile
@@ -245,6 +246,47 @@ def test_binary_labels_that_all_agree_still_have_an_interval():
         mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0))
     bounded = mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0), bounds=(1, 5))
     assert 1 <= bounded.lower < 3 < bounded.upper <= 5
+
+
+@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+@pytest.mark.parametrize("strata", [False, True])
+def test_verdicts_by_a_judge_of_two_values_are_shares_within_them(target, strata):
+    """Jeffreys ends of each share, by scipy; their squared distances add up, times t over z."""
+    rng = np.random.default_rng(4)
+    y = (rng.random(340) < 0.8).astype(float)
+    f = np.where(rng.random(340) < 0.85, y, 1 - y)
+    n = 40
+    design = {"strata": f[:n], "strata_unlabeled": f[n:]} if strata else {}
+    found = mean_interval(y[:n], f[:n], f[n:], target=target, bounds=(0, 1), **design)
+    quantile, z = stats.t.ppf(0.975, n - 2), stats.norm.ppf(0.975)
+    squares, between, mean = np.zeros(2), 0.0, 0.0
+    for value in (0, 1):
+        k, m = y[:n][f[:n] == value].sum(), (f[:n] == value).sum()
+        others = (f[n:] == value).sum()
+        weight = others / 300 if target == "unlabeled" else (m + others) / 340
+        reach = {"population": 1, "pool": others / (m + others), "unlabeled": 1 + m / others}
+        ends = stats.beta.ppf([0.025, 0.975], k + 0.5, m - k + 0.5)
+        squares += weight**2 * reach[target] * (ends - k / m) ** 2
+        mean += weight * k / m
+        between += weight * (k / m) ** 2
+    assert found.estimate == pytest.approx(mean, abs=1e-12)
+    extra = z**2 * (between - mean**2) / 339 if target == "population" else 0.0
+    below, above = quantile / z * np.sqrt(squares + extra)
+    lower, upper = mean - below, min(mean + above, 1.0)
+    if target == "pool":  # no wider than for the population
+        wide = mean_interval(y[:n], f[:n], f[n:], bounds=(0, 1), **design)
+        lower, upper = max(lower, wide.lower), min(upper, wide.upper)
+    assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=1e-9)
+
+
+def test_a_third_value_among_the_others_leaves_shares_aside():
+    rng = np.random.default_rng(4)
+    y = (rng.random(40) < 0.8).astype(float)
+    f = np.where(rng.random(40) < 0.85, y, 1 - y)
+    pool = np.resize([0.0, 1.0], 300)
+    two, third = mean_interval(y, f, pool), mean_interval(y, f, np.r_[pool[:-1], 0.5])
+    assert abs(two.estimate - third.estimate) < 0.01
+    assert third.upper - third.lower > 1.02 * (two.upper - two.lower)  # as by any other judge
 
 
 def test_labels_piled_up_at_one_end_use_the_range_seen():
