@@ -41,6 +41,8 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
             families_table(real["sets"]),
             "Every set, default method, population mean; coverage / mean width:",
             sets_table(real["sets"]),
+            WIDTHS_NOTE,
+            widths_table(real["sets"]),
         ]
     for name, part in (
         ("systems", decisions.systems_part),
@@ -91,6 +93,12 @@ as a whole where answers share one; cells of the default below .94 were measured
 5,000 fresh runs. With `bounds` the range of the human values was given. Without, it is taken
 from the values seen where most labels sit at one end of their scale, such as SummEval fluency
 and consistency: there few labels do not show how far the others fall."""
+
+WIDTHS_NOTE = """Cells in which the default is wider than 1.05 times an estimate that knows the
+slope (√(1 − r²N/(N + n)) times labels alone), or than labels alone although r is .4 or more. *Drawn
+in to the limit* is the coverage of the same intervals, all shortened by the factor that would meet
+it; *least* the smallest multiple of labels alone at which they would cover .94. Both take a factor
+that only the truth tells. Population mean, with bounds and without:"""
 
 JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
 probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is
@@ -227,6 +235,27 @@ def sets_table(rows: list[dict]) -> str:
         if (name, sizes[0]) in scaled:
             lines.append(["… with bounds", *(both(scaled[name, n]) for n in sizes)])
     return bars.grid(["set", *(f"n = {n}" for n in sizes)], lines)
+
+
+def widths_table(rows: list[dict]) -> str:
+    """Cells that are wider than their limit, and what a narrower interval would have covered."""
+    wide = bars.ratios(rows)
+    lines = [
+        [
+            row["set"] + (", with bounds" if row["scale"] else ""),
+            str(row["n"]),
+            f"{row['r']:.2f}",
+            f"{row['coverage']:.3f}",
+            f"{wide[row['set'], row['scale'], row['n']]:.3f}",
+            f"{row['limit']:.3f}",
+            f"{row['held']:.3f}",
+            f"{row['least']:.3f}",
+        ]
+        for row in rows
+        if row.get("held") is not None
+    ]
+    head = ["set", "labels", "r", "coverage", "width / labels alone", "limit"]
+    return bars.grid([*head, "drawn in to the limit", "least"], lines)
 
 
 def per_query_table(rows: list[dict]) -> str:

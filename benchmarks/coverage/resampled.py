@@ -144,7 +144,7 @@ def _again(
     Of hundreds of cells with some hundred runs, chance alone puts a few below any line. The fresh
     runs replace the first ones, whichever way they come out.
     """
-    if cell.method != "regression" or cell.n < 20 or cell.coverage >= DOUBTFUL:
+    if cell.method != "regression" or cell.n < 15 or cell.coverage >= DOUBTFUL:
         return cell
     target, scale = plan
     study = coverage_study(
