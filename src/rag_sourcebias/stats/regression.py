@@ -620,7 +620,8 @@ def _cells(
     if sum(pool) != sample.n_unlabeled:
         return None
     counts = np.bincount(code).astype(np.float64)
-    return np.bincount(code, weights=y == bounds[1]), counts, np.array(pool)
+    successes = np.bincount(code, weights=(y == bounds[1]).astype(np.float64))
+    return successes, counts, np.array(pool)
 
 
 def _jeffreys(successes: float, n: float, probability: float) -> tuple[float, float]:
