@@ -604,24 +604,24 @@ def _cells(
     y, plain = sample.y[:, 0], sample.cluster is None and not sample.shifted
     if not plain or sample.x.shape[1] > 1 or sample.penalty is not None:
         return None
-    rows = np.column_stack((sample.stratum, sample.x))
-    kinds, code = np.unique(rows, axis=0, return_inverse=True)
-    if len(kinds) != fit.rank or len(kinds) < 2 or not np.isin(y, bounds).all():
+    judge, others = (
+        x[:, 0] if x.shape[1] else np.zeros(len(x)) for x in (sample.x, sample.x_unlabeled)
+    )
+    values, place = np.unique(judge, return_inverse=True)
+    if len(values) > fit.rank or not np.isin(y, bounds).all():
         return None
-    code = code.reshape(-1)
+    kinds, code = np.unique(sample.stratum * len(values) + place, return_inverse=True)
+    if len(kinds) != fit.rank or len(kinds) < 2:
+        return None
+    stratum, value = np.divmod(kinds, len(values))
     pool = [
-        float(
-            np.count_nonzero(
-                (sample.stratum_unlabeled == kind[0]) & (sample.x_unlabeled == kind[1:]).all(axis=1)
-            )
-        )
-        for kind in kinds
+        float(np.count_nonzero((sample.stratum_unlabeled == s) & (others == values[v])))
+        for s, v in zip(stratum, value, strict=True)
     ]
     if sum(pool) != sample.n_unlabeled:
         return None
-    counts = np.bincount(code).astype(np.float64)
     successes = np.bincount(code, weights=(y == bounds[1]).astype(np.float64))
-    return successes, counts, np.array(pool)
+    return successes.astype(np.float64), np.bincount(code).astype(np.float64), np.array(pool)
 
 
 def _jeffreys(successes: float, n: float, probability: float) -> tuple[float, float]:
