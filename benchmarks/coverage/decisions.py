@@ -135,3 +135,34 @@ def _bars(rows: Sequence[dict]) -> str:
         [row["what"], f"{row['value']:.3f}", "; ".join(row["missed"]) or "none"] for row in rows
     ]
     return grid(["what", "worst", "cells that miss it"], lines)
+
+
+def swayed_part(found: dict) -> list[str]:
+    """Effects of order, length and family on real judges."""
+    names = {
+        "length": "judge − human per doubling of length",
+        "verbosity": "judge value per doubling of length, at equal human value",
+        "first_place": "shown first less shown second",
+        "flips": "share of verdicts that change with the order",
+        "self_preference": "own family above others, at equal human value",
+    }
+    rows = [
+        [
+            row["judge"],
+            names[row["what"]],
+            f"{row['estimate']:.3f} [{row['lower']:.3f}, {row['upper']:.3f}]",
+            "" if row["p"] is None else f"{row['p']:g}",
+            str(row["n"]),
+        ]
+        for row in found["rows"]
+    ]
+    return [
+        "## What sways real judges",
+        "Effects that `judge audit` measures, on a scale from 0 (loses) to 1 (wins). CrowdRAG-25 "
+        "has pairs judged in both orders, with crowd votes; there length is that of the first text "
+        "over the second. In the PandaLM test set each answer of a pair is an item and was "
+        "shown in one order only, so that order is not known; no answer is by the family of gpt-3.5-turbo. "
+        "p-values are adjusted over the effects of one judge.",
+        grid(["judge", "effect", "estimate", "p", "items"], rows),
+        "Made by `python benchmarks/coverage/swayed.py`.",
+    ]

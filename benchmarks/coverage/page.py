@@ -48,6 +48,7 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
         ("systems", decisions.systems_part),
         ("judges", decisions.judges_part),
         ("labels", decisions.labels_part),
+        ("swayed", decisions.swayed_part),
     ):
         stored = folder / f"{name}.json"
         if stored.exists():

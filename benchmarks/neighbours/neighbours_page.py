@@ -120,7 +120,8 @@ population mean, in percent, and their mean width, over {found["draws"]:,} simul
 
 Where all labels agree, the intervals of ppi_py and of labels alone shrink to a point and are
 counted as such (at 90 % and 15 labels that is one set in five). Ours is told the range of verdicts
-(`bounds=(0, 1)`). Widths compare only where both methods hold their level.
+(`bounds=(0, 1)`). Widths compare only where both methods hold their level. glide-py needs Python
+3.12 and was not run: these figures are from one process of Python 3.11.
 
 {table(("one interval, 50 labels", "time"), speed)}"""
 
