@@ -160,9 +160,9 @@ def swayed_part(found: dict) -> list[str]:
         "## What sways real judges",
         "Effects that `judge audit` measures, on a scale from 0 (loses) to 1 (wins). CrowdRAG-25 "
         "has pairs judged in both orders, with crowd votes; there length is that of the first text "
-        "over the second. In the PandaLM test set each answer of a pair is an item and was "
-        "shown in one order only, so that order is not known; no answer is by the family of gpt-3.5-turbo. "
-        "p-values are adjusted over the effects of one judge.",
+        "over the second. In the PandaLM test set each answer of a pair is an item, shown in one "
+        "order only: the effect of order cannot be told. No answer there is by the family of "
+        "gpt-3.5-turbo. p-values are adjusted over the effects of one judge.",
         grid(["judge", "effect", "estimate", "p", "items"], rows),
         "Made by `python benchmarks/coverage/swayed.py`.",
     ]
