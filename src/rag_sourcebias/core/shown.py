@@ -211,7 +211,7 @@ _NO_NAMES = frozenset({
 })  # fmt: skip
 _NO_FIGURES = frozenset({
     "environment", "config", "settings", "schema_version", "histograms", "thresholds", "warnings",
-    "notes", "n_tests", "seed",
+    "notes", "n_tests", "seed", "evidence",
 })  # fmt: skip
 _LAST = ("figure", "value", "lower", "upper", "confidence_level")
 
