@@ -661,6 +661,7 @@ def train_model(
         untrained=untrained,
         on_stage=progress.begin,
         on_progress=progress.advance,
+        on_judging=progress.advance,
     )
 
 

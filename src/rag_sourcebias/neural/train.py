@@ -331,12 +331,14 @@ class TrainingRun:
     settings : TrainingSettings
     judge : SkewJudge or None
     on_stage : callable
+    on_judging : callable, optional
     """
 
     place: Path
     settings: TrainingSettings
     judge: SkewJudge | None
     on_stage: Callable[[str], None]
+    on_judging: Callable[[int, int], None] | None = None
 
     @property
     def folder(self) -> Path:
@@ -356,7 +358,7 @@ class TrainingRun:
             self.judge,
             eval_every=self.settings.eval_every,
             on_stage=self.on_stage,
-            on_progress=on_progress,
+            on_judging=self.on_judging,
         )
         trainer = DebiasTrainer(
             live,
@@ -499,6 +501,7 @@ def train_debiased(
     untrained: Encoder | None = None,
     on_stage: Callable[[str], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_judging: Callable[[int, int], None] | None = None,
 ) -> TrainedModel:
     """Train an encoder with a ranking loss and the debiasing hinge ([K] Eq. 1–2).
 
@@ -530,8 +533,8 @@ def train_debiased(
     untrained : Encoder, optional
         Finds the hard negatives (and scores for regressions) in place of the model itself: the
         same model with cached vectors saves its encoding of the corpus.
-    on_stage, on_progress : callable, optional
-        Told what is going on, and ``(step, steps)``.
+    on_stage, on_progress, on_judging : callable, optional
+        Told what is going on, ``(step, steps)``, and ``(done, documents)`` while judging.
 
     Raises
     ------
@@ -579,7 +582,11 @@ def train_debiased(
         "judged on": "nothing" if judge is None else f"{judge.name} @{config.skew_cutoff}",
     }
     run = TrainingRun(
-        place=place, settings=settings, judge=judged, on_stage=on_stage or (lambda _: None)
+        place=place,
+        settings=settings,
+        judge=judged,
+        on_stage=on_stage or (lambda _: None),
+        on_judging=on_judging,
     )
     checkpoint = open_run(run.folder, stated, resume=resume)
     with seeded(settings.seed):

@@ -158,7 +158,7 @@ class Progress:
     loss : DebiasedRankingLoss
     judge : SkewJudge, optional
     eval_every : int, optional
-    on_stage, on_progress : callable, optional
+    on_stage, on_judging : callable, optional
         Told what is going on where it takes long, and how far it is.
     """
 
@@ -169,13 +169,13 @@ class Progress:
         *,
         eval_every: int | None,
         on_stage: Callable[[str], None] = lambda _: None,
-        on_progress: Callable[[int, int], None] | None = None,
+        on_judging: Callable[[int, int], None] | None = None,
     ) -> None:
         self.loss = loss
         self.judge = judge
         self.eval_every = eval_every
         self.on_stage = on_stage
-        self.on_progress = on_progress
+        self.on_judging = on_judging
         self.step = 0
         self.points: list[TrainingPoint] = []
         self._seconds = 0.0
@@ -201,6 +201,8 @@ class Progress:
         if self.eval_every is not None and step % self.eval_every == 0:
             self.pause()
             self.add_point(model)
+            if self.judge is not None:
+                self.on_stage(f"training goes on after step {step}")
             self.run()
 
     def add_point(self, model: Any) -> None:  # noqa: ANN401
@@ -210,7 +212,7 @@ class Progress:
         skew: dict[str, float | None] = {}
         if self.judge is not None:
             self.on_stage(f"judging on {self.judge.dataset.name} after step {self.step}")
-            skew = self.judge(model, self.on_progress)
+            skew = self.judge(model, self.on_judging)
         seen = self.loss.reset_statistics()
         self.points.append(
             TrainingPoint(
