@@ -14,6 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.core.values import FloatArray, Interval, check_level, t_quantile
 from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.debias.twins import TwinRescorer, described
 from rag_sourcebias.retrieval.search import require_depth
 from rag_sourcebias.stats.ranking import source_codes_for
 
@@ -424,6 +425,7 @@ _KINDS = {
     ParityCalibration: "parity",
     ExposureReranker: "exposure",
     PerplexityRescorer: "perplexity",
+    TwinRescorer: "twins",
 }
 
 
@@ -488,7 +490,9 @@ class RescoredSpec:
         return _RescoredRetriever(
             name=self.name,
             first=self.first.build(corpus),
-            rescorer=self.rescorer,
+            rescorer=self.rescorer.within(corpus.doc_ids)
+            if isinstance(self.rescorer, TwinRescorer)
+            else self.rescorer,
             corpus=corpus,
             candidates=self.candidates,
         )
@@ -553,7 +557,7 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
         scores[part] = _new_scores(
             rescorer, text_of[found.query_id], found, corpus, rows[run.doc_codes[part]].tolist()
         )
-    return Run.from_arrays(
+    rescored = Run.from_arrays(
         query_ids=run.query_ids,
         query_codes=run.query_codes,
         doc_codes=run.doc_codes,
@@ -562,6 +566,13 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
         name=run.name,
         sort_by_score=True,
     )
+    return _tied(rescored, rescorer) if isinstance(rescorer, TwinRescorer) else rescored
+
+
+def _tied(run: Run, rescorer: TwinRescorer) -> Run:
+    """Let copies tie in the order in which they are served, for expectations over their orders."""
+    scores = [rescorer.tied(found.doc_ids, found.scores) for found in run]
+    return replace(run, scores=np.array([s for part in scores for s in part], dtype=np.float32))
 
 
 def _new_scores(
@@ -592,6 +603,8 @@ def _kind(rescorer: Rescorer) -> str:
 
 
 def _described(rescorer: Rescorer) -> dict[str, str]:
+    if isinstance(rescorer, TwinRescorer):
+        return {**described(rescorer.groups), "show": rescorer.show, "seed": str(rescorer.seed)}
     if isinstance(rescorer, ParityCalibration):
         found = zip(rescorer.sources, rescorer.gaps, rescorer.n_pairs, strict=True)
         return {
@@ -610,8 +623,8 @@ def _described(rescorer: Rescorer) -> dict[str, str]:
 
 def _check_fitted(first: RetrieverSpec, rescorer: Rescorer) -> None:
     fitted = ""
-    if isinstance(rescorer, ParityCalibration):
-        fitted = rescorer.encoder
+    if isinstance(rescorer, ParityCalibration | TwinRescorer):
+        fitted = rescorer.encoder or ""
     elif isinstance(rescorer, PerplexityRescorer):
         fitted = rescorer.correction.encoder
     # Recipes need not say what scores their documents; the package's own do.

@@ -1,0 +1,333 @@
+"""Find copies among documents: neighbours in a space, from which distance on, and a check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
+
+# How alike two texts are by their words: the cosine of tf-idf vectors. Words are hashed, so that
+# what an index has to keep is one array, and a text that comes later is measured like the others.
+
+
+_WORD = re.compile(r"(?u)\b\w\w+\b")
+_WIDTH = 1 << 18
+# Words of more than a twentieth of the texts tell copies from other texts on the same subject no
+# better than chance, and make up nearly all of the work.
+_COMMON_SHARE, _COMMON_COUNT = 0.05, 20
+_IDF_TEXTS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextOverlap:
+    """Weights of words, and what is needed to compare two texts by them.
+
+    Parameters
+    ----------
+    idf : float32 array
+        Weight of each hashed word; 0 for words that are common.
+    """
+
+    idf: Float32Array
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> TextOverlap:
+        """Weigh words by how few of the texts have them."""
+        sample = texts[:: max(1, len(texts) // _IDF_TEXTS)]
+        count = np.zeros(_WIDTH, dtype=np.int64)
+        for codes, _ in _counted(sample):
+            count[codes] += 1
+        idf = np.log((1 + len(sample)) / (1 + count))
+        idf[count > max(_COMMON_SHARE * len(sample), _COMMON_COUNT)] = 0
+        return cls(idf=idf.astype(np.float32))
+
+    def vectors(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - a csr_array
+        """Return one sparse row of length 1 for each text; 0 for one without a rare word."""
+        from scipy.sparse import csr_array
+
+        rows = list(_counted(texts))
+        values = [(1 + np.log(n)) * self.idf[codes] for codes, n in rows]
+        norms = [float(np.linalg.norm(v)) or 1.0 for v in values]
+        return csr_array(
+            (
+                np.concatenate([v / n for v, n in zip(values, norms, strict=True)] or [_NOTHING]),
+                np.concatenate([codes for codes, _ in rows] or [_NOTHING]).astype(np.int32),
+                np.cumsum([0, *(len(codes) for codes, _ in rows)]),
+            ),
+            shape=(len(texts), _WIDTH),
+            dtype=np.float32,
+        )
+
+
+_NOTHING = np.empty(0)
+
+
+def _counted(texts: Sequence[str]) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the hashed words of each text and how often it has them."""
+    code_of: dict[str, int] = {}
+    for text in texts:
+        words = _WORD.findall(text.lower())
+        for word in words:
+            if word not in code_of:
+                code_of[word] = crc32(word.encode("utf-8", "surrogatepass")) % _WIDTH
+        codes, counts = np.unique([code_of[word] for word in words], return_counts=True)
+        yield codes.astype(np.int64), counts.astype(np.int64)
+
+
+def paired_overlap(vectors: Any, first: IntArray, second: IntArray) -> FloatArray:  # noqa: ANN401
+    """Return the overlap of pairs of rows of :meth:`TextOverlap.vectors`."""
+    return np.asarray(vectors[first].multiply(vectors[second]).sum(axis=1), np.float64).ravel()
+
+
+# From which similarity on two documents are copies, read off the neighbours without any label.
+# The neighbours of a document that has copies fall into copies and others, with a gap between. The
+# nearest of the others say what similarity is reached without being a copy.
+
+
+_SAMPLE = 2_000
+_LEFT_OUT = 0.05
+_NEIGHBOURS = 64
+MOST_COPIES = 100
+"""Documents with more neighbours than this share a template, not an original."""
+EXACT = 0.9999
+"""Cosine from which on vectors are those of one text, whatever the encoder's precision."""
+_BLOCK_ROWS, _BLOCK_COLUMNS = 512, 4096
+
+
+class Neighbours(NamedTuple):
+    """Nearest neighbours of a sample of documents.
+
+    Parameters
+    ----------
+    document : int64 array of shape (s,)
+    nearest : float64 array of shape (s,)
+        Similarity of the nearest document.
+    other : float64 array of shape (s,)
+        Similarity of the first one behind the largest gap: the nearest that is no copy.
+    nearest_document, other_document : int64 arrays of shape (s,)
+    """
+
+    document: IntArray
+    nearest: FloatArray
+    other: FloatArray
+    nearest_document: IntArray
+    other_document: IntArray
+
+
+def sample_neighbours(vectors: Any, rng: np.random.Generator) -> Neighbours:  # noqa: ANN401
+    """Return the neighbours of up to 2,000 documents, drawn at random.
+
+    Parameters
+    ----------
+    vectors : array or sparse array of shape (n, dimension)
+        Of length 1.
+    """
+    n = vectors.shape[0]
+    documents = np.sort(rng.permutation(n)[:_SAMPLE]).astype(np.int64)
+    depth = min(_NEIGHBOURS, n - 1)
+    places, values = [], []
+    for start in range(0, len(documents), _BLOCK_ROWS):
+        rows = documents[start : start + _BLOCK_ROWS]
+        scores = _dense(vectors[rows] @ vectors.T)
+        scores[np.arange(len(rows)), rows] = -np.inf
+        best = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
+        found = np.take_along_axis(scores, best, axis=1)
+        order = np.argsort(-found, axis=1, kind="stable")
+        places.append(np.take_along_axis(best, order, axis=1))
+        values.append(np.take_along_axis(found, order, axis=1))
+    place, value = np.concatenate(places), np.concatenate(values).astype(np.float64)
+    row = np.arange(len(place))
+    gap = 1 + np.argmax(value[:, :-1] - value[:, 1:], axis=1) if depth > 1 else np.zeros_like(row)
+    return Neighbours(
+        documents, value[:, 0], value[row, gap], place[:, 0].astype(np.int64), place[row, gap]
+    )
+
+
+def copy_threshold(found: Neighbours, *, error: float) -> float | None:
+    """Return the similarity from which on a nearest neighbour is a copy.
+
+    Documents are copies from the lowest similarity on at which at most the share ``error`` of
+    those that reach it would do so by a neighbour that is no copy. The threshold lies halfway
+    between there and where 95 of 100 copies are: a corpus in which fewer documents have copies has
+    as many neighbours that are none. None where no similarity tells the two apart: few documents
+    have copies, or none.
+    """
+    nearest, other = np.sort(found.nearest), np.sort(found.other)
+    tried = np.unique(np.concatenate((nearest, other)))
+    reached = len(nearest) - np.searchsorted(nearest, tried)
+    by_others = len(other) - np.searchsorted(other, tried)
+    held = (by_others + 1) <= error * reached
+    if not held.any():
+        return None
+    lowest = tried[held][0]
+    return float((lowest + np.quantile(nearest[nearest >= lowest], _LEFT_OUT)) / 2)
+
+
+def _dense(product: Any) -> Float32Array:  # noqa: ANN401 - an array, sparse or not
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product, np.float32)
+
+
+# All pairs of documents that are alike: a product in blocks, each pair once.
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows, ``first < second``."""
+
+    first: IntArray
+    second: IntArray
+    similarity: FloatArray
+
+    def take(self, kept: npt.NDArray[np.bool_]) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs(*(column[kept] for column in self))
+
+
+def alike_pairs(
+    vectors: Any,  # noqa: ANN401 - dense or sparse
+    threshold: float,
+    *,
+    index: str = "exact",
+) -> tuple[Pairs, int]:
+    """Return the pairs that reach a similarity, and how many documents reach it too often.
+
+    Documents with more than 100 neighbours are left alone: they share a template.
+
+    Parameters
+    ----------
+    vectors : float32 array or sparse array of shape (n, dimension)
+        Of length 1.
+    index : {"exact", "faiss"}
+        ``"faiss"`` looks for dense neighbours in the nearest cells of a FAISS index.
+    """
+    n = vectors.shape[0]
+    counts = np.zeros(n, dtype=np.int64)
+    parts = [Pairs(_NO_ROWS, _NO_ROWS, _NOTHING)]
+    found = _approximate if index == "faiss" else _exact
+    for pairs in found(vectors, threshold):
+        counts += np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
+        # left out at once, so that a template of many documents fills no memory
+        parts.append(pairs.take(_most(counts, pairs) <= MOST_COPIES))
+    every = Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    crowded = int(np.count_nonzero(counts > MOST_COPIES))
+    return every.take(_most(counts, every) <= MOST_COPIES), crowded
+
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+def _most(counts: IntArray, pairs: Pairs) -> IntArray:
+    return np.maximum(counts[pairs.first], counts[pairs.second])
+
+
+def _exact(vectors: Any, threshold: float) -> Iterator[Pairs]:  # noqa: ANN401
+    n = vectors.shape[0]
+    columns = _BLOCK_COLUMNS if isinstance(vectors, np.ndarray) else n
+    for start in range(0, n, _BLOCK_ROWS):
+        rows = vectors[start : start + _BLOCK_ROWS]
+        # Half of the product: the other half is its mirror image
+        for left in range(start, n, columns):
+            product = rows @ vectors[left : left + columns].T
+            if isinstance(product, np.ndarray):
+                row, column = np.nonzero(product >= threshold)
+                value = product[row, column]
+            else:
+                entries = product.tocoo()
+                kept = entries.data >= threshold
+                row, column, value = entries.row[kept], entries.col[kept], entries.data[kept]
+            first, second = row.astype(np.int64) + start, column.astype(np.int64) + left
+            yield Pairs(first, second, value.astype(np.float64)).take(first < second)
+
+
+_CELL = 400  # vectors in a cell, on average
+_PROBED = 0.04  # of the cells
+
+
+def _approximate(vectors: Float32Array, threshold: float) -> Iterator[Pairs]:
+    """Search only the nearest cells of an index for each vector."""
+    from rag_sourcebias.retrieval.search import import_extra
+
+    faiss = import_extra("faiss", "faiss-cpu", "faiss", "approximate search for copies")
+    n, width = vectors.shape
+    cells = max(1, n // _CELL)
+    index = faiss.IndexIVFFlat(
+        faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT
+    )
+    index.train(np.ascontiguousarray(vectors[:: max(1, n // (64 * cells))]))
+    index.add(np.ascontiguousarray(vectors))
+    index.nprobe = max(8, round(_PROBED * cells))
+    keys = []
+    for start in range(0, n, _BLOCK_COLUMNS):
+        part = np.ascontiguousarray(vectors[start : start + _BLOCK_COLUMNS])
+        value, place = index.search(part, min(MOST_COPIES + 2, n))
+        row, column = np.nonzero((value >= threshold) & (place >= 0))
+        one, two = row + start, place[row, column]
+        keys.append((np.minimum(one, two) * n + np.maximum(one, two))[one != two])
+    first, second = np.divmod(np.unique(np.concatenate(keys)), n)
+    for start in range(0, len(first), 1 << 16):
+        one, two = first[start : start + (1 << 16)], second[start : start + (1 << 16)]
+        value = np.einsum("ij,ij->i", vectors[one], vectors[two])
+        yield Pairs(one, two, value.astype(np.float64))
+
+
+# Do the pairs that a space joins say the same? Their words are the second opinion.
+
+
+_CONFIRMED = 0.75  # of the pairs; measured: .97 and more where copies are, .1 where there are none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """What the words of joined texts say.
+
+    Parameters
+    ----------
+    overlap : float
+        Overlap that pairs must exceed: 95 of 100 neighbours that are no copies do not.
+    share : float
+        Share of the joined pairs that exceed it.
+    n_pairs : int
+    """
+
+    overlap: float
+    share: float
+    n_pairs: int
+
+
+def overlap_threshold(texts: Any, found: Neighbours, threshold: float) -> float:  # noqa: ANN401
+    """Return the overlap in words from which on neighbours say the same.
+
+    Halfway between what 95 of 100 nearest texts that are no copies stay below and what 95 of 100
+    nearest texts above the threshold exceed, where these are apart.
+    """
+    others = paired_overlap(texts, found.document, found.other_document)
+    near = found.nearest >= threshold
+    nearest = paired_overlap(texts, found.document[near], found.nearest_document[near])
+    lowest = float(np.quantile(others, 1 - _LEFT_OUT))
+    usual = float(np.quantile(nearest, _LEFT_OUT)) if len(nearest) else lowest
+    return max(lowest, (lowest + usual) / 2)
+
+
+def require_confirmed(confirmation: Confirmation, *, threshold: float, given: bool) -> None:
+    """Refuse a space whose neighbours do not say the same.
+
+    Raises
+    ------
+    DataError
+    """
+    if confirmation.n_pairs and confirmation.share < _CONFIRMED:
+        remedy = (
+            "a larger threshold" if given else "a threshold of your own, or leave them as they are"
+        )
+        raise DataError(
+            f"of {confirmation.n_pairs:,} pairs with a similarity of {threshold:.3g} or more only "
+            f"{100 * confirmation.share:.0f} % share more words than texts that are merely on the "
+            f"same subject: they are no copies. Use {remedy}, or text overlap alone"
+        )
