@@ -36,6 +36,7 @@ from rag_sourcebias.debias.evidence import evidence_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.twins import TwinRescorer
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.changes import (
     delta_change_interval,
@@ -515,7 +516,8 @@ def unchecked_fit(
     methods: Sequence[DebiasMethod], fitted_texts: Collection[str]
 ) -> tuple[str, ...]:
     """Warn where it could not be checked whether judged pairs were fitted on."""
-    fitted = [method.name for method in methods if method.kind != "model"]
+    # Twins are found without judgments and without pairs
+    fitted = [method.name for method in methods if method.kind not in ("model", "twins")]
     return (
         ()
         if fitted_texts or not fitted
@@ -535,6 +537,8 @@ def _of_parts(spec: RetrieverSpec) -> DebiasMethod:
             settings=settings,
             n_pairs=sum(spec.rescorer.n_pairs),
         )
+    if isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, TwinRescorer):
+        return DebiasMethod(name=spec.name, kind="twins", settings=settings)
     if isinstance(spec, DenseSpec) and isinstance(spec.encoder, ProjectedEncoder):
         return DebiasMethod(
             name=spec.name,

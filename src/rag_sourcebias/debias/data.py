@@ -398,7 +398,7 @@ class DebiasMethod:
     ----------
     name : str
         Of the system that came out, as in the outcomes.
-    kind : {"projection", "training", "calibration", "model"}
+    kind : {"projection", "training", "calibration", "twins", "model"}
         ``"model"`` where it is not known how the model was made.
     settings : mapping of str to str
     fitted_on : str
@@ -410,7 +410,7 @@ class DebiasMethod:
     """
 
     name: str
-    kind: Literal["projection", "training", "calibration", "model"]
+    kind: Literal["projection", "training", "calibration", "twins", "model"]
     settings: Mapping[str, str]
     fitted_on: str = ""
     n_pairs: int | None = None

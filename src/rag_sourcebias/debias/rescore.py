@@ -557,21 +557,17 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
         scores[part] = _new_scores(
             rescorer, text_of[found.query_id], found, corpus, rows[run.doc_codes[part]].tolist()
         )
-    rescored = Run.from_arrays(
-        query_ids=run.query_ids,
-        query_codes=run.query_codes,
-        doc_codes=run.doc_codes,
-        doc_ids=run.doc_ids,
-        scores=scores,
-        name=run.name,
-        sort_by_score=True,
-    )
-    return _tied(rescored, rescorer) if isinstance(rescorer, TwinRescorer) else rescored
+    # As numbers of full length: what serves copies in a drawn order differs in the last digit
+    order = np.lexsort((-scores, run.query_codes))
+    served = replace(run, doc_codes=run.doc_codes[order], scores=scores[order].astype(np.float32))
+    return _tied(served, rescorer) if isinstance(rescorer, TwinRescorer) else served
 
 
 def _tied(run: Run, rescorer: TwinRescorer) -> Run:
     """Let copies tie in the order in which they are served, for expectations over their orders."""
-    scores = [rescorer.tied(found.doc_ids, found.scores) for found in run]
+    scores = [
+        rescorer.tied(found.doc_ids, found.scores) for found in run if found.scores is not None
+    ]
     return replace(run, scores=np.array([s for part in scores for s in part], dtype=np.float32))
 
 

@@ -24,7 +24,6 @@ from rag_sourcebias.debias.copies import (
     TextOverlap,
     alike_pairs,
     copy_threshold,
-    overlap_threshold,
     paired_overlap,
     require_confirmed,
     sample_neighbours,
@@ -50,9 +49,9 @@ class TwinSettings:
     threshold : float
         Cosine from which on documents are alike.
     overlap : float
-        Overlap in words that alike documents must exceed; 0 where texts were not looked at.
+        Overlap in words that alike documents must reach too; 0 where it is the similarity itself.
     confirmed : float
-        Share of the pairs above the threshold that exceed it.
+        Share of the documents with another above the threshold whose nearest one reaches it.
     chosen : {"neighbours", "given", "exact"}
         Whether the threshold comes from the neighbours' distances, was given, or stands for equal
         texts alone because the distances told no copies apart.
@@ -155,7 +154,7 @@ class TwinGroups:
         gone = self._known.intersection(doc_ids)
         touched = self._disconnect(gone)
         self._known -= gone
-        self._regroup(touched - gone)
+        self._regroup(touched)
         self._note(gone | touched)
 
     def _note(self, changed: set[str]) -> None:
@@ -205,9 +204,7 @@ class TwinGroups:
 
     def _linked(self, part: set[str]) -> list[tuple[str, ...]]:
         """Join groups by complete linkage: an edge joins two when it is their last one."""
-        edges = sorted(
-            (-s, a, b) for a in part for b, s in self._alike.get(a, {}).items() if a < b
-        )
+        edges = sorted((-s, a, b) for a in part for b, s in self._alike.get(a, {}).items() if a < b)
         home = {doc_id: doc_id for doc_id in part}
         members = {doc_id: [doc_id] for doc_id in part}
         between: dict[str, dict[str, int]] = {doc_id: {} for doc_id in part}
@@ -233,8 +230,8 @@ class TwinGroups:
 # Groups of a corpus: fitted without a label, on the neighbours' distances and the words.
 
 
-_ERROR, _CHECKED_ERROR = 0.02, 0.05
-"""Share of wrong pairs that a threshold may admit, by words alone and where words check it."""
+_ERROR = 0.02
+"""Share of wrong pairs that a threshold may admit."""
 
 
 def fit_twins(
@@ -299,21 +296,21 @@ def group_documents(
         )
     if threshold is not None and not 0 < threshold <= 1:
         raise DataError(f"threshold {threshold!r} is outside (0, 1], the range of a cosine")
-    weights = TextOverlap.of(texts)
+    weights, rng = TextOverlap.of(texts), as_generator(rng)
     words = weights.vectors(texts)
+    by_words = copy_threshold(sample_neighbours(words, rng), error=_ERROR, by_words=True)
     points = words if vectors is None else _unit(vectors, len(doc_ids))
-    neighbours = sample_neighbours(points, as_generator(rng))
-    chosen: Literal["neighbours", "given", "exact"] = "neighbours"
+    chosen: Literal["neighbours", "given", "exact"] = "given"
     at = threshold
     if at is None:
-        at = copy_threshold(neighbours, error=_ERROR if vectors is None else _CHECKED_ERROR)
+        at = by_words
+        if vectors is not None and by_words is not None:
+            at = copy_threshold(sample_neighbours(points, rng), error=_ERROR, by_words=False)
         chosen, at = ("exact", EXACT) if at is None else ("neighbours", min(at, EXACT))
-    else:
-        chosen = "given"
     found, n_crowded = alike_pairs(points, at, index="exact" if vectors is None else index)
     overlap, share = 0.0, 1.0
     if vectors is not None and chosen != "exact":
-        overlap = overlap_threshold(words, neighbours, at)
+        overlap = EXACT if by_words is None else min(by_words, EXACT)
         found, share = _confirmed(found, words, overlap, threshold=at, given=chosen == "given")
     _require_originals(len(doc_ids), n_crowded, at)
     return TwinGroups(
@@ -341,7 +338,7 @@ def _confirmed(
     given: bool,
 ) -> tuple[Pairs, float]:
     """Keep the pairs whose words agree, refusing a space where too few do."""
-    agree = paired_overlap(words, found.first, found.second) > overlap
+    agree = paired_overlap(words, found.first, found.second) >= overlap
     # Of each document its nearest one: pairs of pairs would count four times
     order = np.argsort(-found.similarity, kind="stable")
     ends = np.concatenate((found.first[order], found.second[order]))
@@ -481,8 +478,8 @@ def write_twins(groups: TwinGroups, path: str | Path) -> None:
         If the file cannot be written.
     """
     file = _TwinFile(path, _SCHEMA)
-    fresh = groups._unsaved is None or not file.exists  # noqa: SLF001 - one subject, two halves
-    changed = sorted(groups._known | set(groups._alike)) if fresh else sorted(groups._unsaved or ())  # noqa: SLF001
+    fresh = groups._unsaved is None or not file.exists
+    changed = sorted(groups._known | set(groups._alike)) if fresh else sorted(groups._unsaved or ())
     with file.connection() as database:
         if fresh:
             database.execute("DELETE FROM twins")
@@ -495,10 +492,10 @@ def write_twins(groups: TwinGroups, path: str | Path) -> None:
             database.execute("DELETE FROM twins WHERE document = ?", (doc_id,))
             if doc_id in groups:
                 rows.append((doc_id, "", None))
-                near = groups._alike.get(doc_id, {})  # noqa: SLF001
+                near = groups._alike.get(doc_id, {})
                 rows += [(doc_id, other, similarity) for other, similarity in near.items()]
         database.executemany("INSERT OR REPLACE INTO twins VALUES (?, ?, ?)", rows)
-    groups._unsaved = set()  # noqa: SLF001
+    groups._unsaved = set()
 
 
 def read_twins(
@@ -537,7 +534,7 @@ def read_twins(
     if version != _VERSION:
         raise file.damaged(f"version {version}, expected {_VERSION}")
     _check_belongs(settings, path, encoder, collection)
-    groups._unsaved = set()  # noqa: SLF001
+    groups._unsaved = set()
     return groups
 
 
@@ -571,4 +568,4 @@ def described(groups: TwinGroups) -> Mapping[str, str]:
 def with_collection(groups: TwinGroups, collection: str) -> TwinGroups:
     """Return the same groups under the name of a collection."""
     settings = replace(groups.settings, collection=collection)
-    return TwinGroups(settings, groups._known, groups.pairs(), weights=groups.weights)  # noqa: SLF001
+    return TwinGroups(settings, groups._known, groups.pairs(), weights=groups.weights)
