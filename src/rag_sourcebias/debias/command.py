@@ -57,7 +57,8 @@ from rag_sourcebias.debias.job import (
 )
 from rag_sourcebias.debias.parity import read_parity, write_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
-from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
+from rag_sourcebias.debias.twins import described, fit_twins, write_twins
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -279,7 +280,8 @@ def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVari
 # Options of ``debias`` that belong together.
 
 
-METHODS = ("calibrate", "project", "train")
+METHODS = ("calibrate", "twins", "project", "train")
+_FILES = ("calibrate", "twins")
 _VALUES = {
     "project": "0,0.25,0.5,0.75,1",
     "calibrate": "0,0.25,0.5,0.75,1,1.25",
@@ -507,14 +509,16 @@ def debias(
         typer.Option(
             "--output",
             "-o",
-            help="JSON file of --method calibrate, or model folder, to write; must not exist.",
+            help="File of --method calibrate (JSON) or twins, or model folder, to write; must not "
+            "exist.",
         ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="calibrate (move the scores of tagged documents; model and index stay), project "
-            "(take what tells the sources apart out of the vectors) or train (fine-tune).",
+            help="calibrate (move the scores of tagged documents; model and index stay), twins "
+            "(copies share their score; needs no tags where it runs), project (take what tells "
+            "the sources apart out of the vectors) or train (fine-tune).",
             rich_help_panel=_WAYS,
         ),
     ] = "calibrate",
@@ -543,6 +547,8 @@ def debias(
         rag-sourcebias debias --sample --output parity.json
 
         rag-sourcebias debias my-data --output parity.json --on my-data:test --report report
+
+        rag-sourcebias debias my-data --method twins --output twins.sqlite
 
         rag-sourcebias debias my-data --method project --output my-model
 
@@ -573,15 +579,15 @@ def debias(
             "--output missing: name what is to be written, or --compare a model that is there"
         )
     model, way = model_of(encoder), _way(method, projecting, calibrating, training, seed)
-    require_new("output", output, what="file" if method == "calibrate" else "folder")
-    numbers = search_values(method, searching.values or _VALUES[method])
+    require_new("output", output, what="file" if method in _FILES else "folder")
+    numbers = search_values(method, searching.values or _VALUES.get(method, "0,1"))
     if searching.seeds < _MIN_SEEDS:
         raise DataError(
             f"--seeds {searching.seeds}: at least {_MIN_SEEDS}, to tell luck from effect"
         )
     job = prepare(
         folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
-        source=pairs.source, several=method == "calibrate" and not searching.search, on=on,
+        source=pairs.source, several=method in _FILES and not searching.search, on=on,
         report=report, unseen=pairs.unseen, figures=figures, seed=seed,
         baseline_source=pairs.baseline_source,
     )  # fmt: skip
@@ -595,6 +601,7 @@ def debias(
             fit: dict[str, Callable[[_Asked, Any, Stages], DebiasReport]] = {
                 "project": _project,
                 "calibrate": _calibrate,
+                "twins": _twins,
                 "train": _train,
             }
             found = fit[method](asked, way, progress)
@@ -612,6 +619,8 @@ def _refuse_useless(
             raise DataError(f"{', '.join(given)}: goes with --method {name}")
     if (comparing.compare or not searching.search) and (given := used(ctx, Searching)):
         raise DataError(f"{', '.join(given)}: goes with --search, and without --compare")
+    if searching.search and method == "twins":
+        raise DataError("--search: there is nothing to search with --method twins")
     if comparing.fitted_on and not comparing.compare:
         raise DataError("--fitted-on goes with --compare")
 
@@ -622,6 +631,8 @@ def _way(
     """Return the checked settings of a method."""
     if method == "calibrate":
         return choice("form", calibrating.form, ("offset", "quantiles"))
+    if method == "twins":
+        return None
     if method == "train":
         return read_settings(training.training, seed=seed), training.resume
     if not 0 <= projecting.strength <= 1:
@@ -757,6 +768,22 @@ def _calibrate(asked: _Asked, form: ParityForm, progress: Stages) -> DebiasRepor
         return job.judged.report(
             DenseSpec(before), [after], methods=[made], fitted_texts=job.fitted_texts,
             progress=progress,
+        )  # fmt: skip
+
+
+def _twins(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
+    """Let copies share their score, and measure it on groups of each judged corpus."""
+    job, output, before = asked.job, asked.output, asked.before(progress)
+    progress.begin(f"looking for copies in {job.fitting.name}")
+    groups = fit_twins(job.fitting.corpus, before)
+    write_twins(groups, output)
+    after = TwinSpec(DenseSpec(before), before, name=f"{before.name}+{output.stem}")
+    made = DebiasMethod(
+        name=after.name, kind="twins", settings=described(groups), fitted_on="texts without tags"
+    )
+    with removed_on_failure(output):
+        return job.judged.report(
+            DenseSpec(before), [after], methods=[made], progress=progress,
         )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ class TextOverlap:
         return csr_array(
             (
                 np.concatenate([v / n for v, n in zip(values, norms, strict=True)] or [_NOTHING]),
-                np.concatenate([codes for codes, _ in rows] or [_NOTHING]).astype(np.int32),
+                np.concatenate([codes for codes, _ in rows] or [_NO_ROWS]).astype(np.int32),
                 np.cumsum([0, *(len(codes) for codes, _ in rows)]),
             ),
             shape=(len(texts), _WIDTH),
@@ -68,6 +68,7 @@ class TextOverlap:
 
 
 _NOTHING = np.empty(0)
+_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 def _counted(texts: Sequence[str]) -> Iterator[tuple[IntArray, IntArray]]:
@@ -181,7 +182,8 @@ def _behind_gap(value: FloatArray) -> IntArray:
     """Return the place behind the largest gap of each row; 0 where there is one neighbour."""
     if value.shape[1] < 2:
         return np.zeros(len(value), dtype=np.int64)
-    return 1 + np.argmax(value[:, :-1] - value[:, 1:], axis=1).astype(np.int64)
+    last: IntArray = np.argmax(value[:, :-1] - value[:, 1:], axis=1).astype(np.int64)
+    return last + 1
 
 
 _RETURNED = 0.96  # measured where copies are: .98 to 1; where none are, .5 to .95
@@ -236,7 +238,7 @@ class Pairs(NamedTuple):
 
     def take(self, kept: npt.NDArray[np.bool_]) -> Pairs:
         """Return some of the pairs."""
-        return Pairs(*(column[kept] for column in self))
+        return Pairs(self.first[kept], self.second[kept], self.similarity[kept])
 
 
 def alike_pairs(
@@ -264,12 +266,13 @@ def alike_pairs(
         counts += np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
         # left out at once, so that a template of many documents fills no memory
         parts.append(pairs.take(_most(counts, pairs) <= MOST_COPIES))
-    every = Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    every = Pairs(
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.second for part in parts]),
+        np.concatenate([part.similarity for part in parts]),
+    )
     crowded = int(np.count_nonzero(counts > MOST_COPIES))
     return every.take(_most(counts, every) <= MOST_COPIES), crowded
-
-
-_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 def _most(counts: IntArray, pairs: Pairs) -> IntArray:

@@ -70,6 +70,7 @@ _KINDS = {
     "projection": "projection",
     "training": "training",
     "calibration": "calibration of scores",
+    "twins": "twin smoothing",
     "model": "another model",
 }
 _NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}

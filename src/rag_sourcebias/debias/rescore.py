@@ -14,7 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
 from rag_sourcebias.core.values import FloatArray, Interval, check_level, t_quantile
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.debias.twins import TwinRescorer, described
+from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
 from rag_sourcebias.retrieval.search import require_depth
 from rag_sourcebias.stats.ranking import source_codes_for
 
@@ -498,6 +498,49 @@ class RescoredSpec:
         )
 
 
+class TwinSpec:
+    """Recipe of a first stage with twin smoothing, whose groups are those of what is indexed.
+
+    A corpus that is part of the one indexed before it, such as the documents of one source, has
+    the groups that its documents have there.
+
+    Parameters
+    ----------
+    first : RetrieverSpec
+    encoder : Encoder, optional
+        The one that searches; without one copies are told by their words.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        first: RetrieverSpec,
+        encoder: Encoder | None = None,
+        *,
+        name: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.first = first
+        self.encoder = encoder
+        self.seed = seed
+        self.name = name or f"{first.name}+twins"
+        self._texts: dict[str, str] = {}
+        self._groups: TwinGroups | None = None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings a report must state."""
+        return {**self.first.settings, "rescore.kind": "twins", "rescore.seed": str(self.seed)}
+
+    def build(self, corpus: Corpus) -> Retriever:
+        """Index a corpus with the first stage, and find its copies."""
+        texts = dict(zip(corpus.doc_ids, corpus.texts, strict=True))
+        if self._groups is None or not texts.items() <= self._texts.items():
+            self._groups, self._texts = fit_twins(corpus, self.encoder), texts
+        rescorer = TwinRescorer(self._groups, seed=self.seed)
+        return RescoredSpec(self.first, rescorer, name=self.name).build(corpus)
+
+
 @dataclass(slots=True, kw_only=True)
 class _RescoredRetriever:
     name: str
@@ -566,7 +609,9 @@ def rescore_run(run: Run, rescorer: Rescorer, corpus: Corpus, queries: Sequence[
 def _tied(run: Run, rescorer: TwinRescorer) -> Run:
     """Let copies tie in the order in which they are served, for expectations over their orders."""
     scores = [
-        rescorer.tied(found.doc_ids, found.scores) for found in run if found.scores is not None
+        rescorer.tied(found.doc_ids, found.scores.tolist())
+        for found in run
+        if found.scores is not None
     ]
     return replace(run, scores=np.array([s for part in scores for s in part], dtype=np.float32))
 
