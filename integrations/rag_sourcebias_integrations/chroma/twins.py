@@ -1,0 +1,213 @@
+"""Twin smoothing in a Chroma collection: groups in a file beside it, kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.debias.copies import paired_overlap
+from rag_sourcebias.debias.twins import (
+    TwinGroups,
+    TwinRescorer,
+    group_documents,
+    read_twins,
+    write_twins,
+)
+from rag_sourcebias_integrations.chroma.observe import rankings
+
+_PAGE = 2_000
+_NEAR = 50  # neighbours of a new document that are looked at
+_NO_TAGS = DocTags()
+
+
+def fit_collection_twins(
+    collection: Any,  # noqa: ANN401 - a chromadb collection
+    path: str | Path,
+    *,
+    threshold: float | None = None,
+) -> TwinGroups:
+    """Find the copies in a collection by its own vectors and texts, and keep them in a file.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two documents, or neighbours do not say the same.
+    """
+    ids: list[str] = []
+    texts: list[str] = []
+    vectors: list[Any] = []
+    for start in range(0, collection.count(), _PAGE):
+        page = collection.get(limit=_PAGE, offset=start, include=["documents", "embeddings"])
+        ids += page["ids"]
+        texts += [text or "" for text in page["documents"]]
+        vectors.append(np.asarray(page["embeddings"], dtype=np.float32))
+    groups = group_documents(
+        ids,
+        texts,
+        np.concatenate(vectors) if vectors else np.empty((0, 1), np.float32),
+        space="vectors of the collection",
+        threshold=threshold,
+        collection=str(collection.id),
+    )
+    write_twins(groups, path)
+    return groups
+
+
+class TwinCollection:
+    """A collection whose copies share their place; all else is that of the collection.
+
+    ``query`` asks for twice as many documents, and returns as many as were asked for.
+    ``add``, ``upsert``, ``update`` and ``delete`` keep the groups and their file up to date: a
+    new document costs one search for its neighbours. ``isinstance(x, chromadb.Collection)`` is
+    False.
+
+    Parameters
+    ----------
+    collection : chromadb.Collection
+        Of a synchronous client.
+    path : str or Path
+        What :func:`fit_collection_twins` wrote for this collection.
+    seed : int
+    show : {"all", "one"}
+        As for :class:`~rag_sourcebias.debias.TwinRescorer`.
+
+    Raises
+    ------
+    DataError
+        If the file is of another collection.
+    """
+
+    def __init__(
+        self,
+        collection: Any,  # noqa: ANN401
+        path: str | Path,
+        *,
+        seed: int = 0,
+        show: Literal["all", "one"] = "all",
+    ) -> None:
+        self._collection = collection
+        self._path = path
+        self.groups = read_twins(path, collection=str(collection.id))
+        self._rescorer = TwinRescorer(self.groups, seed=seed, show=show)
+
+    def query(
+        self,
+        query_embeddings: Any = None,  # noqa: ANN401
+        query_texts: Any = None,  # noqa: ANN401
+        n_results: int = 10,
+        include: Sequence[str] = ("metadatas", "documents", "distances"),
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Return what the collection returns, with copies sharing their place."""
+        wanted = [*include]
+        found = self._collection.query(
+            query_embeddings=query_embeddings,
+            query_texts=query_texts,
+            n_results=2 * n_results,
+            include=[*wanted, *({"distances"} - set(wanted))],
+            **options,
+        )
+        texts = [query_texts] if isinstance(query_texts, str) else query_texts
+        fields = [name for name, value in found.items() if _per_query(name, value)]
+        for row, ranking in enumerate(rankings(found, self._collection)):
+            query = texts[row] if texts is not None else _digest(query_embeddings, row)
+            order = self._order(query, ranking.ids, ranking.scores)[:n_results]
+            for name in fields:
+                found[name][row] = [found[name][row][place] for place in order]
+        if "distances" not in wanted:
+            found.update(distances=None, included=wanted)
+        return found
+
+    def add(self, ids: Any, **content: Any) -> None:  # noqa: ANN401
+        """Add documents, and find what they are copies of."""
+        self._collection.add(ids=ids, **content)
+        self._changed(ids)
+
+    def upsert(self, ids: Any, **content: Any) -> None:  # noqa: ANN401
+        """Add or replace documents, and find what they are copies of."""
+        self._collection.upsert(ids=ids, **content)
+        self._changed(ids)
+
+    def update(self, ids: Any, **content: Any) -> None:  # noqa: ANN401
+        """Change documents; groups are looked at anew where text or vector changed."""
+        self._collection.update(ids=ids, **content)
+        if content.get("embeddings") is not None or content.get("documents") is not None:
+            self._changed(ids)
+
+    def delete(self, ids: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Delete documents, also from their groups."""
+        gone = self._collection.get(ids=ids, include=[], **options)["ids"]
+        result = self._collection.delete(ids=ids, **options)
+        self.groups.remove(gone)
+        write_twins(self.groups, self._path)
+        return result
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name == "_collection":  # not there yet: while being copied
+            raise AttributeError(name)
+        return getattr(self._collection, name)
+
+    def _order(
+        self, query: str, ids: Sequence[str], scores: Sequence[float] | None
+    ) -> Sequence[int]:
+        new = self._rescorer(
+            query, doc_ids=ids, texts=ids, tags=[_NO_TAGS] * len(ids), scores=scores
+        )
+        places = range(len(ids))
+        return places if new is None else sorted(places, key=new.__getitem__, reverse=True)
+
+    def _changed(self, ids: Any) -> None:  # noqa: ANN401
+        """Find what documents are alike to, by one search of the collection for each."""
+        names = [ids] if isinstance(ids, str) else list(ids)
+        page = self._collection.get(ids=names, include=["embeddings", "documents"])
+        alike: list[tuple[str, str, float]] = []
+        if page["ids"]:
+            near = self._collection.query(
+                query_embeddings=page["embeddings"],
+                n_results=min(_NEAR, self._collection.count()),
+                include=["embeddings", "documents"],
+            )
+            for row, doc_id in enumerate(page["ids"]):
+                alike += self._alike(doc_id, row, page, near)
+        known = self.groups
+        present = [*page["ids"]]
+        known.add(present, [pair for pair in alike if pair[1] in known or pair[1] in present])
+        write_twins(known, self._path)
+
+    def _alike(
+        self, doc_id: str, row: int, page: Mapping[str, Any], near: Mapping[str, Any]
+    ) -> list[tuple[str, str, float]]:
+        settings = self.groups.settings
+        others = cast("list[str]", near["ids"][row])
+        vectors = _unit(near["embeddings"][row])
+        cosine = vectors @ _unit([page["embeddings"][row]])[0]
+        enough = cosine >= settings.threshold
+        if self.groups.weights is not None and enough.any():
+            texts = [page["documents"][row] or "", *(text or "" for text in near["documents"][row])]
+            words = self.groups.weights.vectors(texts)
+            place = np.arange(1, len(texts))
+            enough &= paired_overlap(words, np.zeros_like(place), place) >= settings.overlap
+        return [
+            (doc_id, others[place], float(cosine[place]))
+            for place in np.flatnonzero(enough).tolist()
+            if others[place] != doc_id
+        ]
+
+
+def _per_query(name: str, value: Any) -> bool:  # noqa: ANN401
+    return name != "included" and isinstance(value, list) and bool(value)
+
+
+def _digest(embeddings: Any, row: int) -> str:  # noqa: ANN401
+    vectors = np.atleast_2d(np.asarray(embeddings, dtype=np.float32))
+    return blake2b(vectors[row].tobytes(), digest_size=8).hexdigest()
+
+
+def _unit(vectors: Any) -> Any:  # noqa: ANN401
+    array = np.asarray(vectors, dtype=np.float32)
+    return array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), 1e-12)
