@@ -8,6 +8,3 @@ from .rescore import ExposureReranker as ExposureReranker
 from .rescore import RescoredSpec as RescoredSpec
 from .search import search_debias_weight as search_debias_weight
 from .twins import TwinRescorer as TwinRescorer
-from .twins import fit_twins as fit_twins
-from .twins import read_twins as read_twins
-from .twins import write_twins as write_twins

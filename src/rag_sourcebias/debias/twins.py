@@ -396,6 +396,29 @@ class TwinRescorer:
         self.seed = seed
         self.show = show
 
+    @classmethod
+    def fit(
+        cls, corpus: Corpus, encoder: Encoder | None = None, *, threshold: float | None = None
+    ) -> TwinRescorer:
+        """Find the copies of a corpus; see :func:`fit_twins`."""
+        return cls(fit_twins(corpus, encoder, threshold=threshold))
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        encoder: str | None = None,
+        seed: int = 0,
+        show: Literal["all", "one"] = "all",
+    ) -> TwinRescorer:
+        """Read groups from a file; see :func:`read_twins`."""
+        return cls(read_twins(path, encoder=encoder), seed=seed, show=show)
+
+    def write(self, path: str | Path) -> None:
+        """Keep the groups in a file; of groups that came from it only what changed."""
+        write_twins(self.groups, path)
+
     @property
     def encoder(self) -> str | None:
         """Fingerprint of the encoder whose neighbours were joined; None for text overlap."""

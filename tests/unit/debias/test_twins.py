@@ -18,7 +18,6 @@ from rag_sourcebias.debias.twins import (
     TwinGroups,
     TwinRescorer,
     TwinSettings,
-    fit_twins,
     group_documents,
     read_twins,
     write_twins,
@@ -247,7 +246,7 @@ def test_a_copy_no_longer_displaces_its_original() -> None:
     ids, texts = copied(60, 2, np.random.default_rng(1))
     data = dataset(texts, ids)
     first = BM25Spec()
-    spec = RescoredSpec(first, TwinRescorer(fit_twins(data.corpus)))
+    spec = RescoredSpec(first, TwinRescorer.fit(data.corpus))
     report = measure_debias(first, [spec], [data])
     skew = report.datasets[0].outcomes[1].skew_at(5)
     assert skew.before is not None
@@ -304,6 +303,9 @@ def test_groups_of_something_else_are_refused(tmp_path: Any) -> None:
     with pytest.raises(DataError, match="of the collection 'wiki', not of 'news'"):
         read_twins(path, collection="news")
     assert read_twins(path, encoder="minilm", collection="wiki").groups
+    rescorer = TwinRescorer.read(path, encoder="minilm", seed=4)
+    rescorer.write(path)
+    assert TwinRescorer.read(path).groups.groups == rescorer.groups.groups
     path.write_bytes(b"no database")
     with pytest.raises(DataError, match=r"twins\.sqlite"):
         read_twins(path)
