@@ -428,7 +428,7 @@ def first(report: ExplainReport) -> b.First:
         caption="What differs" if rows else "",
         rows=rows,
         why="Remove it from the encoder:" if report.encoder else "With an encoder:",
-        command=f"rag-sourcebias debias project {data} --encoder {b.data_argument(report.encoder)} "
+        command=f"rag-sourcebias debias {data} --encoder {b.data_argument(report.encoder)} "
         "--output my-model"
         if report.encoder
         else f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2",
