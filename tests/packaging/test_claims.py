@@ -68,13 +68,13 @@ def test_the_command_fails_on_drift_and_writes(
     monkeypatch.setattr(sys, "argv", ["claims.py", "--check"])
     assert claims.main() == 0
     text = PAGES["README.md"]
-    mark = next(m for m in claims.MARK.finditer(text) if m["name"] == "alarms")
+    mark = next(m for m in claims.MARK.finditer(text) if m["name"] == "observing")
     drifted = text[: mark.start("shown")] + "0.1 %" + text[mark.end("shown") :]
     (tmp_path / "README.md").write_text(drifted, encoding="utf-8")
     capsys.readouterr()
     assert claims.main() == 1
     line = text.count("\n", 0, mark.start()) + 1
-    said = f"README.md:{line}: alarms: '0.1 %' in the text, {mark['shown']!r} in the result"
+    said = f"README.md:{line}: observing: '0.1 %' in the text, {mark['shown']!r} in the result"
     assert capsys.readouterr().out == f"{said}\n"
     monkeypatch.setattr(sys, "argv", ["claims.py"])
     assert claims.main() == 0

@@ -419,14 +419,16 @@ def _doubts(
 ) -> tuple[str, ...]:
     """Return what stands against the verdict: the control, the count, equal length, the design."""
     names, told = names_of(report), list[str]()
-    if harder := {
-        names[c.baseline if c.mean_baseline < c.mean_other else c.other]
-        for v in found
-        if (c := v.control)
-    }:
+    harder: dict[str, list[str]] = {}
+    for v in found:
+        if c := v.control:
+            name = names[c.baseline if c.mean_baseline < c.mean_other else c.other]
+            harder.setdefault(name, []).append(shorten(v.subject, _MAX_ROW))
+    for name, who in sorted(harder.items()):
+        some = f"{len(who)} of {len(found)} systems" if len(who) > _MAX_NAMED else join(who)
         told.append(
-            f"{join(sorted(harder))} text is harder to find even on its own: this may not be a "
-            "preference for the source."
+            f"{name} text is harder {f'for {some} ' * (len(who) < len(found))}to find even on its "
+            "own: this may not be a preference for the source."
         )
     turned = any(
         v.direction and (t.baseline - t.other) * {"baseline": 1, "other": -1}[v.direction] < 0
