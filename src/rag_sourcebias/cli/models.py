@@ -621,8 +621,8 @@ class Asking:
         # A server that echoes is sent each grade.
         return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
 
-    def judge(self, kind: type[LLMJudge]) -> LLMJudge:
-        """Build the judge; nothing is asked and no model is loaded yet."""
+    def judge(self, kind: type[LLMJudge], *, ask: bool = True) -> LLMJudge:
+        """Build the judge; no model is loaded yet, and no key needed that is not to ask."""
         prices = self.prices()
         prompt = self._prompt(kind)
         mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
@@ -633,6 +633,7 @@ class Asking:
             timeout=self.timeout,
             concurrency=self.concurrency,
             models=None if self.cache is None else self.cache / "models",
+            ask=ask,
         )
         if prices is not None and self.max_cost is not None:
             completer = MeteredCompleter(completer, prices, self.max_cost)

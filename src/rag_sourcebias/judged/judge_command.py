@@ -562,7 +562,7 @@ def grade(
         items, kept = read_answers(file, id=answers.id, columns=named)
         items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
     kind = CorrectnessJudge if file is not None else RelevanceJudge
-    judge, engine = asking.judge(kind), where.engine_of(asking)
+    judge, engine = asking.judge(kind, ask=not dry_run), where.engine_of(asking)
     if dry_run:
         show_estimate(judge, items, asking, inject=inject)
         return

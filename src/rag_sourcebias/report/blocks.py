@@ -132,6 +132,8 @@ def data_argument(name: str) -> str:
     """Return data as a command takes them: the bundled sample, a folder's name, or a stand-in."""
     if name in _SAMPLES:
         return "--sample"
+    if name.partition("/")[0] == "outfox-essays":
+        return "--dataset outfox-essays"
     return name if name and not set(name) - _PLAIN else "my-data"
 
 

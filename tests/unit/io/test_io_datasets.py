@@ -40,6 +40,19 @@ def test_crowdrag_rewrites():
     assert len(set(data.corpus.texts)) == 320
 
 
+def test_essays_in_two_halves():
+    whole = load_sample("outfox-essays")
+    train, test = (load_sample("outfox-essays", split=split) for split in ("train", "test"))
+    assert [len(data.queries) for data in (whole, train, test)] == [640, 340, 300]
+    assert not {q.query_id for q in train.queries} & {q.query_id for q in test.queries}
+    assert train.corpus.texts == test.corpus.texts == whole.corpus.texts
+    assert len(set(whole.corpus.texts)) == 1280  # nothing is judged that was fitted on
+    assert whole.license == "Apache-2.0"
+    for name, split in (("outfox-essays", "dev"), ("crowdrag25", "test")):
+        with pytest.raises(DataError, match="train and test"):
+            load_sample(name, split=split)
+
+
 def test_crowdrag25():
     data = load_sample("crowdrag25")
     assert data.design == "independent"
