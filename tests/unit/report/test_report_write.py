@@ -178,7 +178,7 @@ def test_a_missing_extra_costs_the_page_that_needs_it(
     assert list(written) == ["json", "md"]
     (message,) = [record.getMessage() for record in caplog.records]
     assert re.search(rf"report\.html was not written \(.*{package}; install .*\[report\]", message)
-    assert "report show" in message
+    assert "rag-sourcebias start" in message
     with pytest.raises(MissingExtraError, match=rf"{package}; install .*\[report\]"):
         write_report(report, tmp_path / "alone", formats=["html"])
 

@@ -29,6 +29,7 @@ from rag_sourcebias.source.audit import (
     assemble,
     require_plan,
 )
+from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
@@ -81,18 +82,22 @@ class Measured:
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
         notes: Sequence[str] = (),
     ) -> SystemSkew:
-        """Measure one run."""
-        return measure_system(
+        """Measure one run; its evidence has ids and ranks, no texts."""
+        tags, config = self.found.corpus.tags, self.audit.config
+        system = measure_system(
             run,
             self.qrels,
-            self.found.corpus.tags,
-            self.audit.config,
+            tags,
+            config,
             corpus=self.found.corpus,
             settings=settings or self.retriever.settings(self.encoder),
             variant=variant,
             sole_corpus=sole_corpus,
             notes=notes,
         )
+        if variant != "mixed":
+            return system
+        return replace(system, evidence=evidence_of(system, run, self.qrels, tags, config))
 
     def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
         """Measure what an index found beside what exact search finds."""
