@@ -30,7 +30,6 @@ from rag_sourcebias.judged.judges import (
 )
 from rag_sourcebias.llm.ask import CompletionCache, Prices, request_key
 from rag_sourcebias.llm.openai import OpenAICompleter
-from rag_sourcebias.retrieval.application import application_spec
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
@@ -170,6 +169,8 @@ class SpecBuilder:
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
         if text.startswith("app:"):
+            from rag_sourcebias.retrieval.application import application_spec  # takes asyncio
+
             return application_spec(text, id_key=self.id_key)
         spec = parse_spec(text)
         if spec.kind == "bm25":

@@ -58,7 +58,6 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
-from rag_sourcebias.retrieval.application import load_object
 from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_factory
 
 # Options of the monitor commands, named once.
@@ -634,6 +633,8 @@ def what_is_asked(
 ) -> tuple[Ask, Callable[[Any], str] | None]:
     """Return what is asked, and how the id is read off what comes back."""
     if retriever.startswith("app:"):
+        from rag_sourcebias.retrieval.application import load_object  # takes asyncio
+
         found = load_object(retriever, "--retriever")
         try:
             return as_search(found), partial(document_id, key=id_key)
