@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
 import sys
@@ -12,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,9 @@ from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.protocols import Retriever
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
 from rag_sourcebias.retrieval.search import require_depth
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Hit(NamedTuple):
@@ -253,6 +255,8 @@ class ApplicationRetriever:
                 "a notebook: run the audit in a thread, await asyncio.to_thread(rsb.audit, "
                 "retriever, data), or pass a function that is not asynchronous"
             )
+        import asyncio  # half of what starting a command takes
+
         with asyncio.Runner() as runner:
             return self._answers(as_search(_in_turn(obj, runner)), queries, depth)
 
@@ -303,6 +307,8 @@ def _a(found: object) -> str:
 
 
 def _loop_is_running() -> bool:
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
