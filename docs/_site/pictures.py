@@ -26,7 +26,7 @@ from dashboard_browser import Browser, chromium  # noqa: E402
 WIDTH, EDGE = 1070, 24
 # From the top of the first to the bottom of the second, as selectors, and the page's zoom.
 PARTS = {
-    "verdicts": ("header", "#verdicts", 1.0),
+    "verdicts": ("header", "header", 1.0),
     "cutoffs": ("#cutoffs h2", "#cutoffs", 1.0),
     "numbers": ("#numbers h2", "#numbers thead + tbody", 0.88),  # else its columns are cut off
     "sign": ("#sign h2", "#sign", 1.0),
@@ -61,6 +61,7 @@ def main() -> None:
             browser.connect()
             browser.size(WIDTH, 900)
             browser.open((Path(sys.argv[1]).resolve() / "report.html").as_uri())
+            browser.run("document.querySelectorAll('.part').forEach(d => { d.open = true; }); true")
             for name in PARTS:
                 take(browser, name)
         finally:
