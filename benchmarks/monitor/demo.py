@@ -153,7 +153,6 @@ def main() -> None:
         [
             *(sys.executable, "-m", "rag_sourcebias", "monitor", "serve", str(log)),
             *("--port", str(serve_port), "--baseline", f"reference:{options.reference}"),
-            *("--changes", "10000"),
         ],
         text=True,
     )

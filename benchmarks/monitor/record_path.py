@@ -231,7 +231,7 @@ class Ours:
 
     def __init__(self, folder: Path) -> None:
         self.logs = [EventLog(folder / f"{i}.sqlite") for i in range(3)]
-        monitors = [monitor(), monitor(), monitor(change_run_length=10_000)]
+        monitors = [monitor(), monitor(), monitor(test="independent")]
         group = ObserverGroup(self.logs[1], monitors[1])
         observers = (Nothing(), self.logs[0], monitors[0], group, monitors[2])
         self.handlers = [SourceBiasCallbackHandler(one) for one in observers]
@@ -241,7 +241,7 @@ class Ours:
             ("event log", {"after": log.flush}),
             ("monitor", {"after": elsewhere(alone.flush)}),
             ("event log and monitor", {"after": elsewhere(both.flush, self.logs[1].flush)}),
-            ("monitor that looks for changes too", {"after": elsewhere(monitors[2].flush)}),
+            ("monitor of independent retrievals", {"after": elsewhere(monitors[2].flush)}),
         )
         self.cases = {
             name: Case(handler=handler, **settings)

@@ -47,9 +47,12 @@ def test_replay_finds_the_shift_and_when_it_was(tmp_path: Path) -> None:
     found = replayed("log.db", "--baseline", "reference:200", cwd=tmp_path)
     assert found["retrievals"] == 600
     assert found["dropped"] == {}
-    at = [alarm["at"] - START for alarm in found["alarms"] if alarm["measure"] == "exposure"]
-    assert len(at) == 2  # one for each source
-    assert all(400 <= second < 560 for second in at)
+    (alarm,) = found["alarms"]  # one shift, of both sources, in less than a week
+    assert alarm["rule"] == "notice"
+    assert {move["group"] for move in alarm["moves"]} == {"human", "llm:x"}
+    assert 400 <= alarm["at"] - START < 560
+    assert 375 <= alarm["since"] - START <= 425
+    assert not alarm["lower"] <= alarm["baseline"] <= alarm["upper"]
     before = replayed(
         "log.db",
         "--baseline",
@@ -72,7 +75,7 @@ def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
     write_log(tmp_path / "log.db")
     text = succeed(
         "monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5", "--tag-errors",
-        "llm:x=0.9,0.95", cwd=tmp_path,
+        "llm:x=0.9,0.95", "--test", "independent", cwd=tmp_path,
     )  # fmt: skip
     assert "collection=docs: 600 retrievals, 6,000 documents, 0 empty" in text
     assert "ALARM" in text
@@ -260,7 +263,8 @@ def test_serve_shows_the_log_goes_on_after_a_restart_and_ends_quietly(tmp_path: 
             rest = process.stderr.read()
             process.wait(60)
         assert read == 600
-        assert {alarm["group"] for alarm in alarms} == {"human", "llm:x"}
+        assert [alarm["rule"] for alarm in alarms] == ["notice"]
+        assert {move["group"] for move in alarms[0]["moves"]} == {"human", "llm:x"}
         assert 'rag_sourcebias_retrievals_total{collection="docs"} 600.0' in metrics
         if start:
             assert process.returncode == 0

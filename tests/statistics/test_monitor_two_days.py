@@ -25,22 +25,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "max_label_sets": 5,
         "measures": ("first",),
     },
-    # a run length that makes for windows, and alarms, over and over
-    "changes": {
+    "pool": {
         "baseline": PoolShare(3),
         "max_groups": 4,
         "max_label_sets": 5,
         "measures": ("first",),
-        "change_run_length": 10.0,
-        "change_window": 50,
+        "topics": "collection",
     },
     "aggregated": {
         "baseline": CorpusShare({"human": 0.3}),
         "max_label_sets": 3,
+        "test": "independent",
         "aggregate": Aggregation(max_seconds=1_000, max_open=20, remember=100),
     },
 }
-APART = {"each second": 1, "changes": 15, "aggregated": 40}  # seconds: the others are slower
+APART = {"each second": 4, "pool": 15, "aggregated": 40}  # seconds: the others are slower
 
 
 def retrievals(seed: int) -> list[Any]:
@@ -81,9 +80,7 @@ def test_memory_stays_flat(name: str) -> None:
     settings = SETTINGS[name]
     assert len(snapshots) == settings["max_label_sets"] + 1
     assert sum(s.n_retrievals for s in snapshots) == SECONDS // apart
-    assert sum(s.n_documents for s in snapshots) == SECONDS // apart * (
-        3 if name == "changes" else 4
-    )
+    assert sum(s.n_documents for s in snapshots) == SECONDS // apart * (3 if name == "pool" else 4)
     assert sum(c.documents for s in snapshots for c in s.counts) == sum(
         s.n_documents for s in snapshots
     )

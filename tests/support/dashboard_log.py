@@ -80,7 +80,9 @@ def served(
 ) -> Iterator[DashboardServer]:
     """Serve the dashboard of a log whose retrievals a monitor has read."""
     baseline = CorpusShare({"human": 0.5, "llm": 0.5})
-    with LogFollower(log, SkewMonitor(baseline=baseline, labels=("tenant",))) as follower:
+    with LogFollower(
+        log, SkewMonitor(baseline=baseline, labels=("tenant",), test="independent")
+    ) as follower:
         follower.step()
         source = DashboardSource(log, follower=follower, canary=canary)
         server = DashboardServer(source, token=token)

@@ -40,7 +40,7 @@ from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, rea
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot, check_range
-from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
@@ -74,6 +74,10 @@ _RULES = "Prometheus and Grafana"
 Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
+def _state_of(log: Path) -> Path:
+    return log.with_name(f"{log.name}.monitor.json")
+
+
 # A monitor as the options of a command describe it.
 
 
@@ -88,30 +92,32 @@ class Watch:
 
     by: Annotated[str, typer.Option(help="source or style.", rich_help_panel=_WATCH)] = "source"
     baseline: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What shares are held against: reference:N (the first N observations, frozen) · "
+            help="What shares are held against: reference:N (the past; no alarm in the first N) · "
             "pool:K (all candidates of the query, of which K are shown) · "
             "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
-            "store:chroma:FOLDER (shares in a store) · none.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = "reference:1000"
-    confidence_level: Annotated[
-        float,
-        typer.Option(
-            help="No false alarm ever, however often you look, with this probability for each set "
-            "of labels.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = 0.95
-    changes: Annotated[
-        int | None,
-        typer.Option(
-            help="Watch for changes, too: observations between false alarms of change, on average.",
+            "store:chroma:FOLDER (shares in a store) · none. reference:1000 by default; replay "
+            "takes the one that serve used on the log.",
             rich_help_panel=_WATCH,
         ),
     ] = None
+    confidence_level: Annotated[
+        float,
+        typer.Option(
+            help="Of intervals; one minus it is the wanted rate of false pages (docs/monitor.md "
+            "says what simulated traffic gives).",
+            rich_help_panel=_WATCH,
+        ),
+    ] = 0.95
+    test: Annotated[
+        str,
+        typer.Option(
+            help="blocks (retrievals depend on one another: sessions, time of day) · independent "
+            "(sooner; false alarms where they do).",
+            rich_help_panel=_WATCH,
+        ),
+    ] = "blocks"
     split_by: Annotated[
         str,
         typer.Option(
@@ -122,8 +128,16 @@ class Watch:
     together: Annotated[
         str | None,
         typer.Option(
-            help="Retrievals that are no independent observations: query (equal queries within an "
-            "hour count once), or the name of a label such as session.",
+            help="Label of users or sessions, each of which counts once in a block (user and "
+            "session are known); with --test independent also query: equal queries within an hour "
+            "are one observation.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            help="Label that says what is asked, so that a shift can be split.",
             rich_help_panel=_WATCH,
         ),
     ] = None
@@ -137,24 +151,43 @@ class Watch:
     ] = None
 
 
-def build_monitor(watch: Watch) -> SkewMonitor:
-    """Return a new monitor."""
+def build_monitor(watch: Watch, *, state: Path | None = None) -> SkewMonitor:
+    """Return a new monitor; without a baseline of its own with that of a state file, if any."""
     by = choice("by", watch.by, ("source", "style"))
-    aggregate = None
-    if watch.together is not None:  # sessions come once; queries come back, and are remembered
+    test = choice("test", watch.test, ("blocks", "independent"))
+    aggregate: Aggregation | None = None
+    users: tuple[str, ...] = ("user", "session")
+    if watch.together is not None and test == "blocks":
+        if watch.together == "query":
+            raise DataError(
+                "--together query belongs to --test independent: blocks hold repeats of a query "
+                "together by themselves"
+            )
+        users = (watch.together,)
+    elif watch.together is not None:  # sessions come once; queries come back, and are remembered
         query = watch.together == "query"
         aggregate = (
             Aggregation(key="query") if query else Aggregation(key=watch.together, remember=0)
         )
     return SkewMonitor(
         by=by,
-        baseline=_baseline(watch.baseline, by=by),
+        baseline=_served(state) or ReferenceWindow()
+        if watch.baseline is None
+        else _baseline(watch.baseline, by=by),
         confidence_level=watch.confidence_level,
         labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
+        test=test,
+        users=users,
+        topics=watch.topics,
         aggregate=aggregate,
-        change_run_length=watch.changes,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
     )
+
+
+def _served(state: Path | None) -> Baseline | None:
+    """Return the baseline of ``monitor serve``, where its state lies beside the log."""
+    found = None if state is None else read_position(state)
+    return None if found is None else SkewMonitor.from_dict(found[1]).baseline
 
 
 def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
@@ -248,7 +281,9 @@ def read_time(option: str, text: str | None) -> float | None:
 
 
 _MOST_ALARMS = 20
+_WEEK_DAYS, _TWO = 7, 2
 _MEASURES = {"exposure": "exposure", "first": "first ranks"}
+_TOLD = {"notice": "[yellow]notice[/]", "resolved": "[green]resolved[/]"}
 
 
 def where(labels: dict[str, str]) -> str:
@@ -269,7 +304,38 @@ def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
             highlight=False,
             soft_wrap=True,
         )
+        for line in _about(snapshot):
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
         out.print(_table(snapshot))
+
+
+def _about(snapshot: MonitorSnapshot) -> list[str]:
+    """Return lines on blocks, and on what is not as it should be."""
+    lines, block = [], snapshot.block
+    if block is not None and block.n:
+        hours = f" ({block.seconds / 60:,.0f} minutes)" if block.days else ""
+        kind = "pages" if block.days >= _WEEK_DAYS else "notices only, until 7 days were watched"
+        lines.append(
+            f"{block.n:,} blocks of {block.retrievals:,.0f} retrievals{hours} in {block.days:.1f} "
+            f"days; a shift is told after a block at the soonest: {kind}"
+        )
+    seen = sorted({g.group for g in snapshot.groups if g.share > 0})
+    if seen == [""]:
+        lines.append(
+            "no document had a tag: tag them (rag-sourcebias tag --help), or give "
+            "instrument(…, tags=…)"
+        )
+    elif snapshot.unseen:
+        lines.append(
+            f"the baseline names {', '.join(snapshot.unseen)}, of which no document came; "
+            f"{_names(seen)} did"
+        )
+    if snapshot.odd:
+        lines.append(
+            "counted all the same: "
+            + ", ".join(f"{what} {n:,}" for what, n in sorted(snapshot.odd.items()))
+        )
+    return lines
 
 
 def _table(snapshot: MonitorSnapshot) -> Table:
@@ -283,7 +349,13 @@ def _table(snapshot: MonitorSnapshot) -> Table:
         "evidence",
     ):
         table.add_column(name, justify="right")
-    for share in snapshot.groups:
+    shown = snapshot.groups
+    of_two = [g.group for g in shown if g.measure == shown[0].measure and g.share > 0]
+    if len(of_two) == _TWO and not corrected:  # one says it all
+        shown = tuple(g for g in shown if g.group == ("human" if "human" in of_two else of_two[0]))
+        table.caption = f"the rest is {' and '.join(sorted(set(of_two) - {shown[0].group}))}"
+        table.caption_justify = "left"
+    for share in shown:
         known = "–" if share.baseline is None else f"{share.baseline:.3f}"
         cells = [f"{share.share:.3f}", f"[{share.lower:.3f}, {share.upper:.3f}]", known]
         if corrected:
@@ -308,8 +380,9 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
     for alarm in alarms[:_MOST_ALARMS]:
         when = f"{_time(alarm.at)}, " if in_time else ""
         place = f" ({escape(where(dict(alarm.labels)))})" if alarm.labels else ""
+        kind = _TOLD.get(alarm.rule, "[bold red]alarm[/]")
         out.print(
-            f"[bold red]alarm[/] {when}after {alarm.n:,}{place}: {escape(alarm.message)}",
+            f"{kind} {when}after {alarm.n:,}{place}: {escape(alarm.message)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -363,7 +436,7 @@ class Forgetting:
         ((name, value),) = (read_labels(labels) or {}).items()
         if self.key_file is not None:
             value = hash_query(value, key=read_key(self.key_file))
-        kept = self.state or log.with_name(f"{log.name}.monitor.json")
+        kept = self.state or _state_of(log)
         return erase_events(log, {name: value}, archive=self.archive, state=kept)
 
 
@@ -406,7 +479,7 @@ def replay(
 
     For example:
 
-        rag-sourcebias monitor replay retrievals.db --baseline reference:500 --changes 10000
+        rag-sourcebias monitor replay retrievals.db --baseline reference:500
 
         rag-sourcebias monitor replay archive/ --baseline shares:human=0.6,llm:gpt-4o=0.4
 
@@ -421,7 +494,7 @@ def replay(
         return
     if useless := used(ctx, Forgetting):
         raise DataError(f"{', '.join(useless)}: goes with --forget")
-    monitor = build_monitor(watch)
+    monitor = build_monitor(watch, state=_state_of(recorded) if recorded.is_file() else None)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
     if not recorded.exists():
         raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
@@ -550,7 +623,7 @@ def serve(
 
         rag-sourcebias monitor serve retrievals.db --baseline store:chroma:db
 
-        rag-sourcebias monitor serve retrievals.db --changes 10000 --webhook https://example.com/x
+        rag-sourcebias monitor serve retrievals.db --webhook https://example.com/x
 
         rag-sourcebias monitor serve retrievals.db --host 0.0.0.0 --token-file token.txt
 
@@ -565,7 +638,7 @@ def serve(
     if log.exists():
         log_summary(log)  # says what is wrong with it
     monitor = build_monitor(watch)
-    kept = state or log.with_name(f"{log.name}.monitor.json")
+    kept = state or _state_of(log)
     require_writable_file("state", kept)
     token = _token(token_file)
     with ExitStack() as stack:
@@ -586,6 +659,7 @@ def serve(
             limits=Limits(per_address=connections_per_address),
         )
         stack.callback(server.close)
+        _say_first(log)
         follower.start()
         stack.callback(follower.close)
         err.print(f"{server.url}  (Ctrl-C ends it)", highlight=False, markup=False)
@@ -596,6 +670,34 @@ def serve(
         with suppress(KeyboardInterrupt):  # the ordinary way to end it
             server.run()
     err.print(f"stopped; tests and alarms are kept in {kept}", highlight=False, markup=False)
+
+
+def _say_first(log: Path) -> None:
+    """Say at once what a log that shows nothing lacks."""
+    if not log.parent.is_dir():
+        raise DataError(f"there is no folder {log.parent}; name the file of your EventLog")
+    if not log.exists():
+        err.print(
+            f"{log} is not there yet: waiting for an application to write it "
+            f'(EventLog("{log}") and instrument(…); is the path right?)',
+            highlight=False,
+            markup=False,
+        )
+        return
+    found = log_summary(log)
+    for line in _remedies(found):
+        err.print(line, highlight=False, markup=False)
+
+
+def _remedies(found: LogSummary) -> list[str]:
+    if not found.n_written:
+        return ["nothing was recorded: is what the application searches instrumented?"]
+    if found.tags and not any(source or style for source, style in found.tags):
+        return [
+            "no document had a source or a style: tag them (rag-sourcebias tag --help), or give "
+            "instrument(…, tags=…)"
+        ]
+    return []
 
 
 def _offer_metrics(source: DashboardSource, follower: LogFollower, sinks: SinkGroup) -> None:
@@ -845,13 +947,7 @@ def _beside(found: LogSummary) -> list[str]:
             lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
-    if not found.n_written:
-        lines.append("nothing was recorded: is what the application searches instrumented?")
-    elif found.tags and not any(source or style for source, style in found.tags):
-        lines.append(
-            "no document had a source or a style: tag them (rag-sourcebias tag --help), or give "
-            "instrument(…, tags=…)"
-        )
+    lines += _remedies(found)
     return lines
 
 

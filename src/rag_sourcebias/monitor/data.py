@@ -57,14 +57,18 @@ class GroupShare:
     measure : {"exposure", "first"}
         Rank-weighted share of each retrieval, or share of first ranks.
     share, lower, upper : float
-        Mean over retrievals since the start, in [0, 1], with a confidence sequence: it holds at
-        all times at once. NaN before there is any.
+        Mean over retrievals in [0, 1]: since the last shift, or the start. The interval is that
+        of means of blocks (of independent retrievals, a confidence sequence, which holds at all
+        times at once); NaN before there is any.
     baseline : float or None
         What the share is tested against; None where there is nothing to test.
     evidence : float
         Natural log of the e-value against the baseline; 0 without one.
     alarm : bool
-        Whether the evidence passed the threshold since the last reset.
+        Whether the share is away from its baseline: told, and not back yet. Of independent
+        retrievals, whether the evidence passed the threshold since the last reset.
+    baseline_lower, baseline_upper : float or None
+        Interval of the baseline, where it is a level of the past.
     """
 
     group: str
@@ -75,6 +79,30 @@ class GroupShare:
     baseline: float | None = None
     evidence: float = 0.0
     alarm: bool = False
+    baseline_lower: float | None = None
+    baseline_upper: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockState:
+    """How retrievals are held together, as long as they depend on one another.
+
+    Parameters
+    ----------
+    n : int
+        Blocks.
+    retrievals : float
+        In a block, on average.
+    seconds : float
+        That a block takes: a shift is not seen earlier.
+    days : float
+        Watched; before 7 of them a shift is a notice.
+    """
+
+    n: int
+    retrievals: float
+    seconds: float
+    days: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +132,12 @@ class MonitorSnapshot(Stored):
         Retrievals of the monitor whose value of a label became ``"other"``, by label.
     bad_tags : int
         Tags that the monitor's retrievals came with and that could not be read.
+    block : BlockState or None
+        None for independent retrievals.
+    odd : mapping of str to int
+        Retrievals that came late or twice, and jumps of the clock.
+    unseen : tuple of str
+        Groups of the baseline of which no document came.
     """
 
     labels: Mapping[str, str]
@@ -119,16 +153,49 @@ class MonitorSnapshot(Stored):
     corrected: Mapping[str, float] = field(default_factory=dict)
     overflowed: Mapping[str, int] = field(default_factory=dict)
     bad_tags: int = 0
+    block: BlockState | None = None
+    odd: Mapping[str, int] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftPart:
+    """What a part of a shift comes from, in points of exposure share as a fraction.
+
+    Parameters
+    ----------
+    of : {"index", "asked", "ranking"}
+        Shares in the store; the mix of topics; what ranking makes of both.
+    change, lower, upper : float
+        The changes of all parts add up to that of the share.
+    """
+
+    of: str
+    change: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A share that moved in a shift, from its baseline to its level now."""
+
+    group: str
+    measure: Measure
+    baseline: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm(Stored):
-    """A share left its baseline, or changed.
+    """A share left its baseline, or came back.
 
     Parameters
     ----------
     rule : str
-        ``"baseline"`` (the share differs from the baseline) or ``"change"`` (it moved).
+        ``"shift"`` (a page), ``"notice"`` (a shift before a whole week was watched),
+        ``"resolved"`` (back at the baseline), or ``"baseline"`` (of independent retrievals).
+        Those of canary queries are ``"canary"`` and ``"canary-change"``.
     labels : mapping of str to str
     by : {"source", "style"}
     group, measure : str
@@ -142,7 +209,18 @@ class Alarm(Stored):
     at : float
         Unix time, in seconds.
     message : str
-        One sentence.
+        One sentence, or a few.
+    baseline_lower, baseline_upper : float or None
+    since : float or None
+        Unix time of the first retrieval of the shift, as far as one can tell.
+    n_since : int
+        Retrievals since then.
+    moves : tuple of Move
+        Every share that moved in the same shift, ``group`` first.
+    parts : tuple of ShiftPart
+        What a shift of exposure is made of.
+    next_step : str
+        What to look at.
     """
 
     rule: str
@@ -158,6 +236,13 @@ class Alarm(Stored):
     evidence: float
     at: float
     message: str
+    baseline_lower: float | None = None
+    baseline_upper: float | None = None
+    since: float | None = None
+    n_since: int = 0
+    moves: tuple[Move, ...] = ()
+    parts: tuple[ShiftPart, ...] = ()
+    next_step: str = ""
 
 
 # What canary queries told about a live retriever in one round.

@@ -301,6 +301,21 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
         return position, dict(data["monitor"])
 
 
+def renewed(kept: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a monitor of version 0.2 or before as one of today's.
+
+    It had one test, of independent retrievals: where blocks are wanted now, counts and alarms go
+    on, and blocks are filled anew.
+    """
+    settings = kept.get("settings")
+    if not isinstance(settings, Mapping) or "test" in settings:
+        return kept
+    known = {k: v for k, v in settings.items() if k in wanted}
+    test = wanted["test"] if settings.get("aggregate") is None else "independent"
+    added = {"test": test, "users": wanted["users"], "topics": wanted["topics"]}
+    return {**kept, "settings": {**known, **added}}
+
+
 # Feed a monitor from an event log that other processes write.
 
 
@@ -383,6 +398,7 @@ class LogFollower:
         stored = None if state is None or anew else read_position(state)
         if stored is not None:
             self._position, kept = stored
+            kept = renewed(kept, self.settings)
             if kept.get("settings") != given["settings"]:
                 raise DataError(
                     f"state file {state} belongs to other settings (baseline, groups, labels, …); "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +22,10 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
 from rag_sourcebias.stats.aggregation import Aggregator, Observation
+from rag_sourcebias.stats.blocks import BlockTest, Shift, split_shift
 from rag_sourcebias.stats.sequential import (
-    WINDOW_PART,
     BettingTest,
     NullRange,
-    RestartingDetector,
     reference_window,
     restore,
 )
@@ -129,31 +128,23 @@ class Raised:
 
     Parameters
     ----------
-    rule : {"baseline", "change"}
     column : int
         Among those tested.
     row : int
         Of the batch.
     evidence : float
-    level : float or None
-        Mean share that the change left, where it was learnt after an earlier change.
     """
 
-    rule: str
     column: int
     row: int
     evidence: float
-    level: float | None = None
 
 
 class BaselineTests:
-    """Evidence of every tested column against its baseline, and changes of its level.
+    """Evidence of every tested column against its baseline, from independent observations.
 
     With T columns (groups × measures) each is tested at 1 − α/T: the probability of any alarm
-    of the rule "baseline" is at most α over all time (union bound). Changes are looked for at T
-    times the wanted run length, see
-    :class:`~rag_sourcebias.stats.sequential.RestartingDetector`; intervals of new
-    levels may use up the same part of α as those of reference windows.
+    is at most α over all time (union bound).
 
     Attributes
     ----------
@@ -161,8 +152,6 @@ class BaselineTests:
         Columns of the observations that are tested.
     test : BettingTest or None
         None without a baseline, and until the reference window is full.
-    change : RestartingDetector or None
-        None also where changes are not watched.
     window : list of float64 arrays of shape (T,)
         Observations of a reference window that is not full.
     reference : float64 array of shape (T,), or None
@@ -175,7 +164,6 @@ class BaselineTests:
         self.reference: FloatArray | None = None
         self.window: list[FloatArray] = []
         self.test: BettingTest | None = None
-        self.change: RestartingDetector | None = None
         baseline = settings.baseline
         if isinstance(baseline, CorpusShare):
             shares = [baseline.shares.get(name, 0.0) for name in [*groups.names, OTHER]]
@@ -186,17 +174,8 @@ class BaselineTests:
 
     def _start(self, null: NullRange | None, level: float) -> None:
         """Test from now on; without ``null`` every observation brings its own."""
-        n, settings = len(self.columns), self._settings
-        confidence_level = 1 - (1 - level) / n
-        self.test = BettingTest(null, groups=n, confidence_level=confidence_level)
-        if settings.change_run_length is not None:
-            self.change = RestartingDetector(
-                null,
-                groups=n,
-                run_length=settings.change_run_length * n,
-                window=settings.change_window,
-                window_error=WINDOW_PART * (1 - confidence_level) * n,
-            )
+        n = len(self.columns)
+        self.test = BettingTest(null, groups=n, confidence_level=1 - (1 - level) / n)
 
     def observe(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
         """Take observations of all columns, with their own baselines; return alarms by row."""
@@ -211,13 +190,8 @@ class BaselineTests:
         raised: list[Raised] = []
         for column in np.flatnonzero(test.alarms & ~before).tolist():
             row = int(test.alarm_at[column]) - n - 1
-            raised.append(Raised("baseline", column, start + row, float(log_e[row, column])))
-        if self.change is not None:
-            raised += [
-                Raised("change", column, start + row, math.log(statistic), level)
-                for row, column, statistic, level in self.change.update_many(tested, null=ends)
-            ]
-        return sorted(raised, key=lambda found: (found.row, found.rule, found.column))
+            raised.append(Raised(column, start + row, float(log_e[row, column])))
+        return sorted(raised, key=lambda found: (found.row, found.column))
 
     def _take_reference(self, values: FloatArray) -> int:
         """Return how many observations still belonged to the reference window."""
@@ -236,11 +210,10 @@ class BaselineTests:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
-        change = None if self.change is None else self.change.to_dict()
         return {
             "window": [row.tolist() for row in self.window],
             "reference": None if self.reference is None else self.reference.tolist(),
-            "rules": None if self.test is None else {"test": self.test.to_dict(), "change": change},
+            "rules": None if self.test is None else {"test": self.test.to_dict()},
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -254,11 +227,10 @@ class BaselineTests:
             If another release wrote it.
         """
         self.window = [np.array(row, np.float64) for row in data["window"]]
-        reference, rules = data["reference"], data["rules"] or {"test": None, "change": None}
+        reference, rules = data["reference"], data["rules"] or {"test": None}
         self.reference = None if reference is None else np.array(reference, np.float64)
-        test, change = rules["test"], rules["change"]
+        test = rules["test"]
         self.test = None if test is None else BettingTest.from_dict(test)
-        self.change = None if change is None else RestartingDetector.from_dict(change)
         rows = [*self.window, *([] if self.reference is None else [self.reference])]
         if any(row.shape != self.columns.shape for row in rows):
             raise DataError("the stored reference window does not fit the groups")
@@ -360,28 +332,48 @@ def running(start: FloatArray, rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What is left of an event: columns of its documents, when it was, whom it belongs with."""
+    """What is left of an event: columns of its documents, when it was, whose it is, on what."""
 
     codes: tuple[int, ...]
     at: float
     key: str | None
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RaisedAt:
-    """An alarm, with observations and the sums of all columns and baselines at that moment."""
+    """An alarm, with retrievals and the sums of all columns and baselines at that moment.
 
-    raised: Raised
+    ``independent`` counts the observations that are taken for independent of one another.
+    """
+
+    raised: Raised | Shift
     at: float
     n: int
+    independent: int
     total: FloatArray
     null: FloatArray | None
 
 
+_Found = tuple[int, Raised | Shift, int]
+MOST_TOPICS = 8
+_FAR, _LATELY = 86_400.0, 3_600.0
+_MOST_INDEX = 200
+
+
 class LabelWatch:
-    """Totals, aggregation, reference window and tests of one set of labels.
+    """Totals, blocks or aggregation, and tests of one set of labels.
 
     Not thread-safe: the monitor sees to that.
+
+    Attributes
+    ----------
+    blocks : BlockTest or None
+        None for independent retrievals, and without a baseline.
+    index : list of (float, dict)
+        What shares the store held, and when.
+    odd : Counter
+        Late and repeated retrievals, and jumps of the clock.
     """
 
     def __init__(self, settings: SkewSettings) -> None:
@@ -391,13 +383,33 @@ class LabelWatch:
         values = self.groups.width * len(settings.measures)
         self.totals = LabelTotals(width=self.groups.width, values=values)
         self.tests = BaselineTests(settings, self.groups)
+        self.topics: dict[str, int] = {}
+        self.index: list[tuple[float, dict[str, float]]] = []
+        self.odd: Counter[str] = Counter()
+        self._before: Retrieval | None = None
+        self.blocks: BlockTest | None = None
+        baseline = settings.baseline
+        if settings.test == "blocks" and baseline is not None:
+            past = isinstance(baseline, ReferenceWindow)
+            self.blocks = BlockTest(
+                len(self.tests.columns),
+                beside=MOST_TOPICS * (1 + self.groups.width) if settings.topics else 0,
+                known=not past,
+                learn=baseline.n if isinstance(baseline, ReferenceWindow) else 0,
+                confidence_level=settings.confidence_level,
+            )
         self.aggregator: Aggregator | None = None
         if settings.aggregate is not None:
             self.aggregator = settings.aggregate.aggregator(values)
 
+    @property
+    def n_independent(self) -> int:
+        """Observations that count as independent of one another."""
+        return self.totals.n if self.aggregator is None else self.aggregator.n_observations
+
     def add(self, batch: Sequence[Retrieval]) -> list[RaisedAt]:
         """Take retrievals, at least one, in order."""
-        self.last_at = max(batch[-1].at, self.last_at or batch[-1].at)
+        self._note_order(batch)
         rows = exposure_rows(
             [code for item in batch for code in item.codes],
             [len(item.codes) for item in batch],
@@ -412,52 +424,181 @@ class LabelWatch:
         if isinstance(self.settings.baseline, PoolShare):
             null = np.tile(rows.pool, (1, len(self.settings.measures)))
         kept = np.flatnonzero(rows.shown)
-        if self.aggregator is None:
-            at = [batch[i].at for i in kept.tolist()]
-            return self._observe(values[kept], None if null is None else null[kept], at)
-        raised = []
-        for i in kept.tolist():
-            item, row, ends = batch[i], values[[i]], None if null is None else null[[i]]
-            if item.key is None:
-                raised += self._observe(row, ends, [item.at])
+        values, null = values[kept], None if null is None else null[kept]
+        items = [batch[i] for i in kept.tolist()]
+        before, seen = self.totals.n, self.totals.documents - rows.documents.sum(axis=0)
+        path, nulls = self.totals.observe(values, null)
+        found: list[_Found]
+        if self.blocks is not None:
+            came = rows.documents[kept].cumsum(axis=0) + seen > 0
+            found = self._in_blocks(values, null, (rows.share[kept], came), items)
+        elif self.aggregator is None:
+            found = [(raised.row, raised, 0) for raised in self.tests.observe(values, null)]
+        else:
+            found = self._together(values, null, items)
+        return [
+            RaisedAt(
+                raised,
+                raised.at if isinstance(raised, Shift) else items[row].at,
+                before + row + 1,
+                independent if self.aggregator is not None else before + row + 1,
+                path[row],
+                None if nulls is None else nulls[row],
+            )
+            for row, raised, independent in found
+        ]
+
+    def _note_order(self, batch: Sequence[Retrieval]) -> None:
+        """Count what came late, twice, or after a jump of the clock."""
+        last = self._before
+        for item in batch:
+            if last is not None and item.at <= last.at:
+                if item == last:
+                    self.odd["repeated"] += 1
+                elif item.at < last.at - _FAR:
+                    self.odd["clock set back"] += 1
+                elif item.at < last.at:
+                    self.odd["late"] += 1
+            elif last is not None and item.at > last.at + 30 * _FAR:
+                self.odd["clock set forward"] += 1
+            last = item
+        self._before = last
+        self.last_at = max(batch[-1].at, self.last_at or batch[-1].at)
+
+    def _in_blocks(
+        self,
+        values: FloatArray,
+        null: FloatArray | None,
+        rows: tuple[FloatArray, npt.NDArray[np.bool_]],
+        items: Sequence[Retrieval],
+    ) -> list[_Found]:
+        blocks, settings = self.blocks, self.settings
+        if blocks is None or not items:
+            return []
+        columns = self.tests.columns
+        tested = values[:, columns]
+        if null is not None:
+            tested = tested - null[:, columns]
+        elif isinstance(settings.baseline, CorpusShare):
+            # A group that never came may be named wrongly: it is told, and is no alarm.
+            came = rows[1][:, columns % self.groups.width]
+            tested = (tested - self.corpus_share[columns]) * came
+        if settings.topics:
+            width = 1 + self.groups.width
+            beside = np.zeros((len(items), MOST_TOPICS, width))
+            at = [self._topic(item.topic) for item in items]
+            beside[np.arange(len(items)), at, 0] = 1
+            beside[np.arange(len(items)), at, 1:] = rows[0]
+            tested = np.concatenate([tested, beside.reshape(len(items), -1)], axis=1)
+        keys = [item.key for item in items]
+        units = keys if any(key is not None for key in keys) else None
+        return [
+            (row, shift, 0)
+            for row, shift in blocks.add_many(tested, [item.at for item in items], units=units)
+        ]
+
+    @property
+    def corpus_share(self) -> FloatArray:
+        """Known shares of all columns, 0 of those that are not tested."""
+        baseline = self.settings.baseline
+        shares = baseline.shares if isinstance(baseline, CorpusShare) else {}
+        named = [shares.get(name, 0.0) for name in self.groups.names]
+        row = np.zeros(self.groups.width)
+        row[: len(named)] = named
+        row[-1] = shares.get(OTHER, 0.0)
+        return np.tile(row, len(self.settings.measures))
+
+    def _topic(self, topic: str | None) -> int:
+        name = topic or ""
+        if name not in self.topics and len(self.topics) < MOST_TOPICS - 1:
+            self.topics[name] = len(self.topics)
+        return self.topics.get(name, MOST_TOPICS - 1)
+
+    def _together(
+        self, values: FloatArray, null: FloatArray | None, items: Sequence[Retrieval]
+    ) -> list[_Found]:
+        """Test what is complete of the retrievals that belong together."""
+        found: list[_Found] = []
+        for i, item in enumerate(items):
+            ends = None if null is None else null[[i]]
+            if item.key is None or self.aggregator is None:
+                raised = self.tests.observe(values[[i]], ends)
             else:
                 own = None if ends is None else ends[0].tolist()
-                done = self.aggregator.add(item.key, row[0].tolist(), now=item.at, null=own)
-                raised += self._closed(done, item.at)
-        return raised
+                done = self.aggregator.add(item.key, values[i].tolist(), now=item.at, null=own)
+                raised = self._test(done)
+            found += [(i, one, self.n_independent) for one in raised]
+        return found
 
     def close(self, now: float | None = None) -> list[RaisedAt]:
         """Test what is being aggregated if its time is over; all of it without a time."""
         if self.aggregator is None or self.last_at is None:
             return []
         if now is None:
-            return self._closed(self.aggregator.flush(), self.last_at)
-        self.last_at = max(self.last_at, now)
-        return self._closed(self.aggregator.close(now=now), now)
+            done = self.aggregator.flush()
+        else:
+            self.last_at = max(self.last_at, now)
+            done = self.aggregator.close(now=now)
+        totals = self.totals
+        null = totals.null if isinstance(self.settings.baseline, PoolShare) else None
+        return [
+            RaisedAt(raised, self.last_at, totals.n, self.n_independent, totals.total, null)
+            for raised in self._test(done)
+        ]
 
-    def _closed(self, done: list[Observation], at: float) -> list[RaisedAt]:
+    def _test(self, done: Sequence[Observation]) -> list[Raised]:
         if not done:
             return []
         nulls = [o.null for o in done if o.null is not None]
-        return self._observe(
-            np.array([o.values for o in done]), np.array(nulls) if nulls else None, [at] * len(done)
+        return self.tests.observe(
+            np.array([o.values for o in done]), np.array(nulls) if nulls else None
         )
 
-    def _observe(
-        self, values: FloatArray, null: FloatArray | None, at: Sequence[float]
-    ) -> list[RaisedAt]:
-        before = self.totals.n
-        path, nulls = self.totals.observe(values, null)
-        return [
-            RaisedAt(
-                found,
-                at[found.row],
-                before + found.row + 1,
-                path[found.row],
-                None if nulls is None else nulls[found.row],
-            )
-            for found in self.tests.observe(values, null)
-        ]
+    def parts_of(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
+        """Split a shift of the exposure of a column of groups."""
+        blocks = self.blocks
+        if blocks is None or "exposure" not in self.settings.measures:
+            return {}
+        start, stop = shift.rows
+        before, after = (blocks.sums(a, b) for a, b in ((0, start), (start, stop)))
+        if before is None or after is None:
+            return {}
+        named = column < len(self.groups.names)
+        index = self._index_of(self.groups.names[column] if named else OTHER, shift.since)
+        if index is None and not self.settings.topics:
+            return {}
+        if self.settings.topics:
+            shape = (MOST_TOPICS, 1 + self.groups.width)
+            cells = [one[:, blocks.columns : -1].reshape(-1, *shape) for one in (before, after)]
+            cells = [one[:, :, [0, 1 + column]] for one in cells]
+        else:
+            tested = self.tests.columns.tolist()
+            if column not in tested or blocks.known:
+                return {}
+            cells = [one[:, None, [-1, tested.index(column)]] for one in (before, after)]
+        seen = (cells[0][..., 0].sum(axis=0) > 0) & (cells[1][..., 0].sum(axis=0) > 0)
+        if not seen.all():  # topics that only one side has cannot be compared on their own
+            cells = [
+                np.concatenate([c[:, seen], c[:, ~seen].sum(axis=1, keepdims=True)], axis=1)
+                for c in cells
+            ]
+            cells = [c[:, [x for x in range(c.shape[1]) if cells[0][:, x, 0].any()]] for c in cells]
+        level = self.settings.confidence_level
+        found = split_shift(cells[0], cells[1], index=index, confidence_level=level)
+        return {of: part for of, part in found.items() if of != "asked" or self.settings.topics}
+
+    def note_index(self, at: float, shares: Mapping[str, float]) -> None:
+        """Keep what the store holds from a moment on, where it changed."""
+        if not self.index or self.index[-1][1] != shares:
+            self.index = [*self.index[-_MOST_INDEX:], (at, dict(shares))]
+
+    def _index_of(self, group: str, since: float) -> tuple[float, float] | None:
+        if not self.index:
+            return None
+        # What was found there a little later may have been there before.
+        before = [shares for at, shares in self.index if at < since - _LATELY]
+        old = (before or [self.index[0][1]])[-1].get(group, 0.0)
+        return old, self.index[-1][1].get(group, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
@@ -466,6 +607,10 @@ class LabelWatch:
             "groups": list(self.groups.names),
             "totals": {k: np.asarray(value).tolist() for k, value in vars(self.totals).items()},
             "tests": self.tests.to_dict(),
+            "blocks": None if self.blocks is None else self.blocks.to_dict(),
+            "topics": list(self.topics),
+            "index": [[at, shares] for at, shares in self.index],
+            "odd": dict(self.odd),
             "aggregator": None if self.aggregator is None else self.aggregator.to_dict(),
         }
 
@@ -482,8 +627,16 @@ class LabelWatch:
         try:
             self.groups.restore(data["groups"])
             restore(self.totals, dict(vars(self.totals)), data["totals"])
-            self.tests.restore(data["tests"])
             self.last_at = data["last_at"]
+            if self.blocks is None:
+                self.tests.restore(data["tests"])
+            elif data.get("blocks") is not None:  # those of 0.2 had no blocks: they are filled anew
+                self.blocks = BlockTest.from_dict(data["blocks"])
+                if self.blocks.columns != len(self.tests.columns):
+                    raise DataError("the stored blocks do not fit the groups")
+            self.topics = {str(name): i for i, name in enumerate(data.get("topics", ()))}
+            self.index = [(float(at), dict(shares)) for at, shares in data.get("index", ())]
+            self.odd = Counter({str(k): int(v) for k, v in data.get("odd", {}).items()})
             if self.aggregator is not None:
                 now = float(self.last_at or 0.0)
                 self.aggregator = Aggregator.from_dict(data["aggregator"], now=now)

@@ -10,6 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
 from operator import attrgetter, itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
@@ -21,12 +23,15 @@ from rag_sourcebias.core.values import FloatArray, from_plain
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
+    BlockState,
     GroupShare,
     Key,
     LabelCaps,
     Losses,
     Measure,
     MonitorSnapshot,
+    Move,
+    ShiftPart,
     Waiting,
     short_text,
 )
@@ -39,10 +44,12 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     SkewSettings,
     TagErrors,
+    Test,
 )
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.observe.observers import ExposureCounts
 from rag_sourcebias.stats.aggregation import beta_interval
+from rag_sourcebias.stats.blocks import DAY, WEEK, Shift
 from rag_sourcebias.stats.sequential import read_state, write_state
 
 # The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
@@ -116,6 +123,13 @@ class Intake:
             self._losses.note("monitor could not take the event", error=error)
             self._losses.tell()
 
+    def put_many(self, events: list[Waiting]) -> None:
+        """Append events and process them now."""
+        self._working.acquire()
+        with self._lock:
+            self._waiting += events
+        self._run("nothing")
+
     def _start(self) -> None:
         with self._lock:
             if not self._started:
@@ -182,11 +196,11 @@ def _keep_emptying(owner: weakref.ref[Intake], wake: SimpleQueue[bool]) -> None:
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
 
 
-def _interval(n: int, total: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def _interval(n: int, mean: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     # A uniform mixing distribution: no baseline is favoured, and shares near 0 are no worse.
     if not n:
-        return np.full(len(total), np.nan), np.full(len(total), np.nan)
-    return beta_interval(float(n), total, a=1.0, b=1.0, confidence_level=level)
+        return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
+    return beta_interval(float(n), mean * n, a=1.0, b=1.0, confidence_level=level)
 
 
 def _name(watch: LabelWatch, column: int) -> tuple[str, int]:
@@ -210,12 +224,60 @@ def _baselines(watch: LabelWatch) -> dict[int, float]:
 
 
 def _words(watch: LabelWatch) -> str:
-    baseline = watch.settings.baseline
+    baseline, blocks = watch.settings.baseline, watch.blocks
     if baseline is None:
         return "no baseline"
+    if blocks is not None and isinstance(baseline, ReferenceWindow):
+        if blocks.levels() is None or watch.totals.n <= baseline.n:
+            return f"the share so far, from {baseline.n:,} retrievals on, of {watch.totals.n:,} yet"
+        return (
+            "the share before, at the same time of day"
+            if blocks.watched >= WEEK
+            else ("the share before")
+        )
     if isinstance(baseline, ReferenceWindow) and watch.tests.test is None:
         return f"{baseline.words}, of which there are {len(watch.tests.window)} yet"
     return baseline.words
+
+
+class _Shares:
+    """Shares, intervals, baselines, evidence and alarms of every column of a set of labels."""
+
+    def __init__(self, watch: LabelWatch) -> None:
+        totals, n = watch.totals, watch.totals.n
+        self.baselines = _baselines(watch)
+        self.mean = totals.total / n if n else np.full(len(totals.total), np.nan)
+        self.evidence, self.alarm = np.zeros((2, len(self.mean)))
+        self.ends: dict[int, tuple[float, float]] = {}
+        columns = watch.tests.columns
+        if watch.blocks is None:
+            level = watch.settings.confidence_level
+            self.lower, self.upper = _interval(watch.n_independent, self.mean, level)
+            if (test := watch.tests.test) is not None:
+                self.evidence[columns], self.alarm[columns] = test.log_e, test.alarms
+            return
+        nothing = np.nan if not n else 0.0
+        self.lower, self.upper = np.full(len(self.mean), nothing), np.full(len(self.mean), 1.0)
+        if not n:
+            self.upper[:] = np.nan
+        levels = watch.blocks.levels()
+        self.evidence[columns] = watch.blocks.log_e
+        if levels is None:
+            return
+        away = watch.blocks.away
+        known = np.array([self.baselines.get(c, 0.0) for c in columns.tolist()])
+        base, now = ([np.clip(known + part, 0, 1) for part in level] for level in levels)
+        for i, column in enumerate(columns.tolist()):
+            if away is not None or watch.blocks.by_user:
+                self.mean[column] = now[0][i]
+            reach = max(now[2][i] - now[0][i], now[0][i] - now[1][i])
+            self.lower[column] = max(self.mean[column] - reach, 0.0)
+            self.upper[column] = min(self.mean[column] + reach, 1.0)
+            if not watch.blocks.known and watch.totals.n > watch.blocks.learn:
+                self.baselines[column] = float(base[0][i])
+                self.ends[column] = float(base[1][i]), float(base[2][i])
+        if away is not None:
+            self.alarm[columns[list(away)]] = 1
 
 
 def snapshot_of(
@@ -225,43 +287,60 @@ def snapshot_of(
 
     Groups are those seen, and those with a baseline.
     """
-    settings, totals, test = watch.settings, watch.totals, watch.tests.test
-    n, width = totals.n, watch.groups.width
-    lower, upper = _interval(n, totals.total, settings.confidence_level)
-    baselines = _baselines(watch)
-    test_of = {column: i for i, column in enumerate(watch.tests.columns.tolist())}
-    shares = []
+    settings, totals, width = watch.settings, watch.totals, watch.groups.width
+    found, shares = _Shares(watch), []
+    corpus = isinstance(settings.baseline, CorpusShare)
     for column in range(len(totals.total)):
         group, measure = _name(watch, column)
-        known = isinstance(settings.baseline, CorpusShare) and column in baselines
+        known = corpus and column in found.baselines
         if not (known or totals.documents[column % width] or group in (settings.groups or ())):
             continue
-        tested = None if test is None else test_of.get(column)
+        ends = found.ends.get(column, (None, None))
         share = GroupShare(
             group=group,
             measure=settings.measures[measure],
-            share=float(totals.total[column] / n) if n else float("nan"),
-            lower=float(lower[column]),
-            upper=float(upper[column]),
-            baseline=baselines.get(column),
-            evidence=0.0 if test is None or tested is None else float(test.log_e[tested]),
-            alarm=test is not None and tested is not None and bool(test.alarms[tested]),
+            share=float(found.mean[column]),
+            lower=float(found.lower[column]),
+            upper=float(found.upper[column]),
+            baseline=found.baselines.get(column),
+            evidence=float(found.evidence[column]),
+            alarm=bool(found.alarm[column]),
+            baseline_lower=ends[0],
+            baseline_upper=ends[1],
         )
         shares.append((measure, group, share))
-    n_tested = 0 if test is None else test.n  # those after a reference window
+    test = watch.tests.test
+    n_tested = totals.n if watch.blocks is not None else 0 if test is None else test.n
+    named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
+    columns = {name: i for i, name in enumerate(watch.groups.names)}
     return MonitorSnapshot(
         labels=dict(labels),
         by=settings.by,
         n_retrievals=totals.n_retrievals,
         n_documents=totals.n_documents,
         n_empty=totals.n_empty,
-        n_observations=n if settings.baseline is None else n_tested,
-        groups=tuple(share for _, _, share in sorted(shares, key=lambda found: found[:2])),
+        n_observations=watch.n_independent if settings.baseline is None else n_tested,
+        groups=tuple(share for _, _, share in sorted(shares, key=lambda one: one[:2])),
         baseline=_words(watch),
         dropped=dict(dropped),
         counts=totals.by_rank(watch.groups.names),
         corrected=_corrected(watch, [share for _, _, share in shares]),
+        block=_block_state(watch),
+        odd=dict(watch.odd),
+        unseen=tuple(
+            name
+            for name, share in named.items()
+            if share and totals.n and not totals.documents[columns.get(name, -1)]
+        ),
     )
+
+
+def _block_state(watch: LabelWatch) -> BlockState | None:
+    blocks = watch.blocks
+    if blocks is None:
+        return None
+    n, retrievals, seconds = blocks.extent()
+    return BlockState(n=n, retrievals=retrievals, seconds=seconds, days=blocks.watched / DAY)
 
 
 def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:
@@ -277,21 +356,22 @@ def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, flo
 
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
+    if isinstance(found.raised, Shift):
+        return _shift_alarm(watch, labels, found, found.raised)
     raised = found.raised
     column = int(watch.tests.columns[raised.column])
     group, measure = _name(watch, column)
-    lower, upper = _interval(found.n, found.total[[column]], watch.settings.confidence_level)
-    share, baseline = float(found.total[column] / found.n), raised.level
-    if baseline is None and found.null is not None:
-        baseline = float(found.null[column] / found.n)
-    elif baseline is None:
-        baseline = _baselines(watch).get(column, math.nan)
+    mean, level = found.total[[column]] / found.n, watch.settings.confidence_level
+    lower, upper = _interval(found.independent, mean, level)
+    share = float(mean[0])
+    baseline = (
+        _baselines(watch).get(column, math.nan)
+        if found.null is None
+        else float(found.null[column] / found.n)
+    )
     what = f"{_WHAT[watch.settings.measures[measure]]} of {group or 'untagged documents'}"
-    where = ", ".join(f"{key} {value}" for key, value in labels.items()) or "all retrievals"
-    happened = "changed" if raised.rule == "change" else "left its baseline"
-    before = "baseline" if raised.level is None else "level since the change before"
     return Alarm(
-        rule=raised.rule,
+        rule="baseline",
         labels=dict(labels),
         by=watch.settings.by,
         group=group,
@@ -304,10 +384,143 @@ def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> A
         evidence=raised.evidence,
         at=found.at,
         message=(
-            f"{where}: share of {what} {happened} ({before} {baseline:.3f}) "
+            f"{_where(labels)}: share of {what} left its baseline (baseline {baseline:.3f}) "
             f"at observation {found.n}; {share:.3f} on average since the start"
         ),
     )
+
+
+def _where(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in labels.items()) or "all retrievals"
+
+
+# An alarm in words.
+
+
+_MOST_MOVES = 10
+
+
+def _shift_alarm(
+    watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt, shift: Shift
+) -> Alarm:
+    columns, settings = watch.tests.columns.tolist(), watch.settings
+    baselines = _baselines(watch)
+    known = np.array([baselines.get(c, 0.0) for c in columns])
+    base, level = (
+        [np.clip(known + part, 0.0, 1.0).tolist() for part in given]
+        for given in (shift.base, shift.level)
+    )
+    moves = [
+        Move(
+            group=_name(watch, columns[i])[0],
+            measure=settings.measures[_name(watch, columns[i])[1]],
+            baseline=base[0][i],
+            share=level[0][i],
+        )
+        for i in _ordered(watch, shift)[:_MOST_MOVES]
+    ]
+    lead = _ordered(watch, shift)[0]
+    group, measure = _name(watch, columns[lead])
+    parts: tuple[ShiftPart, ...] = ()
+    if settings.measures[measure] == "exposure" and shift.kind != "resolved":
+        split = watch.parts_of(shift, columns[lead] % watch.groups.width)
+        parts = tuple(
+            ShiftPart(of=of, change=value, lower=lower, upper=upper)
+            for of, (value, lower, upper) in split.items()
+        )
+    rule = "shift" if shift.kind == "page" else shift.kind
+    made = Alarm(
+        rule=rule,
+        labels=dict(labels),
+        by=settings.by,
+        group=group,
+        measure=settings.measures[measure],
+        n=found.n,
+        share=level[0][lead],
+        lower=level[1][lead],
+        upper=level[2][lead],
+        baseline=base[0][lead],
+        evidence=shift.evidence,
+        at=found.at,
+        message="",
+        baseline_lower=None if watch.blocks is None or watch.blocks.known else base[1][lead],
+        baseline_upper=None if watch.blocks is None or watch.blocks.known else base[2][lead],
+        since=shift.since,
+        n_since=shift.n,
+        moves=tuple(moves),
+        parts=parts,
+        next_step=_next_step(rule, parts),
+    )
+    return replace(made, message=_sentences(made))
+
+
+def _ordered(watch: LabelWatch, shift: Shift) -> list[int]:
+    """Return columns that moved: the clearest exposure first, the other measure after it."""
+    exposure = watch.settings.measures[0] == "exposure"
+    width = len(watch.tests.columns) // len(watch.settings.measures)
+    first = [c for c in shift.columns if c < width] if exposure else []
+    return [*first, *(c for c in shift.columns if c not in first)]
+
+
+def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
+    if rule == "resolved":
+        return ""
+    clear = [part for part in parts if part.lower > 0 or part.upper < 0]
+    largest = max(clear, key=lambda part: abs(part.change), default=None)
+    if largest is not None and largest.of == "index":
+        return "the store's shares changed: look at what was added or deleted"
+    if largest is not None and largest.of == "asked":
+        return "the mix of topics changed: look at who asks, and split by that label"
+    if largest is not None and len(parts) == len(_PART_WORDS):
+        return (
+            "ranking changed: look at what was deployed (encoder, reranker, settings), and ask "
+            "canary queries (monitor probe)"
+        )
+    return (
+        "look at what was added to the store and what was deployed at that time; canary queries "
+        "(monitor probe) show a change of ranking alone"
+    )
+
+
+_PART_WORDS = {"index": "what the store holds", "asked": "what is asked", "ranking": "ranking"}
+_REST = {"ranking": "ranking or what the store holds"}
+
+
+def _sentences(alarm: Alarm) -> str:
+    what = f"{_WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
+    way = "up" if alarm.share > alarm.baseline else "down"
+    interval = f"{alarm.share:.3f} [{alarm.lower:.3f}, {alarm.upper:.3f}]"
+    ends = (alarm.baseline_lower, alarm.baseline_upper)
+    before = f"{alarm.baseline:.3f}"
+    if ends[0] is not None and ends[1] is not None:
+        before += f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+    since = datetime.fromtimestamp(alarm.since or alarm.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if alarm.rule == "resolved":
+        return (
+            f"{_where(alarm.labels)}: {what} is back at {interval} since {since}; baseline {before}"
+        )
+    others = [
+        f"{_WHAT[m.measure]} of {m.group or 'untagged documents'} {m.baseline:.3f} → {m.share:.3f}"
+        for m in alarm.moves[1:4]
+    ]
+    also = f"; with it {', '.join(others)}" if others else ""
+    words = _PART_WORDS if len(alarm.parts) == len(_PART_WORDS) else _PART_WORDS | _REST
+    parts = [
+        f"{words[p.of]} {100 * p.change:+.1f} [{100 * p.lower:+.1f}, {100 * p.upper:+.1f}]"
+        for p in alarm.parts
+    ]
+    split = f" Points: {', '.join(parts)}." if len(parts) > 1 else ""
+    sure = f"evidence {_odds(alarm.evidence)} to 1"
+    if alarm.rule == "notice":
+        sure += ", a notice: less than 7 days were watched"
+    return (
+        f"{_where(alarm.labels)}: {what} went {way} to {interval} from {before} since {since}, "
+        f"over {alarm.n_since:,} retrievals ({sure}){also}.{split} Next: {alarm.next_step}."
+    )
+
+
+def _odds(evidence: float) -> str:
+    return f"{math.exp(evidence):,.0f}" if evidence < math.log(1e6) else "over 1,000,000"
 
 
 # Watch in production which sources, or styles, get the ranks.
@@ -329,12 +542,16 @@ class SkewMonitor:
     group: its share of the rank weights ("exposure"), and whether its document came first
     ("first").
 
-    Alarms hold under continuous looking while retrievals are independent: within a set of labels
-    the error is split evenly over tested groups × measures (union bound), so that a false alarm of
-    rule "baseline" ever comes with probability at most ``1 - confidence_level`` *per set of
-    labels*; m sets have up to m times that. Intervals are of single shares at that level, for a
-    share that stays the same; they are wider than the evidence needs. Retrievals must not repeat:
-    ``aggregate`` those that do.
+    Alarms may be looked at all the time. Retrievals depend on one another, so that blocks of them
+    are tested, long against the dependence that is measured, at the same time of day once a week
+    was watched; see :mod:`~rag_sourcebias.stats.blocks` and docs/monitor.md for how often simulated
+    streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before seven days;
+    "resolved" when it ends. Intervals are of single shares at that level.
+
+    With ``test="independent"`` the error is split evenly over tested groups × measures (union
+    bound), so that a false alarm of rule "baseline" ever comes with probability at most
+    ``1 - confidence_level`` *per set of labels*, for retrievals that are independent:
+    ``aggregate`` those that are not.
 
     Parameters
     ----------
@@ -357,16 +574,15 @@ class SkewMonitor:
         Told apart; further ones are counted as "other".
     max_documents : int
         Documents of a retrieval that are counted, from rank 1.
+    test : {"blocks", "independent"}
+    users : sequence of str
+        Labels that name who asks, of which an event's first counts: in a block each counts once.
+    topics : str or None
+        Label that says what is asked: a shift is split into what the store holds
+        (:meth:`note_index`), what is asked and ranking.
     aggregate : Aggregation or None
-    change_run_length : float or None
-        Watch for changes, too: observations between false alarms on average, per set of labels.
-        After a change the share of that group is learnt anew and watched from there: a lasting
-        change is one alarm of the group and measure, going back is another; see
-        :mod:`~rag_sourcebias.stats.sequential`. With :class:`PoolShare` it is the
-        share less that of the pool. The baseline, and its rule, stay as they are.
-    change_window : int
-        Observations from which it is learnt, 2 to 100,000: changes within it are not seen, and
-        after a short one only large ones. Learning takes some 0.05 ms per observation.
+        With ``test="independent"``. Shares are those of all retrievals, evidence that of the
+        observations.
     tag_errors : TagErrors or None
         How often the tagger errs: ``corrected`` in snapshots are shares of exposure corrected
         for it, of which no interval is given. Tests and alarms are of shares as they are tagged.
@@ -401,15 +617,17 @@ class SkewMonitor:
         max_label_sets: int = 100,
         max_groups: int = 20,
         max_documents: int = 1_000,
+        test: Test = "blocks",
+        users: Sequence[str] = ("user", "session"),
+        topics: str | None = None,
         aggregate: Aggregation | None = None,
-        change_run_length: float | None = None,
-        change_window: int = 1_000,
         tag_errors: TagErrors | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if isinstance(labels, str) or isinstance(groups, str):
-            raise DataError(f"labels and groups are sequences of names, got {labels!r}, {groups!r}")
+        for given in (labels, groups, users):
+            if isinstance(given, str):
+                raise DataError(f"labels, groups and users are sequences of names, got {given!r}")
         self._on_alarm, self._clock = on_alarm, clock
         self.dropped = DroppedEvents()
         self._losses = Losses(self.dropped)
@@ -425,9 +643,10 @@ class SkewMonitor:
                 max_label_sets=max_label_sets,
                 max_groups=max_groups,
                 max_documents=max_documents,
+                test=test,
+                users=tuple(users),
+                topics=topics,
                 aggregate=aggregate,
-                change_run_length=change_run_length,
-                change_window=change_window,
                 tag_errors=tag_errors,
             )
         )
@@ -442,6 +661,7 @@ class SkewMonitor:
         self._watches: dict[Key, LabelWatch] = {}
         self._overflowed: Counter[str] = Counter()  # by label
         self._bad_tags = 0
+        self._index: dict[str, float] | None = None
         self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
 
     def _after_fork(self) -> None:
@@ -474,13 +694,10 @@ class SkewMonitor:
         int
             How many there were.
         """
-        n = 0
-        for event, at in events:
-            self._intake.put(event, at)
-            n += 1
-            if n % _AT_ONCE == 0:
-                self.flush()
-        self.flush()
+        n, coming = 0, iter(events)
+        while batch := list(islice(coming, _AT_ONCE)):
+            self._intake.put_many(batch)
+            n += len(batch)
         return n
 
     def flush(self, *, finish: bool = False) -> None:
@@ -537,6 +754,8 @@ class SkewMonitor:
         settings, watch = self._settings, self._watches.get(key)
         if watch is None:
             watch = self._watches[key] = LabelWatch(settings)
+            if self._index is not None:
+                watch.note_index(at, self._index)
         tags = event.tags[: settings.max_documents]
         try:
             codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
@@ -546,7 +765,15 @@ class SkewMonitor:
         if settings.aggregate is not None:
             by = settings.aggregate.key
             together = event.query_hash if by == "query" else event.labels.get(by)
-        return Retrieval(codes, at, None if together is None else short_text(together))
+        elif settings.test == "blocks":
+            together = next((event.labels[u] for u in settings.users if u in event.labels), None)
+        topic = None if settings.topics is None else event.labels.get(settings.topics)
+        return Retrieval(
+            codes,
+            at,
+            None if together is None else short_text(together),
+            None if topic is None else short_text(topic),
+        )
 
     def _code(self, watch: LabelWatch, tag: object) -> int:
         try:
@@ -571,6 +798,11 @@ class SkewMonitor:
             f"<SkewMonitor: {n:,} retrievals under {len(found)} set{'s' * (len(found) != 1)} of "
             f"labels, {alarms} alarm{'s' * (alarms != 1)}>"
         )
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """What shares are held against."""
+        return self._settings.baseline
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -602,6 +834,22 @@ class SkewMonitor:
         with self._intake.stopped():
             watch = self._watches[self._found(labels)]
             return watch.totals.counts(watch.groups.names)
+
+    def note_index(self, shares: Mapping[str, float], *, at: float | None = None) -> None:
+        """Take what shares the store holds now, so that a shift can be split.
+
+        Parameters
+        ----------
+        shares : mapping of str to float
+            By source (or style), in [0, 1].
+        at : float or None
+            Unix time; None for now.
+        """
+        kept = dict(CorpusShare(shares).shares)
+        with self._intake.stopped():
+            self._index = kept
+            for watch in self._watches.values():
+                watch.note_index(self._clock() if at is None else at, kept)
 
     def reset(self, labels: Mapping[str, str] | None = None) -> None:
         """Start anew, with all or one set of labels; the list of alarms stays.

@@ -158,10 +158,11 @@ class PoolShare:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceWindow:
-    """Share in the first observations, which are then frozen.
+    """Share in the past: no alarm comes before the first observations.
 
-    The error of the window is part of the level; see
-    :mod:`rag_sourcebias.stats.sequential`.
+    The test of blocks learns from all of the past, at most four weeks. The test of independent
+    retrievals freezes the first observations, and counts the error of this window as a part of its
+    level; see :mod:`rag_sourcebias.stats.sequential`.
 
     Parameters
     ----------
@@ -187,6 +188,7 @@ class ReferenceWindow:
 
 
 Baseline = CorpusShare | PoolShare | ReferenceWindow
+Test = Literal["blocks", "independent"]
 _BASELINES: Mapping[str, type[Baseline]] = {
     "corpus": CorpusShare,
     "pool": PoolShare,
@@ -427,9 +429,10 @@ class SkewSettings:
     max_label_sets: int = 100
     max_groups: int = 20
     max_documents: int = 1_000
+    test: Test = "blocks"
+    users: tuple[str, ...] = ("user", "session")
+    topics: str | None = None
     aggregate: Aggregation | None = None
-    change_run_length: float | None = None
-    change_window: int = 1_000
     tag_errors: TagErrors | None = None
 
     def __post_init__(self) -> None:
@@ -455,20 +458,20 @@ class SkewSettings:
 
     def _check_labels(self) -> None:
         names = self.labels
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"labels must be a sequence of names, got {names!r}")
+        for what, given in (("labels", names), ("users", self.users)):
+            if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+                raise DataError(f"{what} must be a sequence of names, got {given!r}")
         if len(set(names)) != len(names):
             raise DataError(f"labels {list(names)} name one twice")
         check_range("max_label_sets", self.max_label_sets, 1)
 
     def _check_optional(self) -> None:
-        if self.change_run_length is not None and self.baseline is None:
-            raise DataError("change_run_length needs a baseline: a change is one away from it")
-        if self.change_run_length is not None and not 1 < self.change_run_length < np.inf:
-            raise DataError(f"change_run_length must be above 1, got {self.change_run_length}")
-        if not 2 <= self.change_window <= 100_000:
+        if self.test not in get_args(Test):
+            raise DataError(f"test {self.test!r} is none of {list(get_args(Test))}")
+        if self.test == "blocks" and self.aggregate is not None:
             raise DataError(
-                f"change_window must be 2 to 100000 observations, got {self.change_window}"
+                'aggregate= belongs to test="independent"; blocks take users= instead, and hold '
+                "repeats of a query together by themselves"
             )
         if self.aggregate is not None:
             self.aggregate.aggregator(1)  # says what is wrong with it
@@ -526,8 +529,11 @@ class SkewSettings:
         DataError
             If they are none.
         """
-        values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
+        # 0.1 and 0.2 had one test, and a rule of changes, which blocks have taken the place of.
+        values: dict[str, Any] = {"test": "independent"} | {
+            k: tuple(v) if isinstance(v, list) else v
+            for k, v in data.items()
+            if k not in ("change_run_length", "change_window")
         }
         if data.get("baseline") is not None:
             values["baseline"] = _stored_baseline(data["baseline"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -122,18 +123,21 @@ def monitors() -> dict[str, Any]:
         TagErrors,
     )
 
+    # Today's default tests blocks, which have also taken the place of the rule of changes.
+    today = "test" in inspect.signature(SkewMonitor).parameters
+    old: dict[str, Any] = {"test": "independent"} if today else {}
+    changes = {} if today else {"change_run_length": 500.0, "change_window": 9}
     errors = TagErrors.of_rates(sensitivity=0.9, specificity=0.8, baseline="human", other=LLM)
     return {
-        "corpus": SkewMonitor(
-            baseline=CorpusShare({"human": 0.6, LLM: 0.4}), change_run_length=500.0, change_window=9
-        ),
-        "pool": SkewMonitor(baseline=PoolShare(shown=2), groups=["human", LLM], labels=()),
+        "corpus": SkewMonitor(baseline=CorpusShare({"human": 0.6, LLM: 0.4}), **old, **changes),
+        "pool": SkewMonitor(baseline=PoolShare(shown=2), groups=["human", LLM], labels=(), **old),
         "reference": SkewMonitor(
             baseline=ReferenceWindow(n=20),
             by="style",
+            **old,
             aggregate=Aggregation(key="session", max_seconds=300.0, remember=0),
         ),
-        "watched": SkewMonitor(tag_errors=errors, browsing="top-3", measures=("exposure",)),
+        "watched": SkewMonitor(tag_errors=errors, browsing="top-3", measures=("exposure",), **old),
     }
 
 

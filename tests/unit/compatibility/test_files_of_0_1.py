@@ -56,6 +56,8 @@ LOST = {
     "skew": {"/config/target_half_width is gone"},
     "source_report_0_1": {"/config/target_half_width is gone"},
 }
+#: Shares of retrievals that belong together were means over observations, which left repeats out.
+OTHERWISE = ("/reference/gone on/",)
 
 
 def differences(then: Any, now: Any, place: str = "") -> Iterator[str]:
@@ -103,7 +105,8 @@ def test_every_format_has_files_and_figures() -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_what_is_read_is_what_version_0_1_read(name: str, tmp_path: Path) -> None:
     found = read(name, unpacked(name, tmp_path))
-    assert list(differences(EXPECTED[name], found)) == []
+    changed = [d for d in differences(EXPECTED[name], found) if not d.startswith(OTHERWISE)]
+    assert changed == []
 
 
 @pytest.mark.parametrize("name", CUT)

@@ -36,6 +36,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def follower(log: Path) -> LogFollower:
     monitor = SkewMonitor(
+        test="independent",
         baseline=CorpusShare({"human": 0.05, "llm:a": 0.9}),
         labels=("route",),
         confidence_level=0.9,

@@ -97,7 +97,9 @@ def test_archive_and_state_forget_too(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path, archive, state = tmp_path / "log.db", tmp_path / "archive", tmp_path / "state.json"
     monitor = SkewMonitor(
-        labels=("user",), aggregate=Aggregation(key="session", remember=100, max_seconds=1e9)
+        test="independent",
+        labels=("user",),
+        aggregate=Aggregation(key="session", remember=100, max_seconds=1e9),
     )
     with EventLog(path, batch=100, max_bytes=1_000_000, archive=archive) as log:
         for i in range(N):

@@ -28,7 +28,7 @@ BASELINE = CorpusShare({"human": 0.05, "llm:a": 0.9})
 
 
 def monitor(baseline: object = BASELINE) -> SkewMonitor:
-    return SkewMonitor(baseline=baseline, labels=("route",))
+    return SkewMonitor(baseline=baseline, labels=("route",), test="independent")
 
 
 def total(watched: SkewMonitor) -> int:

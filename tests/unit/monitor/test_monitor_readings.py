@@ -163,13 +163,16 @@ def test_label_names_are_such_that_prometheus_takes(key: str, name: str) -> None
 
 def test_alarms_are_counted_from_0_on() -> None:
     reader = MonitorReader(lambda: [snapshot()])
-    change = (("collection", "docs"), ("rule", "change"))
-    baseline = (("collection", "docs"), ("rule", "baseline"))
-    assert reader.read()["alarms"] == {baseline: 0.0, change: 0.0}
+    baseline, shift, notice, resolved = (
+        (("collection", "docs"), ("rule", rule))
+        for rule in ("baseline", "shift", "notice", "resolved")
+    )
+    quiet = {baseline: 0.0, shift: 0.0, notice: 0.0, resolved: 0.0}
+    assert reader.read()["alarms"] == quiet
     reader.alarm(alarm())
     reader.alarm(alarm())
-    reader.alarm(alarm(rule="change"))
-    assert reader.read()["alarms"] == {baseline: 2.0, change: 1.0}
+    reader.alarm(alarm(rule="shift"))
+    assert reader.read()["alarms"] == quiet | {baseline: 2.0, shift: 1.0}
 
 
 def test_an_alarm_of_labels_without_a_snapshot_is_counted_too() -> None:

@@ -24,7 +24,11 @@ MIDNIGHT = 1_800_057_600.0
 DAY = 86_400
 STEP = 600.0
 N = 300  # a bit more than two days
-SETTINGS: dict[str, Any] = {"baseline": CorpusShare({"human": 0.1}), "labels": ("route",)}
+SETTINGS: dict[str, Any] = {
+    "baseline": CorpusShare({"human": 0.1}),
+    "labels": ("route",),
+    "test": "independent",
+}
 
 pytestmark = pytest.mark.frameworks
 

@@ -60,7 +60,7 @@ def test_shares_and_evidence_are_those_of_a_test_on_hand_made_rows() -> None:
     human = np.array([[tag.source == "human" for tag in one.tags] for one in events])
     rows = (human @ weights / weights.sum())[:, None]
     (snapshot,) = watched(
-        events, groups=("human",), baseline=HALF, measures=("exposure",)
+        events, groups=("human",), baseline=HALF, measures=("exposure",), test="independent"
     ).snapshot()
     found = group(snapshot, "human")
     test = BettingTest(0.5)
@@ -73,21 +73,29 @@ def test_shares_and_evidence_are_those_of_a_test_on_hand_made_rows() -> None:
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "corpus": {
+    "corpus": {"baseline": CorpusShare({"human": 0.6, "llm:a": 0.1})},
+    "corpus, independent": {
         "baseline": CorpusShare({"human": 0.6, "llm:a": 0.1}),
-        "change_run_length": 50.0,
-        "change_window": 20,
+        "test": "independent",
     },
-    "pool": {"baseline": PoolShare(3)},
-    "pool, changes": {
+    "pool": {"baseline": PoolShare(3), "topics": "collection", "users": ("collection",)},
+    "pool, independent": {
         "baseline": PoolShare(2),
         "groups": ("human", ""),
         "measures": ("exposure",),
-        "change_run_length": 3.0,
-        "change_window": 7,
+        "test": "independent",
     },
     "reference": {"baseline": ReferenceWindow(40), "groups": ("human", "llm:a")},
-    "sessions": {"baseline": HALF, "aggregate": Aggregation(key="collection", max_events=5)},
+    "reference, independent": {
+        "baseline": ReferenceWindow(40),
+        "groups": ("human", "llm:a"),
+        "test": "independent",
+    },
+    "sessions": {
+        "baseline": HALF,
+        "test": "independent",
+        "aggregate": Aggregation(key="collection", max_events=5),
+    },
 }
 
 
@@ -126,12 +134,12 @@ def test_a_restart_changes_nothing(name: str, cut: int) -> None:
 def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
     false_alarms = 0
     for seed in range(30):
-        null = SkewMonitor(baseline=HALF)
+        null = SkewMonitor(baseline=HALF, test="independent")
         null.observe_many(stream(100 + seed, 2_000))
         false_alarms += bool(null.alarms)
     assert false_alarms <= 2
     for seed in range(5):
-        shifted = SkewMonitor(baseline=HALF)
+        shifted = SkewMonitor(baseline=HALF, test="independent")
         shifted.observe_many(stream(seed, 2_000, share=0.6))
         assert {a.group for a in shifted.alarms} == {"human", "llm:a"}
         assert max(a.n for a in shifted.alarms if a.measure == "exposure") < 500
@@ -141,7 +149,11 @@ def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
 def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
     told: list[Alarm] = []
     monitor = SkewMonitor(
-        baseline=HALF, measures=("first",), on_alarm=told.append, groups=("human",)
+        baseline=HALF,
+        measures=("first",),
+        on_alarm=told.append,
+        groups=("human",),
+        test="independent",
     )
     for i in range(300):
         monitor.record(event("human"), at=1_000.0 + i)
@@ -170,14 +182,15 @@ def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
 
 def test_the_pool_of_a_query_is_its_own_baseline() -> None:
     rng = np.random.default_rng(7)
-    fair, unfair = SkewMonitor(baseline=PoolShare(3)), SkewMonitor(baseline=PoolShare(3))
+    fair, unfair = (SkewMonitor(baseline=PoolShare(3)) for _ in range(2))
     for _ in range(600):  # pools full of human documents are no reason for an alarm
         pool = ["human"] * 8 + ["llm:a"] * int(rng.integers(0, 8))
         rng.shuffle(pool)
         fair.observe(event(*pool))
         unfair.observe(event(*sorted(pool, reverse=True)))  # llm first
     assert fair.alarms == ()
-    assert {a.group for a in unfair.alarms} == {"human", "llm:a"}
+    (alarm,) = unfair.alarms
+    assert {move.group for move in alarm.moves} == {"human", "llm:a"}
     (snapshot,) = fair.snapshot()
     assert snapshot.n_documents == 1_800
     human = group(snapshot, "human")
@@ -188,6 +201,7 @@ def test_the_pool_of_a_query_is_its_own_baseline() -> None:
 
 def test_a_reference_window_is_frozen_and_then_held_against() -> None:
     settings: dict[str, Any] = {"baseline": ReferenceWindow(200), "groups": ("human", "llm:a")}
+    settings["test"] = "independent"
     monitor = watched(stream(8, 150, share=0.7), **settings)
     (snapshot,) = monitor.snapshot()
     assert snapshot.n_observations == 0
@@ -203,7 +217,7 @@ def test_a_reference_window_is_frozen_and_then_held_against() -> None:
 
 
 def test_repeats_of_a_query_are_one_observation() -> None:
-    monitor = SkewMonitor(baseline=HALF, aggregate=Aggregation(max_events=4))
+    monitor = SkewMonitor(baseline=HALF, test="independent", aggregate=Aggregation(max_events=4))
     for i in range(2_000):
         monitor.record(event("human", query=f"q{i % 3}"), at=float(i) / 1_000)
     monitor.flush(finish=True)
@@ -276,7 +290,13 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     def broken(alarm: Alarm) -> None:
         raise RuntimeError(alarm.message)
 
-    monitor = SkewMonitor(baseline=HALF, on_alarm=broken, groups=("human",), measures=("first",))
+    monitor = SkewMonitor(
+        baseline=HALF,
+        on_alarm=broken,
+        groups=("human",),
+        measures=("first",),
+        test="independent",
+    )
     poisoned: list[Any] = [
         None,
         replace(event("human"), monotonic=float("nan")),
@@ -293,8 +313,7 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     assert (snapshot.n_retrievals, snapshot.n_documents) == (302, 1_301)
     assert snapshot.bad_tags == 1  # whose document is untagged
     assert snapshot.dropped == {
-        "monitor could not take the event": 2,
-        "monitor could not read the event": 1,
+        "monitor could not read the event": 3,
         "on_alarm raised": 1,
     }
     assert len(monitor.alarms) == 1
@@ -335,7 +354,9 @@ def test_a_callback_may_ask_the_monitor() -> None:
         monitor.observe(event("human"))
         seen.append(monitor.snapshot()[0].n_retrievals - alarm.n)
 
-    monitor = SkewMonitor(baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask)
+    monitor = SkewMonitor(
+        baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask, test="independent"
+    )
     monitor.observe_many([event("human")] * 200)
     assert len(monitor.alarms) == len(seen) == 1
     assert monitor.snapshot()[0].n_retrievals == 201
@@ -352,7 +373,7 @@ def test_its_own_thread_processes_what_gathered(n: int) -> None:
         where.append(threading.current_thread().name)
         told.set()
 
-    monitor = SkewMonitor(baseline=HALF, on_alarm=tell)
+    monitor = SkewMonitor(baseline=HALF, on_alarm=tell, test="independent")
     assert isinstance(monitor, Observer)
     assert monitor.inline
     for _ in range(n):
@@ -371,7 +392,7 @@ def test_who_brings_more_than_the_thread_can_take_processes_it(
 ) -> None:
     monkeypatch.setattr(threading.Thread, "start", lambda self: None)  # no thread to be had
     told: list[Alarm] = []
-    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append)
+    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append, test="independent")
     for _ in range(4_095):
         monitor.observe(event("human"))
     assert told == []
@@ -434,9 +455,13 @@ def test_shares_of_a_tag_store() -> None:
         ({"max_groups": 0}, "max_groups must be at least 1, got 0"),
         ({"browsing": "eyes"}, "unknown browsing model 'eyes'"),
         ({"groups": ("x",), "baseline": HALF}, r"groups \['x'\] have no share in the baseline"),
-        ({"change_run_length": 10.0}, "change_run_length needs a baseline"),
-        ({"change_run_length": 1.0, "baseline": HALF}, "must be above 1, got 1.0"),
-        ({"aggregate": Aggregation(max_events=0)}, "must be at least 1"),
+        ({"test": "weekly"}, r"test 'weekly' is none of \['blocks', 'independent'\]"),
+        ({"users": "session"}, "sequences of names, got 'session'"),
+        ({"aggregate": Aggregation()}, 'aggregate= belongs to test="independent"'),
+        (
+            {"test": "independent", "aggregate": Aggregation(max_events=0)},
+            "must be at least 1",
+        ),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:

@@ -61,7 +61,7 @@ def test_groups_beyond_the_cap_are_counted_as_other() -> None:
 
 def test_alarms_and_losses_survive_a_restart() -> None:
     told: list[Alarm] = []
-    before = watched(mixed(2, 300), baseline=HALF)
+    before = watched(mixed(2, 300), baseline=HALF, test="independent")
     before.observe(None)  # type: ignore[arg-type]
     assert len(before.alarms) > 2
     stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
@@ -109,7 +109,9 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
     def broken(_: Alarm) -> None:
         raise RuntimeError
 
-    monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
+    monitor = SkewMonitor(
+        baseline=HALF, test="independent", on_alarm=broken if way == "alarm" else None
+    )
     handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.observe")
     poisoned = event("human")
     object.__setattr__(poisoned, "labels", None)
@@ -147,6 +149,7 @@ def test_a_tick_brings_alarms_that_would_wait() -> None:
     told: list[Alarm] = []
     now = 1_000.0
     settings: dict[str, Any] = {"baseline": HALF, "groups": ("human",), "measures": ("first",)}
+    settings["test"] = "independent"
     monitor = SkewMonitor(on_alarm=told.append, clock=lambda: now, **settings)
     for i in range(20):
         monitor.record(event("human"), at=1_000.0 + i)

@@ -122,7 +122,7 @@ def test_a_log_gives_what_the_events_gave(tmp_path: Path) -> None:
             )
         )
     baseline = CorpusShare({"human": 0.05, "llm:a": 0.05})  # far off: there are alarms
-    live, later, part = (SkewMonitor(baseline=baseline) for _ in range(3))
+    live, later, part = (SkewMonitor(baseline=baseline, test="independent") for _ in range(3))
     with EventLog(tmp_path / "log.db") as log:
         for i, event in enumerate(events):
             log.record(event, at=1_000.0 + i)
@@ -132,7 +132,7 @@ def test_a_log_gives_what_the_events_gave(tmp_path: Path) -> None:
     assert later.alarms == live.alarms != ()
     n = replay(tmp_path / "log.db", part, labels={"collection": "a"}, since=1_100.0, until=1_200.0)
     assert n == 50 == part.snapshot()[0].n_retrievals
-    direct = SkewMonitor(baseline=baseline)
+    direct = SkewMonitor(baseline=baseline, test="independent")
     assert replay(iter(events), direct) == len(events)
     assert direct.snapshot() == live.snapshot()
 
