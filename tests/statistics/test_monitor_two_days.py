@@ -85,4 +85,4 @@ def test_memory_stays_flat(name: str) -> None:
         s.n_documents for s in snapshots
     )
     assert monitor.dropped.total == 0
-    assert monitor.alarms != ()
+    assert (monitor.alarms != ()) == (name != "pool")  # whose ranking is fair

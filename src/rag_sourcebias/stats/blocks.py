@@ -527,8 +527,11 @@ class BlockTest:
 
     def levels(self) -> tuple[Level, Level] | None:
         """Return the ordinary level and that of now, the same but after a shift; None too early."""
-        found = self._levels(None)
-        return None if found is None else (found.base, found.level)
+        still = self.away is None
+        found = self._levels(0 if still and self.known else None)
+        if found is None:
+            return None
+        return found.base, found.base if still and not self.known else found.level
 
     def _levels(self, step: int | None) -> _Levels | None:
         joined = self._joined(self.scale, step=step)

@@ -110,7 +110,7 @@ def test_a_scrape(registry: CollectorRegistry, address: str) -> None:
     assert value(found, "alarm_active", **docs, rule="baseline") == 1
     assert value(found, "group_alarm_active", **human, measure="exposure") == 1
     assert value(found, "group_alarm_active", **human, measure="top1") == 0
-    assert value(found, "alarms_total", **docs, rule="change") == 0
+    assert value(found, "alarms_total", **docs, rule="shift") == 0
     assert value(found, "dropped_events_total", part="monitor", reason="queue is full") == 3
     assert value(found, "dropped_events_total", part="langchain", reason="observer raised") == 4
 

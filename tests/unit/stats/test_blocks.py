@@ -64,6 +64,19 @@ def test_a_shift_is_told_once_and_its_end_too() -> None:
     assert BlockTest(2).add_many(quiet, at) == []
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_levels_without_a_shift_have_intervals(known: bool) -> None:
+    values, at = traffic(10, {})
+    test = BlockTest(2, known=known)
+    assert test.levels() is None
+    assert test.add_many(values - 0.5 if known else values, at) == []
+    levels = test.levels()
+    assert levels is not None
+    wide = (levels[1].upper - levels[1].lower)[0]
+    assert wide == pytest.approx(2 * 1.96 * 0.15 / np.sqrt(len(values)), rel=0.3)
+    assert levels[1].lower[0] < (0.0 if known else 0.5) < levels[1].upper[0]
+
+
 def test_before_a_week_a_shift_is_a_notice() -> None:
     values, at = traffic(4, {1_500: 0.3})
     ((_, shift),) = BlockTest(2).add_many(values, at)

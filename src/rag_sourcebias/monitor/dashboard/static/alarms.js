@@ -6,7 +6,8 @@ import { whereOf } from "./labels.js";
 import { mark } from "./legend.js";
 import { titleOf } from "./palette.js";
 
-const RULES = { baseline: "left its baseline", change: "changed" };
+const RULES = { baseline: "left its baseline", change: "changed", shift: "shifted", notice: "shifted (notice)", resolved: "back at its baseline" };
+const LASTING = ["baseline", "shift", "notice"];
 const MEASURES = { exposure: "exposure", first: "first ranks" };
 const keyOf = (labels, group, measure) => JSON.stringify([Object.entries(labels).sort(), group, measure]);
 
@@ -21,7 +22,7 @@ export function drawAlarms(box, overview, answer) {
     return;
   }
   const rows = alarms.map((alarm) => {
-    const on = alarm.rule === "baseline" && active.has(keyOf(alarm.labels, alarm.group, alarm.measure));
+    const on = LASTING.includes(alarm.rule) && active.has(keyOf(alarm.labels, alarm.group, alarm.measure));
     return h("tr", { class: on ? "alarmed" : null },
       h("td", { class: "when" }, h("time", { datetime: new Date(alarm.at * 1000).toISOString(), title: utc(alarm.at) }, time(alarm.at))),
       h("td", {}, on ? h("span", { class: "badge" }, "active") : h("span", { class: "muted" }, "past")),
@@ -31,7 +32,7 @@ export function drawAlarms(box, overview, answer) {
   });
   const names = ["Time", "State", "Group", "Rule", "Message"];
   redraw(box, h("div", { class: "scroll" }, h("table", { class: "lined alarms" },
-    h("caption", {}, h("div", {}, `Newest first${answer.n > alarms.length ? `: ${count(alarms.length)} of ${count(answer.n)}` : ""}. An alarm against the baseline stays active until the monitor is reset.`)),
+    h("caption", {}, h("div", {}, `Newest first${answer.n > alarms.length ? `: ${count(alarms.length)} of ${count(answer.n)}` : ""}. An alarm is active until the share is back at its baseline, or the monitor is reset.`)),
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows))));
 }

@@ -21,7 +21,8 @@ function told(snapshot, shares, alone) {
   const levels = shares.map((share) => share.baseline).filter((level) => level !== null);
   const same = new Set(levels.map(short)).size === 1;
   const against = levels.length ? `; baseline ${(same ? levels.slice(0, 1) : levels).map(short).join(" and ")}` : "";
-  return `${capital(where + said.join(", "))} over ${plural(snapshot.n_retrievals, "retrieval")}${against}.`;
+  const over = snapshot.block && shares.some((share) => share.alarm) ? "since the shift" : `over ${plural(snapshot.n_retrievals, "retrieval")}`;
+  return `${capital(where + said.join(", "))} ${over}${against}.`;
 }
 
 /** The group a reader asks about first: the one that is tested and furthest from its baseline. */
@@ -50,7 +51,9 @@ export function headline(overview, view, canaries) {
     const words = [...new Set(leading.map(([one]) => one))].map((one) =>
       told(one, leading.filter(([its]) => its === one).map(([, share]) => share), alone));
     const rest = first.length > MOST_TOLD ? ` And ${count(first.length - MOST_TOLD)} more, below.` : "";
-    const start = alarms.length === 1 ? "Alarm." : `${count(alarms.length)} alarms.`;
+    // In blocks a shift is one alarm, whatever it moves.
+    const many = alarms[0][0].block ? new Set(alarms.map(([one]) => one)).size : alarms.length;
+    const start = many === 1 ? "Alarm." : `${count(many)} alarms.`;
     return { mood: "alarm", text: `${start} ${words.join(" ")}${rest}`, detail: context(overview) };
   }
   const tested = pairs.some(([, share]) => share.baseline !== null);
@@ -69,6 +72,8 @@ export function headline(overview, view, canaries) {
 function context(overview) {
   const { baseline, confidence_level: level } = overview.monitor;
   if (!overview.monitor.snapshots.length) return "The monitor has read none of them yet.";
+  const block = overview.monitor.snapshots[0].block;
   return `Baseline: ${baseline.replace(/^no baseline$/, "none, so that shares are shown and not tested")}. `
-    + `Alarms hold under continuous looking while retrievals are independent (false alarms at most ${short(1 - level)} per set of labels).`;
+    + (block ? `Tested in blocks of ${count(Math.round(block.retrievals))} retrievals; ${block.days < 7 ? "notices only, until seven days were watched" : "a shift is told after a block at the soonest"}.`
+      : `Alarms hold under continuous looking while retrievals are independent (false alarms at most ${short(1 - level)} per set of labels).`);
 }

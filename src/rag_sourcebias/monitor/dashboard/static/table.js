@@ -80,7 +80,7 @@ export function drawTable(box, overview, view) {
   const note = by === view.by ? null : h("p", { class: "note" },
     `The monitor tests by ${by}: this table stays by ${by}, only the chart and the retrievals are by ${view.by}.`);
   redraw(box, note, h("div", { class: "scroll" }, h("table", { class: "main lined" },
-    h("caption", {}, h("div", {}, `Since the monitor started, not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)} confidence sequences, which hold at all times at once.`
+    h("caption", {}, h("div", {}, `Since the monitor started, or the last shift, not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)}, ${all[0].block ? "from means of blocks." : "confidence sequences, which hold at all times at once."}`
       + (columns.corrected ? " “Corrected”: corrected for tag errors." : ""))),
     head(columns), bodies)));
 }
