@@ -412,6 +412,12 @@ def _of_table(name: str, columns: tuple[str, ...]) -> Iterator[Guess]:
     roles = {role: _column(columns, role, name) for role in ("human", "judge", "doc_id")}
     if roles["human"] and roles["judge"]:
         yield Guess(f"{what}: judge values and human labels", ("interval", name))
+    if roles["human"] and not roles["judge"]:
+        yield Guess(
+            f"{what}: human labels, and no column of the usual names for a judge",
+            ("interval", name, "--judge", "COLUMN"),
+            "Name the column of the judge.",
+        )
     if roles["judge"] and not roles["human"]:
         yield Guess(
             f"{what}: judge values without human labels",

@@ -143,9 +143,9 @@ def first(report: JudgedReport) -> First:
         else f"What people would say: {_measure(one.measure)}; squares: the judge alone",
         rows=_mean_rows(report),
         why="How many more labels?" if report.kind == "items" else "How many more judgments?",
-        command="rag-sourcebias labels plan answers.csv --half-width 0.03"
+        command="rag-sourcebias labels answers.csv --half-width 0.03"
         if report.kind == "items"
-        else "rag-sourcebias labels plan --run bm25.run --labels judge.tsv -n 500",
+        else "rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5",
     )
 
 
