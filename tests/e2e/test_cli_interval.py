@@ -64,8 +64,8 @@ def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
     table(tmp_path)
     done = run("interval", "items.csv", "--report", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.strip().splitlines()
-    assert lines[0].startswith("score 0.")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("score 0.")]
+    assert len(lines) == 1
     for words in ("95%", "60 labelled + 340 judged", "judge alone"):
         assert words in lines[0]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -76,7 +76,7 @@ def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert kept["curves"]  # the pages show what other numbers of labels would have done
     again = succeed("start", "out/report.json", cwd=tmp_path)
-    assert again.startswith(lines[0])
+    assert lines[0] in again
 
 
 def test_every_form_of_file_gives_the_same_interval(tmp_path: Path) -> None:
