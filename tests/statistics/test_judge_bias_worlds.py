@@ -32,7 +32,7 @@ def draw(rng, kind, n, size, *, longer=0.0, swayed=0.0):
     quality = 0.7 * rng.normal(size=n) + 0.7 * rng.normal(size=g)[clusters]
     doublings = 6 + rng.normal(size=n) + 0.6 * rng.normal(size=g)[clusters] + longer * quality
     mood = 0.6 * rng.normal(size=n) + 0.3 * rng.normal(size=g)[clusters]
-    family = rng.integers(0, 3, n) if size == 1 else np.arange(n) % 3
+    family = np.arange(n) % 3 if size > 1 else rng.permutation(np.arange(n) % 3)
     push = swayed * (doublings - 6) + swayed * (family == 0)
     if kind == "verdicts":
         human = (quality > 0) * 1.0
