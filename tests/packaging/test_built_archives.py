@@ -40,7 +40,7 @@ DATA = (
     "rag_sourcebias/monitor/dashboard/static/vendor/uPlot.iife.min.js",
     "rag_sourcebias/monitor/dashboard/static/vendor/uPlot-LICENSE.txt",
 )
-SAMPLES = ("crowdrag-rewrites", "crowdrag25", "evouna")
+SAMPLES = ("crowdrag-rewrites", "crowdrag25", "evouna", "outfox")
 
 
 @pytest.fixture(scope="module")
