@@ -161,7 +161,7 @@ def _any_model(names: Iterable[str]) -> str:
 def _data(name: str) -> str:
     from rag_sourcebias.io.samples import PUBLIC_SETS, cache_dir, list_datasets
 
-    if folder_of(name) or any(d.name == name and d.how == "bundled" for d in list_datasets()):
+    if folder_of(name) or any(d.name == name and d.access == "bundled" for d in list_datasets()):
         return ""
     public = PUBLIC_SETS.get(name)
     if public is None:

@@ -155,12 +155,12 @@ def _list() -> None:
     say(rows(tried, _WIDTH, widest=_WIDTH))
     say("\nData sets by name, for audit source --dataset NAME:\n")
     every = list_datasets()
-    here = [entry for entry in every if not entry.how.startswith("not downloaded")]
+    here = [entry for entry in every if entry.access != "by hand"]
     listed = [
         (
             entry.name,
             f"{entry.description}: {entry.n_documents:,} documents, {entry.n_queries:,} queries "
-            f"({entry.license}; {'bundled' if entry.how == 'bundled' else 'downloaded once'})",
+            f"({entry.license}; {'bundled' if entry.access == 'bundled' else 'downloaded once'})",
         )
         for entry in here
     ]

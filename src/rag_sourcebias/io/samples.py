@@ -420,6 +420,9 @@ _BASE_URL = (
 )
 
 
+Access = Literal["bundled", "downloaded", "by hand"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicSet:
     """A public data set of human documents and their rewrites.
@@ -448,9 +451,14 @@ class PublicSet:
     )
 
     @property
+    def access(self) -> Access:
+        """Whether it is downloaded or has to be fetched by hand."""
+        return "downloaded" if self.base_url else "by hand"
+
+    @property
     def how(self) -> str:
         """How to get it."""
-        if self.base_url:
+        if self.access == "downloaded":
             return f"load_dataset({self.name!r}) downloads it once into the cache folder"
         return (
             f"not downloaded: get the archive ({self.checksum}, "
@@ -511,6 +519,7 @@ class DatasetInfo:
     ----------
     n_documents : int
         Of all sources together.
+    access : {"bundled", "downloaded", "by hand"}
     how : str
         Where it comes from, in words.
     """
@@ -520,6 +529,7 @@ class DatasetInfo:
     n_documents: int
     n_queries: int
     license: str
+    access: Access
     how: str
 
 
@@ -530,6 +540,7 @@ _SAMPLES = (
         n_documents=320,
         n_queries=160,
         license=SAMPLE_LICENSE,
+        access="bundled",
         how="bundled",
     ),
     DatasetInfo(
@@ -538,6 +549,7 @@ _SAMPLES = (
         n_documents=1_806,
         n_queries=301,
         license=SAMPLE_LICENSE,
+        access="bundled",
         how="bundled",
     ),
     DatasetInfo(
@@ -546,6 +558,7 @@ _SAMPLES = (
         n_documents=1_280,
         n_queries=640,
         license="Apache-2.0",
+        access="bundled",
         how="bundled",
     ),
 )
@@ -560,6 +573,7 @@ def list_datasets() -> tuple[DatasetInfo, ...]:
             n_documents=entry.n_documents,
             n_queries=entry.n_queries,
             license=entry.license,
+            access=entry.access,
             how=entry.how,
         )
         for entry in PUBLIC_SETS.values()

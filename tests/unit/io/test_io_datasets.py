@@ -97,6 +97,8 @@ def test_the_list_agrees_with_the_data():
         assert infos[name].how == "bundled"
     assert "downloads it once" in infos["nq-utd"].how
     assert "not downloaded" in infos["scifact"].how
+    accesses = [infos[name].access for name in ("crowdrag25", "nq-utd", "scifact")]
+    assert accesses == ["bundled", "downloaded", "by hand"]
     assert all(info.description and info.license for info in infos.values())
 
 
