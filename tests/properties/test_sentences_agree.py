@@ -26,7 +26,8 @@ from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
 from rag_sourcebias.core.values import Interval, NoninferiorityTest
-from rag_sourcebias.debias.data import QualityChange, SkewChange
+from rag_sourcebias.debias.audit import skew_standing
+from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.pairs.audit import check_paired_corpus
@@ -155,10 +156,14 @@ def debias(rng: Rng) -> Any:
         after = about(rng.normal(0, 6), sd, limit=200)
         change = about(after.estimate - before.estimate, sd)
         p = p_of(rng, change)
+        code, needed = skew_standing(after, DebiasConfig())
         return SkewChange(
             cutoff=cutoff,
             before=before,
             after=after,
+            code=code,
+            n_needed=needed,
+            worse=abs(after.estimate) > abs(before.estimate) + 2 * sd,
             change=change,
             p_value=p,
             p_adjusted=min(1, 2 * p),
@@ -532,25 +537,24 @@ def spread(report: Any, texts: list[Said]) -> Problems:
             above[one.who].add(pair)
 
 
-def reached(report: Any, texts: list[Said]) -> Problems:
-    """A target is reached, and a source ranks higher, only where the numbers beside it say so."""
+def concluded(report: Any, texts: list[Said]) -> Problems:
+    """Sources are alike, or one still ranks higher, only where the interval beside it says so."""
     c = report.config
     for one in texts:
-        for value, low, high, told in re.findall(
-            rf"goes from .*? to ({NUMBER}) {_ENDS}[^:]*: (.*?)\. NDCG", one.text
+        for before, *ends, told in re.findall(
+            rf"goes from ({NUMBER}) {_ENDS} to ({NUMBER}) {_ENDS}[^:]*: (.*?)\. NDCG", one.text
         ):
-            now, near = value_of(value), c.tolerance + 0.05
-            covers = value_of(low) <= c.target <= value_of(high)
-            if re.search(r"it reaches|stays within|is within 0 ±", told) and not (
-                abs(now - c.target) < near and covers
+            now, low, high = map(value_of, ends[2:])
+            inside = max(abs(low), abs(high)) <= c.tolerance + 0.05
+            covers = low - 0.05 <= 0 <= high + 0.05
+            favours = re.search(r"favours (human|LLM)", told)
+            if (
+                ("alike" in told and not inside)
+                or (favours and (low <= 0 <= high or (favours[1] == "human") != (now > 0)))
+                or ("worse" in told and abs(now) <= abs(value_of(before)))
+                or ("cannot tell" in told and not covers)
             ):
                 yield f"{one.place}: {one.text}"
-            winner = re.search(r"where (human|LLM)\S* ?.*text ranks higher", told)
-            if winner and (winner[1] == "human") != (now > 0):
-                yield f"{one.place}: {one.text}"
-    for one in texts:
-        if one.who and "further from" in one.text and " it reaches" in one.text:
-            yield f"{one.place}: {one.text}"
 
 
 def established(report: Any, texts: list[Said]) -> Problems:
@@ -651,7 +655,7 @@ RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
     "skew": (favoured,),
     "style": (ranked, changed_significantly),
     "answers": (spread,),
-    "debias": (reached,),
+    "debias": (concluded,),
     "explain": (established, opposite),
     "judged": (helped, compared),
     "pairs": (alike,),
@@ -721,8 +725,9 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
         ("answers", "negative_amount", r"(the spread of the systems by) (\d)", r"\1 −\2"),
         ("debias", "wrong_significance", r", not significant\)", ")"),
         ("debias", "wrong_significance", r"p < 0.001\)", "p < 0.001, not significant)"),
-        ("debias", "reached", r": it misses", ": it reaches"),
-        ("debias", "reached", r"where human-written text", "where LLM-written (x) text"),
+        ("debias", "concluded", r": cannot tell", ": alike within ±5 now"),
+        ("debias", "concluded", r"(still|now) favours human", r"\1 favours LLM"),
+        ("debias", "concluded", r": (still|now) favours", ": cannot tell"),
         ("debias", "negative_amount", r"lost up to (\d)", r"lost up to −\1"),
         ("explain", "established", r"versions score higher", "versions score lower"),
         ("explain", "established", r"% shorter than", "% longer than"),

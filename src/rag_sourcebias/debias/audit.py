@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.protocols import RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.core.skew import AuditConfig, SkewCode
 from rag_sourcebias.core.values import (
     FloatArray,
     IntArray,
@@ -35,7 +35,7 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.evidence import evidence_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
-from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.changes import (
@@ -47,6 +47,7 @@ from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference,
 from rag_sourcebias.stats.exposure import data_warnings, summarise_dataset
 from rag_sourcebias.stats.ranking import score_run, source_codes_for, source_scores
 from rag_sourcebias.stats.ratio import relative_delta_interval
+from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.
 
@@ -289,15 +290,29 @@ def quality_changes(
     )
 
 
-def unchanged_qualities(before: RetrieverSpec, after: RetrieverSpec) -> tuple[str, ...]:
-    """Qualities that a system cannot change: new scores may keep the order within a source."""
-    if (
-        isinstance(after, RescoredSpec)
-        and after.keeps_order_within_source
-        and _same_system(before, after.first)
-    ):
-        return ("human-only", "llm-only")
-    return ()
+def unchanged_qualities(
+    before: RetrieverSpec,
+    after: RetrieverSpec,
+    tags: TagTable | None = None,
+    sources: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Qualities that a system cannot change: new scores may keep the order within a source.
+
+    Twin smoothing keeps it where no two documents of the source are copies.
+    """
+    if not (isinstance(after, RescoredSpec | TwinSpec) and _same_system(before, after.first)):
+        return ()
+    if isinstance(after, RescoredSpec) and after.keeps_order_within_source:
+        return QUALITIES[:2]
+    groups = getattr(after.rescorer if isinstance(after, RescoredSpec) else after, "groups", None)
+    if groups is None or tags is None:
+        return ()
+    of = [np.flatnonzero(tags.source_codes == tags.sources.index(name)) for name in sources]
+    return tuple(
+        quality
+        for quality, rows in zip(QUALITIES, of, strict=False)
+        if not groups.within([tags.doc_ids[row] for row in rows]).groups
+    )
 
 
 def _same_system(one: RetrieverSpec, two: RetrieverSpec) -> bool:
@@ -331,6 +346,7 @@ def _skew(
 
     now = attempt("after", lambda: relative_delta(after))
     was = change = p_value = None
+    worse = False
     if before is not None:
         was = attempt("before", lambda: relative_delta(before))
         columns = [s.of(row, cutoff) for s in (before, after) for row in ("baseline", "other")]
@@ -338,12 +354,14 @@ def _skew(
             "change",
             lambda: delta_change_interval(*columns, confidence_level=config.confidence_level),
         )
+        worse = change is not None and _further(columns, change, config)
         if was is not None and now is not None:
             p_value = delta_change_test(
                 *columns,
                 resamples=config.resamples,
                 rng=np.random.default_rng((config.seed, cutoff)),
             )
+    code, n_needed = skew_standing(now, config)
     return SkewChange(
         cutoff=cutoff,
         before=was,
@@ -351,7 +369,33 @@ def _skew(
         change=change,
         p_value=p_value,
         refusal="; ".join(f"{what}: {why}" for what, why in refusals.items()) or None,
+        code=code,
+        worse=worse,
+        n_needed=n_needed,
     )
+
+
+def skew_standing(now: Interval | None, config: DebiasConfig) -> tuple[SkewCode, int | None]:
+    """Return what Relative Δ after a change says, and the queries needed where that is nothing."""
+    if now is None:
+        return SkewCode.REFUSED, None
+    ends = {name: getattr(now, name) - config.target for name in ("estimate", "lower", "upper")}
+    off = replace(now, **ends)
+    code = skew_code(off, 0.0, margin=config.tolerance)
+    open_ = code is SkewCode.CANNOT_TELL
+    return code, queries_for_verdict(off, margin=config.tolerance) if open_ else None
+
+
+def _further(columns: list[FloatArray], change: Interval, config: DebiasConfig) -> bool:
+    """Whether Relative Δ is shown to lie further from the target than before.
+
+    abs(after) > abs(before) where after − before and after + before have one sign. Exchanging the
+    sources before turns the change into the sum.
+    """
+    h, other, *after = columns
+    total = delta_change_interval(other, h, *after, confidence_level=config.confidence_level)
+    twice = 2 * config.target
+    return (change.lower > 0 and total.lower > twice) or (change.upper < 0 and total.upper < twice)
 
 
 def _quality(
@@ -681,7 +725,12 @@ def _measured(
                 scores=scores,
                 skew=skew_changes(reference, scores, config),
                 quality=quality_changes(
-                    reference, scores, config, unchanged=unchanged_qualities(before, spec)
+                    reference,
+                    scores,
+                    config,
+                    unchanged=unchanged_qualities(
+                        before, spec, dataset.corpus.tags, (config.baseline_source, other)
+                    ),
                 ),
                 n_seen=n_seen,
                 evidence=evidence_of(dataset, other, config, first, changed),

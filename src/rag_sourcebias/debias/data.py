@@ -12,7 +12,7 @@ import numpy as np
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.core.skew import DataSummary, SkewCode
 from rag_sourcebias.core.values import (
     FloatArray,
     Interval,
@@ -354,7 +354,7 @@ class DebiasConfig:
     target : float
         Relative Δ aimed at, percent.
     tolerance : float
-        Points of Relative Δ around the target that count as reached.
+        Points around the target within which sources count as treated alike.
     relative_margin : float
         Largest loss of quality accepted, as a share of the quality before.
     level : float
@@ -372,7 +372,7 @@ class DebiasConfig:
     skew_cutoff: int = 5
     quality_cutoff: int = 10
     target: float = 0.0
-    tolerance: float = 3.0
+    tolerance: float = 5.0
     relative_margin: float = 0.01
     level: float = 0.05
     confidence_level: float = 0.95
@@ -433,6 +433,12 @@ class SkewChange:
         Paired permutation test of no change; adjusted over the report's family.
     refusal : str or None
         Why an interval is missing.
+    code : SkewCode or None
+        What ``after`` says; None in a report of before there were codes.
+    worse : bool
+        Whether it is shown to lie further from the target than ``before``.
+    n_needed : int or None
+        Where nothing can be told: queries with which a verdict is reached four times in five.
     """
 
     cutoff: int
@@ -442,6 +448,9 @@ class SkewChange:
     p_value: float | None = None
     p_adjusted: float | None = None
     refusal: str | None = None
+    code: SkewCode | None = None
+    worse: bool = False
+    n_needed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -598,11 +607,10 @@ class DebiasReport(Shown):
         cutoff = self.config.skew_cutoff
         for found in standings(self):
             for v in found.verdicts:
-                code = ("met" if v.proven else "met_by_estimates") if v.met else "not_met"
                 where = (
                     f"{v.system} on {v.dataset.data.name}" if len(self.datasets) > 1 else v.system
                 )
-                yield Outcome(where, code, f"Relative Δ of NDCG@{cutoff}", v.skew.after)
+                yield Outcome(where, v.verdict, f"Relative Δ of NDCG@{cutoff}", v.skew.after)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:

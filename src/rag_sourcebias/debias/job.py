@@ -407,8 +407,11 @@ class Figures:
     ] = 0.0
     tolerance: Annotated[
         float,
-        typer.Option(help="Points around the target that count as reached.", rich_help_panel=JUDGE),
-    ] = 3.0
+        typer.Option(
+            help="Points around the target within which sources count as treated alike.",
+            rich_help_panel=JUDGE,
+        ),
+    ] = 5.0
     margin: Annotated[
         float,
         typer.Option(

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.data import (
     DebiasDataset,
@@ -20,7 +21,6 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.debias.evidence import evidence_section
 from rag_sourcebias.debias.words import (
-    WIDE,
     DebiasVerdict,
     QualityKind,
     Standing,
@@ -39,7 +39,6 @@ from rag_sourcebias.debias.words import (
     search_sentence,
     short,
     significant,
-    skew_kind,
     standings,
     transfer_sentence,
     verdict_text,
@@ -161,8 +160,7 @@ def _findings(report: DebiasReport) -> b.Section:
             b.Paragraph(
                 text=f"Relative Δ of NDCG@{c.skew_cutoff} after the change with its "
                 f"{level(c.confidence_level)} interval, on one scale with the target in the "
-                "middle; the grey square is before. Filled: all criteria met, that is: "
-                f"{all_of}.",
+                f"middle; the grey square is before. Filled: all criteria met. {all_of}.",
                 look="note",
                 to=b.PAGE,
             ),
@@ -185,7 +183,7 @@ def _findings(report: DebiasReport) -> b.Section:
             )
         )
     blocks += [
-        b.Paragraph(text=f"All criteria: {all_of}.", to=b.MARKDOWN),
+        b.Paragraph(text=f"All criteria are met where: {all_of}.", to=b.MARKDOWN),
         b.Items(
             rows=tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every),
             to=(*b.MARKDOWN, *b.TERMINAL),
@@ -216,18 +214,15 @@ def _cards(report: DebiasReport, best: tuple[Standing, ...]) -> tuple[b.Card, ..
 
 
 def _card(standing: Standing, span: tuple[float, float]) -> b.Card:
-    n, met, sure = len(standing.verdicts), len(standing.met), standing.n_proven
-    first = standing.verdicts[0]
-    how = f"on {sure} beyond doubt" if sure else "by its estimates only"
+    n, met, first = len(standing.verdicts), len(standing.met), standing.verdicts[0]
     text = (
         short(first)[:1].upper() + short(first)[1:]
         if n == 1
-        else f"Meets all criteria on {met or 'none'} of {n} data sets{f', {how}' * (sure < met)}"
+        else f"Meets all criteria on {met or 'none'} of {n} data sets"
     )
     return b.Card(
         name=standing.system,
-        # Good only where that is beyond doubt.
-        standing="all" if sure == n else "some" if met else "none",
+        standing="all" if met == n else "some" if met else "none",
         short=text,
         text=transfer_sentence(standing),
         rows=tuple(_card_row(v, span) for v in standing.verdicts),
@@ -319,7 +314,7 @@ def _skew(report: DebiasReport) -> b.Section | None:
             _where(report, dataset, outcome),
             f"@{s.cutoff}",
             delta_ends(s.before),
-            delta_ends(s.after) + " ✓" * (skew_kind(c, s) in ("reached", "uncertain")),
+            delta_ends(s.after) + " ✓" * (s.code is SkewCode.ALIKE),
             delta_ends(s.change) + "*" * significant(report, s),
             p_value(s.p_value),
             p_value(s.p_adjusted),
@@ -332,9 +327,9 @@ def _skew(report: DebiasReport) -> b.Section | None:
         return None
     columns = ("system and data", "NDCG", "before", "after", "change", "p", "adjusted p")
     caption = (
-        f"Relative Δ of NDCG with {level(c.confidence_level)} intervals. ✓ within "
-        f"{c.tolerance:g} points of {c.target:g} with an interval that covers it. * adjusted p "
-        f"of the change below {alpha(report):.3g}"
+        f"Relative Δ of NDCG with {level(c.confidence_level)} intervals. ✓ the interval lies "
+        f"within {c.tolerance:g} points of {c.target:g}. * adjusted p of the change below "
+        f"{alpha(report):.3g}"
     )
     return b.Section(
         id="skew",
@@ -832,8 +827,9 @@ def _reading(report: DebiasReport) -> b.Section:
         ),
         (
             "When does a system meet all criteria?",
-            f"When {criteria(report)}. Estimates decide; where the interval is wider than "
-            f"±{WIDE * c.tolerance:g} points or a loss is not excluded by its test, that is said.",
+            f"{criteria(report)}. No estimate is enough for that. Where the interval neither lies "
+            "there nor excludes the target, the data cannot tell, and the number of queries is "
+            "given with which they could in four cases of five.",
         ),
         (
             "What does “a loss is excluded” mean?",

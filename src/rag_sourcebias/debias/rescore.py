@@ -510,6 +510,11 @@ class TwinSpec:
     encoder : Encoder, optional
         The one that searches; without one copies are told by their words.
     seed : int
+
+    Attributes
+    ----------
+    groups : TwinGroups or None
+        Of the corpus indexed first; None before.
     """
 
     def __init__(
@@ -525,7 +530,7 @@ class TwinSpec:
         self.seed = seed
         self.name = name or f"{first.name}+twins"
         self._texts: dict[str, str] = {}
-        self._groups: TwinGroups | None = None
+        self.groups: TwinGroups | None = None
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -535,9 +540,9 @@ class TwinSpec:
     def build(self, corpus: Corpus) -> Retriever:
         """Index a corpus with the first stage, and find its copies."""
         texts = dict(zip(corpus.doc_ids, corpus.texts, strict=True))
-        if self._groups is None or not texts.items() <= self._texts.items():
-            self._groups, self._texts = fit_twins(corpus, self.encoder), texts
-        rescorer = TwinRescorer(self._groups, seed=self.seed)
+        if self.groups is None or not texts.items() <= self._texts.items():
+            self.groups, self._texts = fit_twins(corpus, self.encoder), texts
+        rescorer = TwinRescorer(self.groups, seed=self.seed)
         return RescoredSpec(self.first, rescorer, name=self.name).build(corpus)
 
 

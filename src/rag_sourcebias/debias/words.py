@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.values import Interval
+from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -30,16 +30,16 @@ from rag_sourcebias.report.blocks import (
     join,
     number,
     p_clause,
+    roughly,
     short_names,
     shorten,
     source_name,
 )
 
-SkewKind: TypeAlias = Literal["reached", "uncertain", "close", "missed", "overcorrected", "unknown"]
 QualityKind: TypeAlias = Literal["kept", "open", "lost", "unknown"]
 Role: TypeAlias = Literal["fitted", "overlap", "held out", "transfer", "unknown"]
-WIDE = 3.0
-"""Half widths of more than this many tolerances say little."""
+MADE_WORSE = "made_worse"
+"""Verdict on a change that is shown to add skew, or to cost more quality than is accepted."""
 _NAMED = 3  # data sets and systems that a sentence names
 _LONGEST = 60  # characters of a name
 
@@ -107,14 +107,19 @@ def _target(config: DebiasConfig) -> str:
     return number(config.target, digits=0 if config.target % 1 == 0 else 1, signed=True)
 
 
+def _margin(config: DebiasConfig) -> str:
+    """Return within what sources count as treated alike, such as ``within ±5``."""
+    of = f" of {_target(config)}" if config.target else ""
+    return f"within ±{config.tolerance:g}{of}"
+
+
 def criteria(report: DebiasReport) -> str:
     """Return what a system has to do to meet all criteria."""
-    c, names, to = report.config, quality_names(report), _target(report.config)
+    c, names = report.config, quality_names(report)
     return (
-        f"Relative Δ of NDCG@{c.skew_cutoff} within {c.tolerance:g} points of {to} and its "
-        f"interval covers {to}; {names['human-only']} and {names['llm-only']} "
-        f"NDCG@{c.quality_cutoff} fall by at most {loss(c.relative_margin)}, mixed "
-        f"NDCG@{c.quality_cutoff} does not fall"
+        f"The interval of Relative Δ of NDCG@{c.skew_cutoff} lies {_margin(c)} points, and a loss "
+        f"of {loss(c.relative_margin)} or more is excluded for {join([*names.values()])} "
+        f"NDCG@{c.quality_cutoff}"
     )
 
 
@@ -133,25 +138,6 @@ def significant(report: DebiasReport, skew: SkewChange) -> bool:
     return p is not None and p < alpha(report)
 
 
-def skew_kind(config: DebiasConfig, skew: SkewChange) -> SkewKind:
-    """Return what Relative Δ after the change says.
-
-    ``"close"`` lies within the tolerance with an interval that excludes the target,
-    ``"uncertain"`` within it with an interval so wide that much else is possible.
-    """
-    now = skew.after
-    if now is None:
-        return "unknown"
-    left = now.estimate - config.target
-    if abs(left) < config.tolerance:
-        if now.excludes(config.target):
-            return "close"
-        return "uncertain" if now.half_width > WIDE * config.tolerance else "reached"
-    if skew.before is not None and (skew.before.estimate - config.target) * left < 0:
-        return "overcorrected"
-    return "missed"
-
-
 def quality_kind(config: DebiasConfig, change: QualityChange) -> QualityKind:
     """Return whether a loss of the margin or more is excluded, possible, shown or not tested."""
     if change.test is None:
@@ -165,13 +151,6 @@ def quality_kind(config: DebiasConfig, change: QualityChange) -> QualityKind:
     return "lost" if shown else "open"
 
 
-def _falls(config: DebiasConfig, change: QualityChange) -> bool:
-    """Whether a quality falls by more than the margin by its estimate, the mixed one at all."""
-    # In the decimals that are shown: a loss that reads 0.0% is none.
-    least = 0.0 if change.quality == "mixed" else -100 * config.relative_margin
-    return change.relative is None or round(change.relative, 1) < least
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DebiasVerdict:
     """One changed system on one data set.
@@ -183,18 +162,14 @@ class DebiasVerdict:
     role : {"fitted", "overlap", "held out", "transfer", "unknown"}
         What the data set is to the method: the one it was fitted on, one that shares pairs with
         it, another split of it without a pair in common, new, or not known.
-    skew, kind
-        Relative Δ at the cutoff at which it is judged, and what it says.
+    skew
+        Relative Δ at the cutoff at which it is judged.
     quality
         Qualities at the cutoff at which they are judged, each with what its test says.
-    met : bool
-        Whether every criterion holds by the estimates, the interval of the skew included.
-    proven : bool
-        Whether in addition the interval is narrow and every loss of the margin is excluded.
-    settled : bool
-        Whether Relative Δ was within the tolerance before.
-    away, worse : bool
-        Whether Relative Δ lies further from the target than before, and significantly so.
+    code : SkewCode
+        What Relative Δ after the change says.
+    worse : bool
+        Whether it is shown to lie further from the target than before.
     """
 
     report: DebiasReport
@@ -205,18 +180,53 @@ class DebiasVerdict:
     method: DebiasMethod | None
     role: Role
     skew: SkewChange
-    kind: SkewKind
     quality: tuple[tuple[QualityChange, QualityKind], ...]
-    met: bool
-    proven: bool
-    settled: bool
-    away: bool
+    code: SkewCode
     worse: bool
+
+    @property
+    def lost(self) -> list[str]:
+        """Names of the qualities that are shown to lose more than is accepted."""
+        names = quality_names(self.report)
+        return [names[change.quality] for change, kind in self.quality if kind == "lost"]
 
     @property
     def made_worse(self) -> bool:
         """Whether more skew, or a loss of quality beyond the margin, is shown."""
-        return self.worse or any(kind == "lost" for _, kind in self.quality)
+        return self.worse or bool(self.lost)
+
+    @property
+    def verdict(self) -> str:
+        """The code of the verdict on the change as a whole."""
+        return MADE_WORSE if self.made_worse else self.code.value
+
+    @property
+    def kept(self) -> bool:
+        """Whether a loss of the margin is excluded for every quality."""
+        return bool(self.quality) and all(kind == "kept" for _, kind in self.quality)
+
+    @property
+    def met(self) -> bool:
+        """Whether both sources are treated alike now, at no loss."""
+        return self.code is SkewCode.ALIKE and self.kept
+
+    @property
+    def winner(self) -> str:
+        """Source that ranks higher now, where one does."""
+        c, now = self.report.config, self.skew.after
+        base = now is not None and now.estimate > c.target
+        names = short_names((c.baseline_source, self.dataset.other))
+        return names[c.baseline_source if base else self.dataset.other]
+
+    @property
+    def turned(self) -> bool:
+        """Whether it lay on the other side of the target before."""
+        target, before, now = self.report.config.target, self.skew.before, self.skew.after
+        return (
+            before is not None
+            and now is not None
+            and (before.estimate - target) * (now.estimate - target) < 0
+        )
 
     @property
     def worst(self) -> QualityChange | None:
@@ -228,19 +238,7 @@ class DebiasVerdict:
 def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> DebiasVerdict:
     c, skew = report.config, outcome.skew_at(report.config.skew_cutoff)
     method = next((m for m in report.methods if m.name == outcome.name), None)
-    kind = skew_kind(c, skew)
-    quality = tuple(
-        (change, quality_kind(c, change))
-        for change in outcome.quality
-        if change.cutoff == c.quality_cutoff
-    )
-    held = bool(quality) and not any(_falls(c, change) for change, _ in quality)
-    met = held and kind in ("reached", "uncertain")
-    before, after = (
-        None if found is None else abs(found.estimate - c.target)
-        for found in (skew.before, skew.after)
-    )
-    away = before is not None and after is not None and after > before
+    code = skew.code or SkewCode.REFUSED
     return DebiasVerdict(
         report=report,
         dataset=dataset,
@@ -250,13 +248,13 @@ def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcom
         method=method,
         role=_role(method, dataset, outcome),
         skew=skew,
-        kind=kind,
-        quality=quality,
-        met=met,
-        proven=met and kind == "reached" and all(kept == "kept" for _, kept in quality),
-        settled=before is not None and before < c.tolerance,
-        away=away,
-        worse=away and significant(report, skew),
+        quality=tuple(
+            (change, quality_kind(c, change))
+            for change in outcome.quality
+            if change.cutoff == c.quality_cutoff
+        ),
+        code=code,
+        worse=skew.worse and code is not SkewCode.ALIKE and significant(report, skew),
     )
 
 
@@ -294,8 +292,6 @@ class Standing:
     ----------
     met : tuple of DebiasVerdict
         Where it meets all criteria.
-    n_proven : int
-        On how many data sets that is beyond doubt.
     distance : float
         Mean abs(Relative Δ - target) after the change; infinite where nothing was measured.
     """
@@ -303,15 +299,14 @@ class Standing:
     system: str
     verdicts: tuple[DebiasVerdict, ...]
     met: tuple[DebiasVerdict, ...]
-    n_proven: int
     distance: float
 
 
 def standings(report: DebiasReport) -> tuple[Standing, ...]:
     """Return every changed system, the best first.
 
-    Best is who meets all criteria on most data sets, then who does so beyond doubt on most, then
-    who comes nearest to the target.
+    Best is who meets all criteria on most data sets, then who makes fewest worse, then who comes
+    nearest to the target.
     """
     found, every, target = [], verdicts(report), report.config.target
     for name in dict.fromkeys(v.system for v in every):
@@ -322,11 +317,12 @@ def standings(report: DebiasReport) -> tuple[Standing, ...]:
                 system=name,
                 verdicts=of,
                 met=tuple(v for v in of if v.met),
-                n_proven=sum(v.proven for v in of),
                 distance=sum(left) / len(left) if left else math.inf,
             )
         )
-    return tuple(sorted(found, key=lambda s: (-len(s.met), -s.n_proven, s.distance)))
+    return tuple(
+        sorted(found, key=lambda s: (-len(s.met), sum(v.worse for v in s.verdicts), s.distance))
+    )
 
 
 # Sentences about one changed system on one data set
@@ -334,32 +330,33 @@ def standings(report: DebiasReport) -> tuple[Standing, ...]:
 
 def short(verdict: DebiasVerdict) -> str:
     """Return the verdict in a few words."""
-    skew = {
-        "reached": "target reached",
-        "uncertain": "target reached, but uncertain",
-        "close": "close, a rest is measurable",
-        "missed": "further off than before" if verdict.worse else "target not reached",
-        "overcorrected": "over-corrected",
-        "unknown": "cannot be judged",
-    }[verdict.kind]
-    report, quality = verdict.report, verdict.quality
-    names, kinds = quality_names(report), {kind for _, kind in quality}
-    lost = [names[change.quality] for change, kind in quality if kind == "lost"]
-    fallen = [
-        names[change.quality]
-        for change, kind in quality
-        if kind != "unknown" and _falls(report.config, change)
-    ]
-    which = "" if len(lost) == len(quality) else f"{join(lost)} "
+    kinds, lost = {kind for _, kind in verdict.quality}, verdict.lost
+    which = "" if len(lost) == len(verdict.quality) else f"{join(lost)} "
     told = (
-        (not quality, ""),
+        (not kinds, ""),
         (lost, f"; {which}quality lost"),
-        (fallen, f"; {join(fallen)} quality falls"),
-        (kinds == {"kept"}, "; quality kept"),
+        (verdict.kept, "; quality kept"),
         ("unknown" in kinds, "; quality not tested"),
         (True, "; loss of quality not excluded"),
     )
-    return skew + next(text for applies, text in told if applies)
+    return _standing(verdict) + next(text for applies, text in told if applies)
+
+
+def _standing(verdict: DebiasVerdict) -> str:
+    c, needed = verdict.report.config, verdict.skew.n_needed
+    if verdict.worse:
+        return "made it worse"
+    return {
+        SkewCode.ALIKE: f"alike {_margin(c)} now",
+        SkewCode.CANNOT_TELL: "cannot tell"
+        + (f", about {roughly(needed)} queries needed" if needed else ""),
+        SkewCode.REFUSED: "no verdict",
+    }.get(
+        verdict.code,
+        f"not {_margin(c)}"
+        if c.target
+        else f"{_SIDE[verdict.turned]} favours {verdict.winner} text",
+    )
 
 
 def verdict_text(verdict: DebiasVerdict) -> str:
@@ -368,7 +365,7 @@ def verdict_text(verdict: DebiasVerdict) -> str:
 
 
 def skew_sentence(verdict: DebiasVerdict) -> str:
-    """Return what happened to Relative Δ and whether that reaches the target."""
+    """Return what happened to Relative Δ, and what it says now."""
     skew, change = verdict.skew, ""
     name = f"Relative Δ of NDCG@{skew.cutoff}"
     if skew.after is None:
@@ -383,36 +380,12 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
         sure = "" if significant(verdict.report, skew) else ", not significant"
         tested = "" if p is None else f", {p_clause(p, name=of)}{sure}"
         change = f" (change {delta_ends(skew.change)}{tested})"
-    return f"{name} {went}{change}: {_reach(verdict, skew.after)}."
-
-
-def _reach(verdict: DebiasVerdict, now: Interval) -> str:
-    c, to = verdict.report.config, _target(verdict.report.config)
-    aim, covered = f"{to} ± {c.tolerance:g}", not now.excludes(c.target)
-    if verdict.kind == "reached":
-        kept = "it was and stays within" if verdict.settled else "it reaches"
-        return f"{kept} {aim}, and the interval covers {to}"
-    if verdict.kind == "uncertain":
-        wanted = WIDE * c.tolerance
-        needed = math.ceil(now.n_labeled * (now.half_width / wanted) ** 2)
-        return (
-            f"the estimate {'was and stays' if verdict.settled else 'is'} within {aim}, but an "
-            f"interval of ±{number(now.half_width)} points leaves room for much else; about "
-            f"{count(needed)} queries instead of {count(now.n_labeled)} would narrow it to "
-            f"±{wanted:g}"
-        )
-    if verdict.kind == "close":
-        return f"within {aim}, though the interval excludes {to}: a rest is left"
-    if verdict.kind == "overcorrected":
-        winner = source_name(c.baseline_source if now.estimate > 0 else verdict.dataset.other)
-        side = "" if c.target else f", where {winner} text ranks higher"
-        further = ", further off than before" if verdict.away else ""
-        rest = f"; {to} is still within the interval" if covered else further
-        return f"it goes past {aim} to the other side{side}{rest}"
-    text = f"further from {to} than before" if verdict.away else f"it misses {aim}"
-    if verdict.settled:
-        text = f"it leaves {aim}, where it was before"
-    return f"{text}, though {to} is within the interval" if covered else text
+    there = ""
+    if verdict.code is SkewCode.CANNOT_TELL:
+        there = f" instead of {count(skew.after.n_labeled)}" * bool(skew.n_needed)
+    elif skew.code is None:
+        there = " in a report of an earlier version: compare again"
+    return f"{name} {went}{change}: {_standing(verdict)}{there}."
 
 
 def quality_sentence(verdict: DebiasVerdict) -> str:
@@ -480,20 +453,10 @@ def _where(found: Sequence[DebiasVerdict]) -> str:
     return join([called(v.on) for v in found])
 
 
-def _doubts(found: Sequence[DebiasVerdict]) -> str:
-    wide = any(v.kind == "uncertain" for v in found)
-    possible = any(kind != "kept" for v in found for _, kind in v.quality)
-    return join(
-        ["the interval of Relative Δ is wide"] * wide
-        + ["some loss of quality is not excluded"] * possible
-    )
-
-
 def transfer_sentence(standing: Standing) -> str:
     """Return whether a system does on other data what it does on those it was fitted on."""
     name, method = called(standing.system), standing.verdicts[0].method
     tests = [v for v in standing.verdicts if v.role == "transfer"]
-    good, bad = [v for v in tests if v.met], [v for v in tests if not v.met]
     if method is None or not method.fitted_on:
         return (
             f"It is not known on which data {name} was fitted, so nothing here is a proof of "
@@ -504,32 +467,22 @@ def transfer_sentence(standing: Standing) -> str:
             f"{name} was fitted on {called(method.fitted_on)} and not tested on data that are new "
             "to it: whether it transfers is not known."
         )
-    if not bad:
-        doubtful = [v for v in good if not v.proven]
-        start = "appears to transfer to" if doubtful else "transfers to"
-        tail = f", but {_doubts(doubtful)}" if doubtful else ""
-        return f"{name} {start} {_where(good)}{tail}."
-    failed = f"{_where(bad)} (Relative Δ {'; '.join(map(_failure, bad[:_NAMED]))})"
+    good, rest = [v for v in tests if v.met], [v for v in tests if not v.met]
+    failed = f"{_where(rest)} (Relative Δ {'; '.join(map(_failure, rest[:_NAMED]))})"
+    if not rest:
+        return f"{name} transfers to {_where(good)}."
     if good:
-        return f"{name} meets the criteria on new data on {_where(good)}, not on {failed}."
-    return f"{name} is not shown to transfer: it fails on {failed}."
+        return f"{name} meets the criteria on new data on {_where(good)}, but not on {failed}."
+    return f"{name} is not shown to transfer, to {failed}."
 
 
 def _failure(verdict: DebiasVerdict) -> str:
     """Say from where to where Relative Δ went, and why the criteria are not met."""
-    before, after, kind = verdict.skew.before, verdict.skew.after, verdict.kind
+    before, after = verdict.skew.before, verdict.skew.after
     if after is None:
         return "not measured"
     start = "" if before is None else f"{delta(before.estimate)} to "
-    why = (
-        (kind in ("reached", "uncertain"), "but quality falls"),
-        (kind == "close", "near, but a rest is measurable"),
-        (verdict.worse, "worse than before"),
-        (not significant(verdict.report, verdict.skew), "not a significant change"),
-        (kind == "overcorrected", "past the target"),
-        (True, "nearer, but not near enough"),
-    )
-    return f"{start}{delta(after.estimate)}, {next(text for applies, text in why if applies)}"
+    return f"{start}{delta(after.estimate)}, {short(verdict).replace(';', ',')}"
 
 
 def choice_sentence(report: DebiasReport) -> str:
@@ -542,26 +495,16 @@ def choice_sentence(report: DebiasReport) -> str:
         anywhere = {1: "", 2: " on either data set"}.get(n, " on any data set")
         if len(found) == 1:
             return f"{name} does not meet all criteria{anywhere}."
-        return (
-            f"None of {len(found)} changed systems meets all criteria{anywhere}; {name} comes "
-            "nearest to the target."
-        )
+        return f"None of {len(found)} changed systems meets all criteria{anywhere}."
     text = f"{name} meets all criteria on {_where(met)}"
     if len(met) < n and len(met) <= _NAMED:
         text += f" ({len(met)} of {n} data sets)"
-    if doubtful := [v for v in met if not v.proven]:
-        where = "" if len(met) == 1 else f" on {_where(doubtful)}"
-        text += f", though{where} only by its estimates: {_doubts(doubtful)}"
     if len(found) == 1:
         return f"{text}."
     others = [s for s in found[1:] if s.met]
     if not others:
         return f"Of {len(found)} changed systems only {text}."
-    clauses = [
-        f"{called(s.system)} on {_where(s.met)}"
-        + ("" if s.n_proven == len(s.met) else " (by its estimates)")
-        for s in others[:_NAMED]
-    ]
+    clauses = [f"{called(s.system)} on {_where(s.met)}" for s in others[:_NAMED]]
     if len(others) > _NAMED:
         clauses.append(f"{len(others) - _NAMED} more elsewhere")
     verb = "does" if len(others) == 1 else "do"
@@ -606,7 +549,7 @@ def first(report: DebiasReport) -> First:
     return First(
         answer=_first_answer(at),
         verdict=_first_verdict(found, len(report.datasets)),
-        standing="baseline" if best.met and best.n_proven == len(best.verdicts) else "",
+        standing="baseline" if len(best.met) == len(best.verdicts) else "",
         doubts=_first_doubts(best),
         caption=f"Queries, before and after {called(best.system)}",
         rows=rows,
@@ -658,32 +601,48 @@ def _before_and_after(verdict: DebiasVerdict, *, several: bool) -> tuple[FirstRo
 
 
 def _first_verdict(found: Sequence[Standing], n: int) -> str:
-    """Say on how many data sets the best system meets all criteria, and whether beyond doubt."""
+    """Say whether the best system treats both alike now, without a measure or an interval."""
     best, name = found[0], called(found[0].system)
-    of = f" on {len(best.met)} of {n} data sets" if n > 1 else ""
     which = "" if len(found) == 1 else f", the best of {len(found)}"
-    if worse := [v for v in best.verdicts if v.worse]:
-        where = f" on {_where(worse)}" if n > 1 else ""
-        return f"Verdict: {name}{which} made it worse{where}."
-    if not best.met:
-        unknown = all(v.kind == "unknown" for v in best.verdicts)
-        if unknown:
-            return f"Cannot tell whether {name} helps: these data allow no comparison."
-        return f"Verdict: {name}{which} does not do what was asked."
-    sure = (
-        "" if best.n_proven == len(best.met) else ", by its estimates only: these are few queries"
-    )
-    return f"Verdict: {name}{which} does what was asked{of}{sure}."
+    codes = dict.fromkeys(v.verdict for v in best.verdicts)
+    if n > 1 and len(codes) > 1:
+        clauses = [
+            f"{_PLAIN.get(code, 'one source still ranks higher')} on "
+            + _where([v for v in best.verdicts if v.verdict == code])
+            for code in codes
+        ]
+        return f"Verdict: {name}{which}: {'; '.join(clauses)}."
+    at = best.verdicts[0]
+    if at.verdict == MADE_WORSE:
+        return f"Verdict: {name}{which} made it worse."
+    if at.verdict == SkewCode.ALIKE:
+        return f"Verdict: {name}{which} treats both alike now, within the margin asked for."
+    if at.verdict == SkewCode.REFUSED:
+        return f"Cannot tell whether {name} helps: these data allow no comparison."
+    if at.verdict == SkewCode.CANNOT_TELL:
+        needed = max((v.skew.n_needed or 0 for v in best.verdicts), default=0)
+        more = f"; about {roughly(needed)} are needed" * bool(needed)
+        return f"Cannot tell whether {name}{which} treats both alike now: too few queries{more}."
+    return f"Verdict: with {name}{which} {at.winner} text {_SIDE[at.turned]} ranks higher."
+
+
+_SIDE = ("still", "now")
+_PLAIN = {
+    MADE_WORSE: "made it worse",
+    SkewCode.ALIKE: "treats both alike now",
+    SkewCode.CANNOT_TELL: "too few queries to tell",
+    SkewCode.REFUSED: "no comparison",
+}
 
 
 def _first_doubts(best: Standing) -> tuple[str, ...]:
     """Say what the change costs, and that new data are not known."""
-    if all(v.kind == "unknown" for v in best.verdicts):
+    if all(v.code is SkewCode.REFUSED for v in best.verdicts):
         return ()  # the verdict says that nothing can be told
-    told, lost = [], [v for v in best.verdicts if any(kind == "lost" for _, kind in v.quality)]
-    if lost:
+    told = []
+    if any(v.lost for v in best.verdicts):
         told.append("It finds relevant texts less well than before.")
-    elif not all(kind == "kept" for v in best.verdicts for _, kind in v.quality):
+    elif not all(v.kept for v in best.verdicts):
         told.append("Whether it finds relevant texts as well as before is not certain.")
     method = best.verdicts[0].method
     if method is None or not method.fitted_on:

@@ -16,6 +16,7 @@ from debias_reports import (
 )
 
 from rag_sourcebias.core.values import Interval, NoninferiorityTest
+from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
 from rag_sourcebias.debias.report import document
 from rag_sourcebias.debias.words import (
@@ -31,7 +32,6 @@ from rag_sourcebias.debias.words import (
     role_sentence,
     search_sentence,
     short,
-    skew_kind,
     skew_sentence,
     standings,
     transfer_sentence,
@@ -54,12 +54,20 @@ def about(estimate, half, n=300):
     )
 
 
-def skewed(before, after, half=5.0, *, p=0.001):
-    change = None if before is None or after is None else about(after - before, 4)
+def skewed(before, after, half=3.5, *, p=0.001, config=None):
+    change, now = None, None if after is None else about(after, half)
+    worse = False
+    if before is not None and now is not None:
+        change = about(after - before, 4)
+        worse = change.excludes(0) and abs(after) - abs(before) > 4
+    code, needed = skew_standing(now, config or DebiasConfig())
     return SkewChange(
         cutoff=5,
         before=None if before is None else about(before, half),
-        after=None if after is None else about(after, half),
+        after=now,
+        code=code,
+        n_needed=needed,
+        worse=worse,
         change=change,
         p_value=p,
         p_adjusted=p,
@@ -124,31 +132,50 @@ def only(report):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "half", "kind", "says"),
+    ("before", "after", "half", "verdict", "says"),
     [
-        (-12, 1.5, 5, "reached", "it reaches 0 ± 3, and the interval covers 0"),
-        (-2, 1.5, 5, "reached", "it was and stays within 0 ± 3, and the interval covers 0"),
-        (-12, 1.5, 9.1, "uncertain", "the estimate is within 0 ± 3, but an interval of ±9.1"),
-        (-12, 2.5, 2, "close", "within 0 ± 3, though the interval excludes 0: a rest is left"),
-        (-12, -6, 5, "missed", "it misses 0 ± 3."),
-        (-12, -6, 7, "missed", "it misses 0 ± 3, though 0 is within the interval."),
-        (-12, -20, 5, "missed", "further from 0 than before."),
-        (-2, -20, 5, "missed", "it leaves 0 ± 3, where it was before."),
-        (-12, 8, 5, "overcorrected", "to the other side, where human-written text ranks higher."),
-        (-12, 8, 9, "overcorrected", "ranks higher; 0 is still within the interval."),
-        (-12, 30, 9, "overcorrected", "ranks higher, further off than before."),
-        (12, -8, 5, "overcorrected", "where LLM-written (llama-2) text ranks higher."),
-        (None, 8, 5, "missed", "is +8.0 [3.0, 13.0]; what it was before is not known"),
-        (-12, None, 5, "unknown", "has no interval after the change (too few queries)."),
+        (-12, 1.4, 3.5, "alike", "2.0 [−2.1, 4.9]) alike within ±5 now."),
+        (-2, 1.4, 3.5, "alike", "alike within ±5 now."),
+        (-12, 2.5, 2, "alike", "alike within ±5 now."),
+        (-12, 1.6, 3.5, "cannot_tell", "cannot tell, about "),
+        (-12, 0, 5.1, "cannot_tell", "queries needed instead of 300."),
+        (-12, -6, 5, "favours_other", "still favours LLM text."),
+        (-12, -20, 5, "made_worse", "made it worse."),
+        (-2, -20, 5, "made_worse", "made it worse."),
+        (-12, -14, 5, "favours_other", "still favours LLM text."),
+        (-12, 8, 5, "favours_baseline", "now favours human text."),
+        (-12, 8, 9, "cannot_tell", "cannot tell"),
+        (-12, 30, 9, "made_worse", "made it worse."),
+        (12, -8, 5, "favours_other", "now favours LLM text."),
+        (None, 8, 5, "favours_baseline", "is +8.0 [3.0, 13.0]; what it was before is not known"),
+        (-12, None, 5, "refused", "has no interval after the change (too few queries)."),
     ],
 )
-def test_what_is_said_of_relative_delta(before, after, half, kind, says):
+def test_what_is_said_of_relative_delta(before, after, half, verdict, says):
     report = report_with((skewed(before, after, half), KEPT))
     found = only(report)
-    assert found.kind == kind
-    assert says in skew_sentence(found)
-    assert found.met == (kind in ("reached", "uncertain"))
-    assert found.proven == (kind == "reached")
+    assert found.verdict == verdict
+    assert says.rpartition(")")[2] in skew_sentence(found)
+    assert found.met == (verdict == "alike")
+    assert report.verdict == verdict
+
+
+def test_no_estimate_is_enough() -> None:
+    """At the target itself nothing is said while the interval is wide."""
+    for half in (5.1, 9, 30):
+        report = report_with((skewed(-12, 0, half), KEPT))
+        assert report.verdict == "cannot_tell"
+        text = " ".join(str(part) for part in (document(report), headline(report)))
+        assert not re.search(r"alike within|reached|meets all criteria|does what", text)
+
+
+def test_a_report_without_codes_has_no_verdict() -> None:
+    old = dataclasses.replace(skewed(-12, 1), code=None, n_needed=None)
+    report = report_with((old, KEPT))
+    assert report.verdict == "refused"
+    assert skew_sentence(only(report)).endswith(
+        "no verdict in a report of an earlier version: compare again."
+    )
 
 
 def test_a_change_with_p_values_adjusted_or_not_or_none():
@@ -162,7 +189,7 @@ def test_a_change_with_p_values_adjusted_or_not_or_none():
     ):
         report = report_with((dataclasses.replace(skew, **changes), KEPT))
         text = skew_sentence(only(report))
-        said.append(text[text.index("6.0]") + 4 : text.index(": it reaches")])
+        said.append(text[text.index("4.5]") + 4 : text.index(": alike")])
     assert said == [
         " (change +13.0 [9.0, 17.0], adjusted p = 0.001)",
         " (change +13.0 [9.0, 17.0], p = 0.001)",
@@ -171,79 +198,68 @@ def test_a_change_with_p_values_adjusted_or_not_or_none():
     ]
 
 
-def test_how_many_queries_would_narrow_the_interval():
-    report = report_with((skewed(-12, 1, 18), KEPT))
-    said = skew_sentence(only(report))
-    assert "about 1,200 queries instead of 300 would narrow it to ±9" in said
-
-
-def test_other_targets_and_tolerances():
-    config = DebiasConfig(target=-5, tolerance=1.5)
-    report = dataclasses.replace(report_with((skewed(-12, -6, 2), KEPT)), config=config)
-    assert "it reaches −5 ± 1.5, and the interval covers −5" in skew_sentence(only(report))
-    assert skew_kind(config, skewed(-12, -6, 2)) == "reached"
-    assert skew_kind(config, skewed(-12, -1, 2)) == "overcorrected"
+def test_other_targets_and_margins():
+    config = DebiasConfig(target=-5, tolerance=3.5)
+    cases = {-6: "alike within ±3.5 of −5 now.", -1: "not within ±3.5 of −5."}
+    for after, says in cases.items():
+        skew = skewed(-12, after, 2, config=config)
+        report = dataclasses.replace(report_with((skew, KEPT)), config=config)
+        assert skew_sentence(only(report)).endswith(says)
 
 
 def test_a_change_that_may_be_chance_is_called_that():
     report = report_with((skewed(-12, -20, p=0.4), KEPT))
     found = only(report)
     assert "adjusted p = 0.400, not significant" in skew_sentence(found)
-    assert short(found) == "target not reached; quality kept"
+    assert short(found) == "still favours LLM text; quality kept"
     report = report_with((skewed(-12, -20, p=0.01), KEPT))
-    assert short(only(report)) == "further off than before; quality kept"
+    assert short(only(report)) == "made it worse; quality kept"
 
 
 @pytest.mark.parametrize(
-    ("qualities", "met", "proven", "says"),
+    ("qualities", "verdict", "met", "says"),
     [
-        (KEPT, True, True, "a loss of 1% or more is excluded for all three."),
+        (KEPT, "alike", True, "a loss of 1% or more is excluded for all three."),
         (
             (KEPT[0], quality("llm-only", -0.8, passed=False, needed=900), KEPT[2]),
-            True,
+            "alike",
             False,
             "excluded for human-only and mixed; LLM-only may have lost up to 1.3% (about 900 "
             "queries instead of 300 could settle it).",
         ),
-        (
-            (quality("human-only", -1.04, passed=False), *KEPT[1:]),
-            True,
-            False,
-            "human-only −1.0%",
-        ),
-        ((quality("human-only", -1.2, passed=False), *KEPT[1:]), False, False, "up to 1.7%."),
+        ((quality("human-only", -1.2, passed=False), *KEPT[1:]), "alike", False, "up to 1.7%."),
         (
             (*KEPT[:2], quality("mixed", -0.2)),
-            False,
-            False,
+            "alike",
+            True,
             "a loss of 1% or more is excluded for all three.",
         ),
         (
             (quality("human-only", -4, passed=False), *KEPT[1:]),
-            False,
+            "made_worse",
             False,
             "human-only is shown to lose more than that.",
         ),
-        ((), False, False, "Quality was not measured."),
+        ((), "alike", False, "Quality was not measured."),
     ],
 )
-def test_what_is_said_of_quality(qualities, met, proven, says):
+def test_what_is_said_of_quality(qualities, verdict, met, says):
     report = report_with((skewed(-12, 1), qualities))
     found = only(report)
     assert says in quality_sentence(found)
-    assert (found.met, found.proven) == (met, proven)
+    assert (found.verdict, found.met) == (verdict, met)
 
 
 def test_all_lost_and_none_tested():
     lost = tuple(quality(q, -5, passed=False) for q in ("human-only", "llm-only", "mixed"))
     report = report_with((skewed(-12, 1), lost))
-    assert short(only(report)) == "target reached; quality lost"
+    assert short(only(report)) == "alike within ±5 now; quality lost"
     assert "human-only, LLM-only and mixed are shown to lose" in quality_sentence(only(report))
-    report = report_with((skewed(-12, 1), (*KEPT[:2], quality("mixed", -1.4, passed=False))))
-    assert short(only(report)) == "target reached; mixed quality falls"
+    report = report_with((skewed(-12, 1), (*KEPT[:2], quality("mixed", -4, passed=False))))
+    assert short(only(report)) == "alike within ±5 now; mixed quality lost"
     untested = tuple(dataclasses.replace(q, test=None, refusal="too few") for q in KEPT)
     report = report_with((skewed(-12, 1), untested))
-    assert short(only(report)) == "target reached; quality not tested"
+    assert short(only(report)) == "alike within ±5 now; quality not tested"
     assert "mixed was not tested (too few)" in quality_sentence(only(report))
 
 
@@ -283,41 +299,33 @@ def test_whether_it_transfers():
         "chance": (good, (skewed(-12, -20, p=0.4), KEPT)),
         "nearer": (good, (skewed(-12, -6), KEPT)),
         "past": (good, (skewed(-12, 6), KEPT)),
-        "close": (good, (skewed(-12, -2, 1), KEPT)),
         "refused": (good, (skewed(-12, None), KEPT)),
-        "costs": (good, (skewed(-12, 1), (quality("human-only", -4), *KEPT[1:]))),
+        "costs": (good, (skewed(-12, 1), (quality("human-only", -4, passed=False), *KEPT[1:]))),
     }.items():
         report = report_with(*cases, method=method("a"))
         said[name] = transfer_sentence(standings(report)[0])
+    no, off = "debiased is not shown to transfer, to b (Relative Δ −12.0 to ", "LLM text"
     assert said == {
         "to all": "debiased transfers to b and c.",
-        "to one": "debiased meets the criteria on new data on b, not on c (Relative Δ −12.0 to "
-        "−20.0, worse than before).",
-        "to none": "debiased is not shown to transfer: it fails on b and c (Relative Δ −12.0 to "
-        "−20.0, worse than before; −12.0 to −20.0, worse than before).",
+        "to one": "debiased meets the criteria on new data on b, but not on c (Relative Δ −12.0 to "
+        "−20.0, made it worse, quality kept).",
+        "to none": "debiased is not shown to transfer, to b and c (Relative Δ −12.0 to −20.0, made "
+        "it worse, quality kept; −12.0 to −20.0, made it worse, quality kept).",
         "not tested": "debiased was fitted on a and not tested on data that are new to it: whether "
         "it transfers is not known.",
-        "perhaps": "debiased appears to transfer to b, but the interval of Relative Δ is wide.",
-        "chance": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −20.0, "
-        "not a significant change).",
-        "nearer": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −6.0, "
-        "nearer, but not near enough).",
-        "past": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to +6.0, past "
-        "the target).",
-        "close": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to −2.0, "
-        "near, but a rest is measurable).",
-        "refused": "debiased is not shown to transfer: it fails on b (Relative Δ not measured).",
-        "costs": "debiased is not shown to transfer: it fails on b (Relative Δ −12.0 to +1.0, but "
-        "quality falls).",
+        "perhaps": f"{no}+1.0, cannot tell, about 9,800 queries needed, quality kept).",
+        "chance": f"{no}−20.0, still favours {off}, quality kept).",
+        "nearer": f"{no}−6.0, still favours {off}, quality kept).",
+        "past": f"{no}+6.0, now favours human text, quality kept).",
+        "refused": "debiased is not shown to transfer, to b (Relative Δ not measured).",
+        "costs": f"{no}+1.0, alike within ±5 now, human-only quality lost).",
     }
 
 
 def test_which_method_is_best():
     report = full_report()
     assert choice_sentence(report) == (
-        "Of 3 changed systems “parity offset” meets all criteria on nq-utd (1 of 3 data sets), "
-        "though only by its estimates: the interval of Relative Δ is wide and some loss of quality "
-        "is not excluded; so does “projection, 4 directions” on nfcorpus (by its estimates)."
+        "None of 3 changed systems meets all criteria on any data set."
     )
     good, bad = (skewed(-12, 1), KEPT), (skewed(-12, -20), KEPT)
     assert choice_sentence(report_with(good)) == "debiased meets all criteria on a."
@@ -342,7 +350,7 @@ def test_which_method_is_best():
     assert choice_sentence(many).endswith("and 2 more elsewhere.")
     two = debias_dataset("x", {"worse": (0.2, 0.0), "bad": (0.25, 0.0)}, n=200, seed=4)
     assert choice_sentence(debias_report((two,))) == (
-        "None of 2 changed systems meets all criteria; worse comes nearest to the target."
+        "None of 2 changed systems meets all criteria."
     )
 
 
@@ -351,10 +359,10 @@ def test_the_headline_names_numbers_and_transfer():
     report = report_with(good, bad, method=method("a"))
     assert headline(report) == (
         "debiased meets all criteria on a (1 of 2 data sets). With it Relative Δ of NDCG@5 goes "
-        "from −12.0 to +1.0 [−4.0, 6.0] on a, where it was fitted (worst NDCG@10: LLM-only −0.3%); "
-        "from −12.0 to −20.0 [−25.0, −15.0] on b, which is new to it (worst NDCG@10: LLM-only "
-        "−0.3%). debiased is not shown to transfer: "
-        "it fails on b (Relative Δ −12.0 to −20.0, worse than before)."
+        "from −12.0 to +1.0 [−2.5, 4.5] on a, where it was fitted (worst NDCG@10: LLM-only −0.3%); "
+        "from −12.0 to −20.0 [−23.5, −16.5] on b, which is new to it (worst NDCG@10: LLM-only "
+        "−0.3%). debiased is not shown to transfer, to b (Relative Δ −12.0 to −20.0, made it "
+        "worse, quality kept)."
     )
     report = report_with(good)
     assert "(NDCG@10: human-only +0.2%, LLM-only −0.3%, mixed +0.1%)" in headline(report)
@@ -378,8 +386,8 @@ def test_criteria_name_the_settings():
     report = dataclasses.replace(plain_report(), config=config)
     assert quality_names(report)["human-only"] == "expert-only"
     assert criteria(report) == (
-        "Relative Δ of NDCG@3 within 2 points of 0 and its interval covers 0; expert-only and "
-        "LLM-only NDCG@10 fall by at most 2.5%, mixed NDCG@10 does not fall"
+        "The interval of Relative Δ of NDCG@3 lies within ±2 points, and a loss of 2.5% or more "
+        "is excluded for expert-only, LLM-only and mixed NDCG@10"
     )
 
 
