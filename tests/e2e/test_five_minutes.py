@@ -166,14 +166,15 @@ def test_the_same_in_python_in_a_terminal_and_in_a_notebook(folder: Path) -> Non
     out = folder / "report"
     program = Path(sys.executable).parent / "rag-sourcebias"
     subprocess.run(
-        [program, "audit", "source", "beir", "--retriever", "bm25", "--report", str(out)],
+        [program, "audit", "source", "beir", "--report", str(out)],
         cwd=folder,
         check=True,
         capture_output=True,
     )
     terminal = rsb.read_report_json(out / "report.json")
-    python = rsb.audit("bm25", folder / "beir")
-    cells = ["import rag_sourcebias as rsb\nrsb.audit('bm25', 'beir')"]
+    python = rsb.audit(folder / "beir")
+    assert {system.name for system in python.systems} == {"bm25"}
+    cells = ["import rag_sourcebias as rsb\nrsb.audit('beir')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, timeout=120).execute()
     (shown,) = [o for o in notebook.cells[0].outputs if o.output_type == "execute_result"]

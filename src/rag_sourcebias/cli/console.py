@@ -68,7 +68,8 @@ class Stages:
 
     def begin(self, description: str) -> None:
         """Begin the next stage."""
-        self._progress.console.print(f"[dim]·[/] {escape(description)}", highlight=False)
+        if not self._progress.disable:
+            self._progress.console.print(f"[dim]·[/] {escape(description)}", highlight=False)
         before, self._task = self._task, self._progress.add_task(description, total=None)
         self._progress.remove_task(before)  # a reset would keep its total
 
@@ -119,8 +120,15 @@ def json_text(data: dict[str, Any]) -> str:
 
 
 @contextmanager
-def stages() -> Iterator[Stages]:
-    """Show the progress of a long job on standard error."""
+def stages(*, silent_at_first: bool = False) -> Iterator[Stages]:
+    """Show the progress of a long job on standard error.
+
+    Parameters
+    ----------
+    silent_at_first : bool
+        Print nothing before :data:`LOG_SECONDS` have passed, and lines from then on: what is called
+        from a program, or in a notebook, is mostly short.
+    """
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -130,10 +138,11 @@ def stages() -> Iterator[Stages]:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=silent_at_first,
         speed_estimate_period=120,  # a step of a training may take half a minute
     ) as progress:
         shown, ended = Stages(progress), Event()
-        if not err.is_terminal:
+        if silent_at_first or not err.is_terminal:
             Thread(target=shown.log_until, args=(ended,), daemon=True).start()
         try:
             yield shown

@@ -171,7 +171,9 @@ class SpecBuilder:
         if text.startswith("app:"):
             from rag_sourcebias.retrieval.application import application_spec  # takes asyncio
 
-            return application_spec(text, id_key=self.id_key)
+            application = application_spec(text, id_key=self.id_key)
+            application.progress = self.progress
+            return application
         spec = parse_spec(text)
         if spec.kind == "bm25":
             return self._bm25(spec)

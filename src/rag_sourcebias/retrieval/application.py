@@ -123,6 +123,7 @@ class ApplicationSpec:
         self.obj = obj
         self.name = name or str(getattr(obj, "__name__", type(obj).__name__))
         self.id_key = id_key
+        self.progress: Callable[[int, int], None] | None = None
         self.settings: Mapping[str, str] = {
             "retriever": type_name(obj),
             "documents": "those that the application holds",
@@ -264,7 +265,9 @@ class ApplicationRetriever:
         self, search: Callable[[str], Iterable[Any]], queries: Sequence[Query], depth: int
     ) -> list[list[Hit]]:
         lists = []
-        for query in queries:
+        for done, query in enumerate(queries):
+            if self.spec.progress is not None:
+                self.spec.progress(done, len(queries))
             try:
                 found = search(query.text)
             except SourceBiasError:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # follow a permutation of the documents that is drawn once from a fixed seed.
 
 
+DEFAULT_RETRIEVER = "bm25"
+"""What is asked where no retriever is named: the same on every machine, with nothing to load."""
+
 TIE_SEED = 20240825
 """Seed of the permutation that orders ties; part of the definition of a run."""
 

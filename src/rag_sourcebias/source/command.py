@@ -39,6 +39,7 @@ from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
+from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
@@ -61,7 +62,7 @@ class Retrieval:
             "the documents that it holds. With another engine than memory: "
             "dense:<model>[,index=<FAISS index, + for each comma>] · "
             "given:<name>,documents=<.npy>,queries=<.npy>. "
-            "\\[default: bm25, or dense:all-MiniLM-L6-v2]",
+            "\\[default: bm25; shard by shard dense:all-MiniLM-L6-v2]",
             rich_help_panel=_RETRIEVAL,
         ),
     ] = None
@@ -521,7 +522,7 @@ def _audit(
 ) -> SkewReport:
     with stages() as progress:
         builder = SpecBuilder(asked.cache or cache_dir(), progress.advance, asked.id_key)
-        specs = [builder.retriever(text) for text in asked.retriever or ["bm25"]]
+        specs = [builder.retriever(text) for text in asked.retriever or [DEFAULT_RETRIEVER]]
         specs += [
             RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
             for model in asked.rerank or []
