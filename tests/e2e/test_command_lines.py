@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -15,6 +16,7 @@ from command_line import inside
 from rag_sourcebias.cli.app import _Root, app
 from rag_sourcebias.cli.help import leaves
 from rag_sourcebias.cli.renamed import _MOVED, current
+from rag_sourcebias.reports import document_of, read_report_json, to_markdown
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,6 +27,9 @@ SOURCES = [
     for file in sorted((ROOT / folder).rglob("*"))
     if file.suffix in (".py", ".js", ".html", ".yml") and file.name != "renamed.py"
 ]
+
+
+REPORTS = sorted((ROOT / "tests" / "golden" / "reports").glob("*.json.gz"))
 
 
 def lines(text: str) -> Iterator[str]:
@@ -87,6 +92,52 @@ def test_the_commands_that_messages_name() -> None:
             if not {told, told.split()[0]} & known:
                 wrong.append((file.name, told))
     assert [entry for entry in wrong if entry[1].split()[0] not in PROSE] == []
+
+
+def next_commands(file: Path) -> set[str]:
+    """Return the command of a report's first screen, and those that its text names."""
+    report = read_report_json(file)
+    return {*lines(to_markdown(report)), *filter(None, [document_of(report).first.command])}
+
+
+@pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_the_commands_of_every_kind_of_report(file: Path) -> None:
+    found = next_commands(file)
+    assert found or file.name.startswith("debias-empty"), file
+    assert {line: why for line in found if (why := taken(line))} == {}
+
+
+def written(source: str) -> Iterator[str]:
+    """Yield the command lines that code puts together, a word in place of each value."""
+    nodes = list(ast.walk(ast.parse(source)))
+    inner = {one for node in nodes if isinstance(node, ast.JoinedStr) for one in node.values}
+    for node in nodes:
+        if node in inner:
+            continue
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(
+            (one.value if isinstance(one.value, str) else "")
+            if isinstance(one, ast.Constant)
+            else "data"
+            for one in parts
+            if isinstance(one, ast.Constant | ast.FormattedValue)
+        )
+        if text.startswith("rag-sourcebias ") and len(text.split()) > 1:
+            yield text
+
+
+WORDINGS = [file for file in SOURCES if file.name in ("words.py", "report.py")]
+
+
+def test_the_commands_that_no_stored_report_has() -> None:
+    found = {line: taken(line) for file in WORDINGS for line in written(file.read_text("utf-8"))}
+    assert len(found) > 12
+    assert {line: why for line, why in found.items() if why} == {}
+
+
+def test_a_wrong_command_of_a_report_is_seen() -> None:
+    (line,) = written("command = f'rag-sourcebias explain {data} --retriever bm25'")
+    assert "No such option" in taken(line)
 
 
 # the name of the package before an ordinary word

@@ -142,7 +142,7 @@ def first(report: PairReport) -> b.First:
             _first_row(part, names_all=len(parts) > 1) for part in parts if part.summary.n_pairs
         ),
         why="Repair or drop the flagged pairs:" if broken else "Audit with it:",
-        command=f"rag-sourcebias check-pairs {data} --sound sound"
+        command=f"rag-sourcebias check-pairs {data} --output sound"
         if flagged and broken
         else f"rag-sourcebias audit source {data} --retriever bm25",
     )
