@@ -78,7 +78,7 @@ def test_quick_start_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told = run_page("quick-start.md", capsys)
-    assert told.startswith("<SkewReport data: mine favours_other, centred Δ of NDCG@5 ")
+    assert told.startswith("<SkewReport data: mine favours llm:gpt-4o, centred Δ of NDCG@5 ")
     assert (tmp_path / "report" / "report.json").exists()
     found = CliRunner().invoke(app, ["start", "retrievals.db"])
     assert found.exit_code == 0

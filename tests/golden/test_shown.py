@@ -21,6 +21,7 @@ from rag_sourcebias.reports import read_report_json
 
 REPORTS = {name: read_report_json(FOLDER / f"{name}.json.gz") for name in NAMES}
 CODE = re.compile(r"[a-z_]+")
+SNAKE = re.compile(r"\b[a-z]+_[a-z]+\b")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,10 +30,15 @@ def test_a_line_with_verdict_figure_and_interval(name: str) -> None:
     line = repr(report)
     assert "\n" not in line
     assert line.startswith(f"<{type(report).__name__}")
-    for subject, code in list(report.verdicts.items())[:3]:
-        assert CODE.fullmatch(code)
-        assert f"{subject} {code}" in line
+    for outcome in [*report._outcomes()][:3]:
+        assert CODE.fullmatch(outcome.code)
+        assert f"{outcome.subject} {outcome.words or outcome.code.replace('_', ' ')}" in line
     assert CODE.fullmatch(report.verdict)
+    assert not SNAKE.search(line.partition(": ")[2])
+
+
+def test_a_code_in_a_line_is_seen() -> None:
+    assert SNAKE.search("bm25 favours_baseline, centred Δ of NDCG@5 40.7")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,8 +107,33 @@ def test_frames_hold_the_values_of_every_query() -> None:
         np.testing.assert_array_equal(first["value"], expected)
     for name in ("style-full", "answers-several", "judged-ranking", "debias-full"):
         assert len(REPORTS[name].to_pandas("queries"))
-    with pytest.raises(DataError, match="none of figures, queries"):
+    with pytest.raises(DataError, match="'everything' is none of figures, queries, cases"):
         report.to_pandas("everything")
+
+
+def test_frames_hold_the_cases_that_matter_most() -> None:
+    for name in ("skew-evidence", "style-evidence", "explain-evidence"):
+        frame = REPORTS[name].to_pandas("cases")
+        assert len(frame) == 11
+        assert frame["first_text"].str.len().min() > 20
+        assert len(REPORTS[name].to_polars("cases")) == 11
+        assert ".to_pandas('cases')" in str(REPORTS[name])
+    assert list(REPORTS["skew-evidence"].to_pandas("cases")["system"].unique()) == ["bm25"]
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("explain-evidence", "ExplainReport keeps no queries, only 'figures' and 'cases'"),
+        ("pairs-full", "PairReport keeps no queries, only 'figures'"),
+        ("judged-mean", "JudgedReport keeps no queries, only 'figures'"),
+    ],
+)
+def test_a_report_without_values_of_queries_says_so(name: str, held: str) -> None:
+    with pytest.raises(DataError) as caught:
+        REPORTS[name].to_pandas("queries")
+    assert str(caught.value) == f"this {held}: its figures are of whole texts or items"
+    assert "queries" not in str(REPORTS[name]).splitlines()[-1]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])

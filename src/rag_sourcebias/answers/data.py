@@ -669,6 +669,9 @@ class AnswerBiasReport(Shown):
                     "AUC within systems" if useless else "unfairness",
                     scorer.raw.auc_within if useless else scorer.raw.unfairness,
                     digits=3,
+                    words={"rewards": "rewards style", "slight": "rewards style slightly"}.get(
+                        "" if useless else found.style.value, ""
+                    ),
                 )
 
     def scorer(self, name: str) -> AnswerScorer:

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.values import Interval, Stored
 
 _SHOWN = 3  # outcomes in one line
 _PRINTED = 6  # outcomes that are printed
-_FRAMES = ("figures", "queries")
-What = Literal["figures", "queries"]
+What = Literal["figures", "queries", "cases"]
 PerQuery = Mapping[str, tuple[str, ...]]
 """Arrays of a class with one value per query, and the names along each axis."""
 
@@ -32,6 +32,8 @@ class Outcome(NamedTuple):
         Such as a retriever.
     code : str
         The verdict.
+    words : str
+        The verdict as it is shown; "" where the code says it.
     figure : str
         Name of the figure on which it rests; "" where there is none.
     interval : Interval or None
@@ -46,11 +48,12 @@ class Outcome(NamedTuple):
     interval: Interval | None = None
     value: float | None = None
     digits: int = 1
+    words: str = ""
 
     def __str__(self) -> str:
         found = self.interval
         value = self.value if found is None else found.estimate
-        parts = [f"{self.subject} {self.code}".strip()]
+        parts = [f"{self.subject} {self.words or self.code.replace('_', ' ')}".strip()]
         if value is not None:
             ends = (
                 ""
@@ -111,9 +114,10 @@ class Shown(Stored):
             lines.append(f"  and {len(found) - _PRINTED} more")
         if n := len(document.warnings):
             lines.append(f"{n} warning{'s' * (n > 1)}: {document.warnings[0]}")
-        return "\n".join([
-            *lines, ".to_pandas(), .to_pandas('queries'), .save(folder), .open()"
-        ])  # fmt: skip
+        frames = [f".to_pandas({name!r}), " for name, rows in
+                  (("queries", _arrays(self, (), {}, [])), ("cases", _evidence(self, (), {})))
+                  if next(rows, None)]  # fmt: skip
+        return "\n".join([*lines, f".to_pandas(), {''.join(frames)}.save(folder), .open()"])
 
     def _repr_html_(self) -> str:
         """Return the first screen, for a notebook."""
@@ -125,37 +129,47 @@ class Shown(Stored):
         printer.text(repr(self))
 
     def to_pandas(self, what: What = "figures") -> Any:  # noqa: ANN401 - a DataFrame
-        """Return figures, or the values of every query, as a pandas frame, one a row.
+        """Return figures, values of queries or cases as a pandas frame, one a row.
 
         Parameters
         ----------
-        what : {"figures", "queries"}
+        what : {"figures", "queries", "cases"}
+            Every figure; the values of every query; or the cases that matter most, with their
+            texts.
 
         Raises
         ------
+        DataError
+            If the report holds no such values; the message says which it has.
         MissingExtraError
             If pandas is not installed.
         """
         return _imported("pandas").DataFrame(self._columns(what))
 
     def to_polars(self, what: What = "figures") -> Any:  # noqa: ANN401 - a DataFrame
-        """Return figures, or the values of every query, as a polars frame, one a row.
-
-        Parameters
-        ----------
-        what : {"figures", "queries"}
+        """Return what :meth:`to_pandas` returns, as a polars frame.
 
         Raises
         ------
+        DataError
+            If the report holds no such values; the message says which it has.
         MissingExtraError
             If polars is not installed.
         """
         return _imported("polars").DataFrame(self._columns(what), strict=False)
 
     def _columns(self, what: str) -> dict[str, Any]:
-        if what not in _FRAMES:
-            raise DataError(f"{what!r} is none of {', '.join(_FRAMES)}")
-        return _figures(self) if what == "figures" else _values(self)
+        tables = {"figures": _figures, "queries": _values, "cases": _cases}
+        if what not in tables:
+            raise DataError(f"{what!r} is none of {', '.join(tables)}")
+        found = tables[what](self)
+        if not found:
+            held = [repr(name) for name, table in tables.items() if name != what and table(self)]
+            raise DataError(
+                f"this {type(self).__name__} keeps no {what}, only {' and '.join(held)}"
+                + (": its figures are of whole texts or items" if what == "queries" else "")
+            )
+        return found
 
     def save(self, folder: str | Path) -> Path:
         """Write ``report.json``, ``report.md`` and ``report.html``; return the folder.
@@ -272,6 +286,36 @@ def _own_names(value: Any, path: Sequence[str]) -> dict[str, str]:  # noqa: ANN4
     return found
 
 
+# The cases that matter most.
+
+
+def _evidence(
+    value: Any,  # noqa: ANN401
+    path: tuple[str, ...],
+    names: dict[str, str],
+) -> Iterator[dict[str, Any]]:
+    here = {**names, **_own_names(value, path)}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        for one in item if isinstance(item, tuple) else (item,):
+            if isinstance(one, Evidence):
+                sides = {"first": one.first, "second": one.second}
+                yield here | {"item": one.item, "asked": one.asked, "value": one.value} | {
+                    f"{side}_{part.name}": getattr(text, part.name)
+                    for side, text in sides.items()
+                    for part in fields(text)
+                }  # fmt: skip
+            elif is_dataclass(one) and not isinstance(one, Interval | type):
+                yield from _evidence(one, (*path, field.name), here)
+
+
+def _cases(report: object) -> dict[str, Any]:
+    rows = list(_evidence(report, (), {}))
+    return {
+        key: [row.get(key) for row in rows] for key in dict.fromkeys(k for r in rows for k in r)
+    }
+
+
 # The values of every query, from the arrays that classes name.
 
 
@@ -289,8 +333,7 @@ def _values(report: object) -> dict[str, Any]:
             for cell in (table[key] if key in table else [None] * len(table["value"]))
         ]
     values = [table["value"] for table in tables]
-    columns["value"] = np.concatenate(values) if values else np.empty(0)
-    return columns
+    return columns | {"value": np.concatenate(values)} if values else {}
 
 
 def _arrays(

@@ -33,6 +33,12 @@ class SkewCode(StrEnum):
     REFUSED = "refused"
 
 
+def favours(code: SkewCode, baseline: str, other: str) -> str:
+    """Return which source a verdict favours, empty where it favours none."""
+    named = {SkewCode.FAVOURS_BASELINE: baseline, SkewCode.FAVOURS_OTHER: other}
+    return f"favours {named[code]}" if code in named else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SkewVerdict:
     """The verdict on one primary measure, with everything it rests on.
@@ -649,6 +655,7 @@ class SkewReport(Shown):
                     f"centred Δ of {v.measure}",
                     v.interval,
                     v.centred_delta,
+                    words=favours(v.code, v.baseline, v.other),
                 )
 
     def system(self, name: str, variant: str = "mixed") -> SystemSkew:

@@ -602,7 +602,7 @@ class DebiasReport(Shown):
     warnings: tuple[str, ...] = ()
 
     def _outcomes(self) -> Iterator[Outcome]:
-        from rag_sourcebias.debias.words import standings  # its criteria read these classes
+        from rag_sourcebias.debias.words import short, standings  # its criteria read these classes
 
         cutoff = self.config.skew_cutoff
         for found in standings(self):
@@ -610,7 +610,8 @@ class DebiasReport(Shown):
                 where = (
                     f"{v.system} on {v.dataset.data.name}" if len(self.datasets) > 1 else v.system
                 )
-                yield Outcome(where, v.verdict, f"Relative Δ of NDCG@{cutoff}", v.skew.after)
+                figure = f"Relative Δ of NDCG@{cutoff}"
+                yield Outcome(where, v.verdict, figure, v.skew.after, words=short(v))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:

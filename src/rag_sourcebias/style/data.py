@@ -498,6 +498,7 @@ class StyleReport(Shown):
                     row.unfairness_interval,
                     row.unfairness.score,
                     digits=2,
+                    words=f"favours style {found.best}" * (found.code is StyleCode.FAVOURS),
                 )
 
     def system(self, name: str) -> StyleSystem:

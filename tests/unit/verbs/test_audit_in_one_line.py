@@ -422,7 +422,7 @@ def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path) -> None:
     )
     assert len({(i.estimate, i.lower, i.upper) for i in found}) == 1
     assert arrays.means[0].interval.estimate == found[0].estimate
-    assert repr(arrays).startswith("<JudgedReport arrays: score judge_too_high, score 0.")
+    assert repr(arrays).startswith("<JudgedReport arrays: score judge too high, score 0.")
 
 
 @pytest.mark.parametrize(
