@@ -272,6 +272,8 @@ class JudgedItems:
         Strata within which the labelled items were drawn.
     judges : mapping of str to float64 array of shape (n,), or None
         Values of several judges by name, of which ``judge`` is the mean: see :meth:`of_judges`.
+    unused : str
+        Column of their file that seems to name what is compared, but is not the group; or "".
 
     Raises
     ------
@@ -286,6 +288,7 @@ class JudgedItems:
     clusters: tuple[str, ...] | None = None
     strata: tuple[str, ...] | None = None
     judges: Mapping[str, FloatArray] | None = None
+    unused: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.ids)

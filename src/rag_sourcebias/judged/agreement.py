@@ -510,10 +510,15 @@ _RANGES = 2.5  # times another's largest value from which two judges hardly shar
 
 
 def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
-    """Return warnings for judges that say the same of every item, or answer on other scales."""
+    """Warn of a column not used, and judges that always say the same or answer on other scales."""
+    unused = tuple(
+        f"column {name!r} is not used: all its rows are one mean; compare them with --group {name} "
+        f"(in Python group={name!r})"
+        for name in filter(None, [items.unused])
+    )
     judges = items.judges or {}
     names = [name for name, judge in judges.items() if is_constant(judge)]
-    constant = tuple(
+    constant = unused + tuple(
         f"{len(names)} of {len(judges)} judges gave the same value to every item and "
         f"tell nothing, first {first!r}; left out of the mean"
         for first in names[:1]

@@ -329,8 +329,15 @@ def judged_systems(
 
 
 def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> Iterator[str]:
-    """Say how many retrieved documents nobody, or no judge, labelled."""
+    """Say for which queries a run has nothing, and which documents nobody or no judge labelled."""
     for system in systems:
+        nothing = np.flatnonzero(system.judge.n_retrieved == 0)
+        if len(nothing):
+            queries = system.judge.labels.query_ids
+            yield (
+                f"{system.name}: nothing is retrieved for {len(nothing)} of {len(queries)} judged "
+                f"queries, first {queries[nothing[0]]!r}; they count 0"
+            )
         for who, ranking in (("people", system.human), ("the judge", system.judge)):
             missing = ranking.unjudged(cutoff)
             total = int(np.minimum(ranking.n_retrieved, cutoff).sum())

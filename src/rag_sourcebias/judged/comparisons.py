@@ -23,7 +23,7 @@ from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.means import difference_interval, unpaired_difference_interval
 from rag_sourcebias.stats.regression import RANDOM
 from rag_sourcebias.stats.samples import judge_correlation
-from rag_sourcebias.stats.systems import SystemComparison, compare_systems
+from rag_sourcebias.stats.systems import SystemComparison, compare_systems, labels_for
 
 
 class JudgedValues:
@@ -253,21 +253,40 @@ def group_differences(
     pairs = list(combinations(names, 2))
     if config.baseline:
         pairs = [(name, config.baseline) for name in names if name != config.baseline]
-    elif len(names) > 6:
-        pairs = pairs[: len(names) - 1]
+    fewest = min(mean.interval.n_labeled for mean in means)
+    apart = f"{len(names)} groups are compared as independent samples ({measure}): "
+    apart += _why_apart(items, list(groups.values()), config.method)
+    if fewest < (needed := labels_for(len(pairs))):
+        return Compared([], [], [f"{apart}; {len(pairs)} differences need {needed} labels of each"])
     return Compared(
         [
             _difference(
                 measure,
                 first,
                 second,
-                unpaired_difference_interval(by_name[first].interval, by_name[second].interval),
+                unpaired_difference_interval(
+                    by_name[first].interval, by_name[second].interval, family=len(pairs)
+                ),
+                family=len(pairs),
             )
             for first, second in pairs
         ],
         [],
-        [],
+        [apart],
     )
+
+
+def _why_apart(items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]], method: str) -> str:
+    """Say why differences are not of pairs."""
+    if items.clusters is None:
+        return "no cluster column tells which items they share"
+    if method != "regression":
+        return f"method {method!r} does not pair items"
+    clusters = [{items.clusters[i] for i in group} for group in groups]
+    shared, total = len(set.intersection(*clusters)), len(set.union(*clusters))
+    if shared == total:
+        return "a cluster holds several items of one group"
+    return f"they share {shared} of {total} clusters of items, and pairs need all"
 
 
 def _shared(

@@ -49,6 +49,8 @@ class Factors(TypedDict):
 
 _Ids = str | Sequence[str] | None
 _FACTORS = {"group": "groups", "cluster": "clusters", "stratum": "strata"}
+_COMPARED = ("system", "model", "source", "retriever")  # what a group column may be called
+_ALSO = {"compared": (None, _COMPARED), DRAW_COLUMNS[-1]: (None, DRAW_COLUMNS[-1:])}
 
 
 def read_judged_items(
@@ -153,7 +155,7 @@ def _read_items(
         if id is None and id_columns == (found["cluster"],) and found["group"]:
             id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
         taken |= {*found.values(), *id_columns}
-        for role, (column, usual) in also.items():
+        for role, (column, usual) in {**_ALSO, **also}.items():
             if column is not None:
                 further[role] = str(find_column(names, role, given=column, path=name))
             elif free := [n for n in usual if n in names and n not in taken]:
@@ -176,7 +178,34 @@ def _read_items(
         judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
         **_factors(table, found, named),
     )
+    _check_chances(items, table, further.pop(DRAW_COLUMNS[-1], None))
+    items = replace(items, unused=_unused(items, table, further.pop("compared", None)))
     return items, {role: (table, column) for role, column in further.items()}
+
+
+def _unused(items: JudgedItems, table: Table, column: str | None) -> str:
+    """Return a column that seems to name what is compared, where nothing is."""
+    if column is None or items.groups is not None:
+        return ""
+    return column if 1 < len(set(table.columns[column])) <= len(items) / 2 else ""
+
+
+def _check_chances(items: JudgedItems, table: Table, column: str | None) -> None:
+    """Refuse labelled items whose stored probability is not the labelled share of their stratum."""
+    if column is None or items.strata is None:
+        return
+    code = np.unique(np.asarray(items.strata), return_inverse=True)[1]
+    size, labeled = np.bincount(code), np.bincount(code, weights=items.labeled)
+    share = (labeled / size)[code]
+    stored = numbers_of(table, column, role=column, ids=list(items.ids))
+    wrong = np.flatnonzero(items.labeled & (np.abs(stored - share) * size[code] > 1e-3))
+    if len(wrong):
+        i = int(wrong[0])
+        raise DataError(
+            f"{table.where(i)}: item {items.ids[i]!r} was drawn with probability {stored[i]:.4g}, "
+            f"but {labeled[code[i]]:g} of the {size[code[i]]} items of its stratum are labelled "
+            f"({share[i]:.4g}); give every row of the draw, or leave the column {column!r} out"
+        )
 
 
 _TEXTS = ("answer", "response", "output", "text", "passage")
@@ -347,6 +376,7 @@ def join_judged(
     items = JudgedItems.of_judges(
         ids=tuple(ids), human=joined, judges=judges, **_factors(table, found, factors)
     )
+    items = replace(items, unused=_unused(items, table, found["compared"]))
     if not drawn:
         return items
     if len(labeled) < len(labels):
@@ -388,6 +418,8 @@ def _values_by_id(
         design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
         taken = {*id_columns, *found.values(), *design}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
+        taken |= {*values}
+        found["compared"] = next((c for c in _COMPARED if c in names and c not in taken), None)
         return list(
             dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c), *design])
         )

@@ -203,10 +203,10 @@ class Curve:
         if not (new and 0 < odd < 0.25):
             return grown
         # What is missed of two-valued labels spreads like a label as rare, whose share has a score
-        # interval; the kurtosis of a few says less. A third of a case less, because pilots without
-        # any are refused: those that are left show too many, and a whole number of them.
-        share = max(0.5 - math.sqrt(0.25 - odd) - 1 / (3 * self.n_pilot), 0.0)
+        # interval; the kurtosis of a few says less. Half a case less among the labels to come:
+        # pilots without any are refused, and those that are left show too many.
         size = self.n_pilot / new
+        share = max(0.5 - math.sqrt(0.25 - odd) - 1 / (2 * size), 0.0)
         upper = min(wilson_ends(share, size, t_quantile(ASSURANCE, degrees))[1], 0.5)
         return (1 + _LEVERAGE / n) * upper * (1 - upper) / odd
 

@@ -662,10 +662,11 @@ def _reach_of_difference(
     return reach
 
 
-def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:
+def unpaired_difference_interval(first: Interval, second: Interval, *, family: int = 1) -> Interval:
     """Interval for the difference of two independent estimates (first minus second).
 
-    For systems judged on different items. Degrees of freedom after Welch and Satterthwaite.
+    For systems judged on different items. Degrees of freedom after Welch and Satterthwaite; of a
+    ``family`` of differences all hold at once (Bonferroni).
     """
     level = first.confidence_level
     if level != second.confidence_level or first.target != second.target:
@@ -678,7 +679,7 @@ def unpaired_difference_interval(first: Interval, second: Interval) -> Interval:
     variance = errors[0] ** 2 + errors[1] ** 2
     spread = sum(e**4 / d for e, d in zip(errors, degrees, strict=True))
     free = variance**2 / spread if spread > 0 else min(degrees)
-    half = t_quantile(0.5 + level / 2, free) * math.sqrt(variance)
+    half = t_quantile(1 - (0.5 - level / 2) / family, free) * math.sqrt(variance)
     estimate = first.estimate - second.estimate
     return Interval(
         estimate=estimate,

@@ -176,7 +176,7 @@ def _pairs(sample: JudgedSample, baseline: int | None) -> tuple[IntArray, IntArr
             raise DataError(f"baseline {baseline} is not one of the columns 0 to {m - 1}")
         first = np.delete(np.arange(m), baseline)
         second = np.full(m - 1, baseline)
-    needed = MIN_LABELED_OF_MANY if len(first) > MAX_PAIRS_OF_FEW else MIN_LABELED
+    needed = labels_for(len(first))
     if n < needed:
         more = "; compare 9 or fewer, or each with one baseline" if needed > MIN_LABELED else ""
         raise InsufficientDataError(
@@ -186,6 +186,11 @@ def _pairs(sample: JudgedSample, baseline: int | None) -> tuple[IntArray, IntArr
             n_needed=needed,
         )
     return first.astype(np.int64), second.astype(np.int64)
+
+
+def labels_for(n_pairs: int) -> int:
+    """Return the labelled items from which so many differences can be compared at once."""
+    return MIN_LABELED_OF_MANY if n_pairs > MAX_PAIRS_OF_FEW else MIN_LABELED
 
 
 class _Fit(NamedTuple):

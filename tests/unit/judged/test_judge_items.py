@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -12,8 +13,9 @@ from rag_sourcebias.judged.audit import (
     resampled_curves,
 )
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
+from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.plan import residual_share
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.means import mean_interval, unpaired_difference_interval
 from rag_sourcebias.stats.samples import how_drawn
 from rag_sourcebias.stats.systems import compare_systems
 
@@ -286,3 +288,93 @@ def test_crc_of_items_moves_probabilities():
         judge_items_with_intervals(answers(), config=config)
     with pytest.raises(DataError, match="no clusters or strata"):
         judge_items_with_intervals(repeated(), config=config)
+
+
+def _apart(groups, n=100, labeled=30, seed=0):
+    """Right and wrong answers to questions of each group's own."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(groups * n) < 0.7).astype(float)
+    known = np.tile(np.arange(n) < labeled, groups)
+    group = np.repeat([f"s{k}" for k in range(groups)], n)
+    return JudgedItems(
+        ids=tuple(map(str, range(len(y)))),
+        human=np.where(known, y, np.nan),
+        judge=np.where(rng.random(len(y)) < 0.15, 1 - y, y),
+        groups=tuple(group.tolist()),
+        clusters=tuple(f"q{i}" for i in range(len(y))),
+    )
+
+
+def test_groups_without_common_items_are_compared_as_independent_and_said_so():
+    two, three = (judge_items_with_intervals(_apart(k), config=FAST) for k in (2, 3))
+    assert any("they share 0 of 200 clusters of items" in w for w in two.warnings)
+    assert not any("independent" in w for w in judge_items_with_intervals(answers()).warnings)
+    assert [c.family for c in three.comparisons] == [3, 3, 3]
+    # the first two groups are the same data: among three differences each is wider
+    same = [
+        judge_items_with_intervals(items, config=FAST).comparisons[0].interval
+        for items in (_apart(3), _apart(3).take(np.arange(200)))
+    ]
+    assert same[0].estimate == same[1].estimate
+    assert same[0].half_width > 1.1 * same[1].half_width
+
+
+def test_too_few_labels_of_groups_apart_are_refused_with_the_number_needed():
+    report = judge_items_with_intervals(_apart(63, n=12, labeled=5), config=FAST)
+    assert not report.comparisons
+    assert any("1953 differences need 30 labels of each" in w for w in report.warnings)
+
+
+def test_groups_that_share_some_items_or_have_no_question_say_so():
+    items = _apart(2)
+    shifted = replace(items, clusters=tuple(f"q{i if i < 100 else i - 50}" for i in range(200)))
+    for given, why in (
+        (shifted, "they share 50 of 150 clusters"),
+        (replace(items, clusters=None), "no cluster column"),
+    ):
+        report = judge_items_with_intervals(given, config=FAST)
+        assert any(why in w for w in report.warnings)
+        assert len(report.comparisons) == 1
+
+
+def test_independent_differences_hold_all_at_once():
+    """Four equal groups: some of six is missed in 5 % at most; without the family far more."""
+    missed = np.zeros(2)
+    for run in range(300):
+        report = judge_items_with_intervals(_apart(4, n=60, labeled=30, seed=run), config=FAST)
+        means = {m.system: m.interval for m in report.means}
+        missed[0] += any(not c.interval.lower <= 0 <= c.interval.upper for c in report.comparisons)
+        single = [
+            unpaired_difference_interval(means[c.first], means[c.second])
+            for c in report.comparisons
+        ]
+        missed[1] += any(not i.lower <= 0 <= i.upper for i in single)
+    assert binom.sf(missed[0] - 1, 300, 0.05) >= 0.001
+    assert binom.sf(missed[1] - 1, 300, 0.05) < 0.001
+
+
+def test_a_column_of_systems_that_is_pooled_is_named(tmp_path):
+    rows = [f"{i},{'ab'[i % 2]},{i % 3 % 2 if i < 40 else ''},{i % 3 % 2}" for i in range(120)]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join(["id,system,human,judge", *rows]))
+    pooled, compared_ = (read_judged_items(path, group=g) for g in (None, "system"))
+    assert (pooled.unused, compared_.unused) == ("system", "")
+    warnings = judge_items_with_intervals(pooled, config=FAST).warnings
+    assert any("--group system" in w for w in warnings)
+    path.write_text("\n".join(["id,system,human,judge", *(r.replace(",b,", ",a,") for r in rows)]))
+    assert read_judged_items(path).unused == ""  # one system is nothing to compare
+
+
+def test_probabilities_in_the_file_must_be_those_of_its_strata(tmp_path):
+    path = tmp_path / "drawn.csv"
+
+    def read(chance):
+        rows = [
+            f"{i},{i % 2 if i % 4 < 2 else ''},{i % 2},{'ab'[i >= 60]},{chance}" for i in range(120)
+        ]
+        path.write_text("\n".join(["id,human,judge,stratum,probability", *rows]))
+        return read_judged_items(path)
+
+    assert read(0.5).n_labeled == 60
+    with pytest.raises(DataError, match=r"drawn.csv:2: item '0' .* 30 of the 60 items .* \(0.5\)"):
+        read(0.4)

@@ -187,3 +187,21 @@ def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
         JudgedConfig(method="crc")
     with pytest.raises(DataError, match="NDCG@10 is not a weighted sum"):
         judge_ranking_with_intervals(runs, human, judge, config=config, measures=["NDCG@10"])
+
+
+def test_a_run_that_has_nothing_for_some_queries_is_named(data):
+    runs, human, judge, *_ = data
+    half = [
+        Run.from_dict({q: {d: 1.0} for q in queries for d in (f"{q}d0",)}, name=name)
+        for name, queries in (
+            ("low", [f"q{q}" for q in range(60)]),
+            ("high", [f"q{q}" for q in range(60, 120)]),
+        )
+    ]
+    found = judge_ranking_with_intervals(half, human, judge, config=FAST).warnings
+    assert [w for w in found if "nothing is retrieved for 60 of 120 judged queries" in w] == [
+        "low: nothing is retrieved for 60 of 120 judged queries, first 'q60'; they count 0",
+        "high: nothing is retrieved for 60 of 120 judged queries, first 'q0'; they count 0",
+    ]
+    whole = judge_ranking_with_intervals(runs, human, judge, config=FAST).warnings
+    assert not any("nothing is retrieved" in w for w in whole)
