@@ -329,25 +329,37 @@ def judged_systems(
 
 
 def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> Iterator[str]:
-    """Say for which queries a run has nothing, and which documents nobody or no judge labelled."""
-    for system in systems:
-        nothing = np.flatnonzero(system.judge.n_retrieved == 0)
-        if len(nothing):
-            queries = system.judge.labels.query_ids
-            yield (
-                f"{system.name}: nothing is retrieved for {len(nothing)} of {len(queries)} judged "
-                f"queries, first {queries[nothing[0]]!r}; they count 0"
-            )
-        for who, ranking in (("people", system.human), ("the judge", system.judge)):
-            missing = ranking.unjudged(cutoff)
-            total = int(np.minimum(ranking.n_retrieved, cutoff).sum())
-            if missing.any():
-                query = ranking.labels.query_ids[int(np.argmax(missing > 0))]
-                yield (
-                    f"{system.name}: {int(missing.sum())} of {total} retrieved documents through "
-                    f"rank {cutoff} have no label by {who}, first for query {query!r}; they count "
-                    "as not relevant"
-                )
+    """Say which queries have no document, and which documents nobody, or no judge, labelled."""
+    judges = [system.judge for system in systems]
+    yield from _lacking(
+        systems,
+        judges,
+        [(judge.n_retrieved == 0, len(judge.n_retrieved)) for judge in judges],
+        "judged queries have no document, first {!r}; they count 0",
+    )
+    for who, rankings in (("people", [system.human for system in systems]), ("the judge", judges)):
+        yield from _lacking(
+            systems,
+            rankings,
+            [(r.unjudged(cutoff), int(np.minimum(r.n_retrieved, cutoff).sum())) for r in rankings],
+            f"retrieved documents through rank {cutoff} have no label by {who}, first for query "
+            "{!r}; they count as not relevant",
+        )
+
+
+def _lacking(
+    systems: Sequence[JudgedSystem],
+    rankings: Sequence[JudgedRanking],
+    missing: Sequence[tuple[npt.NDArray[Any], int]],
+    words: str,
+) -> Iterator[str]:
+    """Say it once of all systems, with the numbers of the one that lacks most."""
+    sums = [int(lacks.sum()) for lacks, _ in missing]
+    if (most := int(np.argmax(sums))) or sums[0]:
+        n, name = sum(s > 0 for s in sums), systems[most].name
+        query = rankings[most].labels.query_ids[int(np.argmax(missing[most][0] > 0))]
+        of = name if n == 1 else f"{n} of {len(systems)} runs, most of all {name}"
+        yield f"{of}: {sums[most]} of {missing[most][1]} {words.format(query)}"
 
 
 # Sources within a system, compared on judged rankings.

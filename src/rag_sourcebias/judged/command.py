@@ -239,7 +239,7 @@ class RankingOptions:
             tags=None if self.tags is None else read_tags(self.tags),
             baseline_source=self.baseline_source,
             config=config,
-            name=", ".join(path.name for path in runs),
+            name=", ".join(path.name for path in runs[:3]) + f", … ({len(runs)})" * (len(runs) > 3),
             on_stage=on_stage,
         )
 

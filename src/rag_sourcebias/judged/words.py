@@ -59,7 +59,7 @@ _SHORT: dict[Role, str] = {
 }
 _FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
 _ALL_SAID = 2  # means of which the headline says everything; of more, a summary
-_FIRST_ROWS = 6  # systems of a first screen
+_FIRST_ROWS = 10  # systems of a first screen
 _NAMED = 3  # means that the headline names
 
 
@@ -140,13 +140,33 @@ def first(report: JudgedReport) -> First:
         doubts=_plain_doubts(report),
         caption=""
         if len(report.means) == 1
-        else f"What people would say: {_measure(one.measure)}; squares: the judge alone",
+        else f"What people would say: {_measure(one.measure)}; squares: the judge alone"
+        + "; #: places it may have; blue: may be best" * bool(report.ranks),
         rows=_mean_rows(report),
-        why="How many more labels?" if report.kind == "items" else "How many more judgments?",
-        command="rag-sourcebias labels answers.csv --half-width 0.03"
-        if report.kind == "items"
-        else "rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5",
+        why=_next(report),
+        command="rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5"
+        if report.kind == "ranking"
+        else f"rag-sourcebias labels answers.csv -n {told} --output sheet.csv"
+        if (told := _each(report, report.ranks[0].to_tell or 0) if report.ranks else 0)
+        else "rag-sourcebias labels answers.csv --half-width 0.03",
     )
+
+
+def _next(report: JudgedReport) -> str:
+    """Say what more labels would tell, or ask how many."""
+    ranks = report.ranks[0] if report.ranks else None
+    if ranks is None or sum(best == 1 for best in ranks.best) == 1:
+        return "How many more labels?" if report.kind == "items" else "How many more judgments?"
+    top = " and ".join(shorten(name, 40) for name in ranks.systems[:2])
+    if ranks.to_tell is None:
+        return f"{top} are too close for labels to tell apart; for narrower intervals:"
+    more = _labels(report, _each(report, ranks.to_tell - ranks.n_labeled), more=True)
+    return f"Next: about {more} would tell {top} apart, if they differ as estimated:"
+
+
+def _each(report: JudgedReport, n: int) -> int:
+    """Return n shared items in labels: of items, each system has its own."""
+    return n * len(report.ranks[0].systems) if report.kind == "items" else n
 
 
 def _plain_mean(report: JudgedReport, mean: JudgedMean) -> str:
@@ -168,7 +188,7 @@ def _plain_best(report: JudgedReport) -> str:
         may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
         if len(may) == 1:
             return f"{may[0]} is the best of {len(names)} systems in {_measure(ranks.measure)}."
-        listed = join(may, "or") if len(may) <= _NAMED else f"one of {len(may)}"
+        listed = join(may, "or") if len(may) <= _NAMED + 1 else f"one of {len(may)}"
         return f"Which of {len(names)} systems is best cannot be told: it may be {listed}."
     measure = report.means[0].measure
     of = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
@@ -235,7 +255,12 @@ def _who_of(means: list[JudgedMean]) -> str:
 
 def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
     """Return each system with its ends, of the first measure; or one mean beside the judge's."""
-    same = [m for m in report.means if m.measure == report.means[0].measure][:_FIRST_ROWS]
+    same = [m for m in report.means if m.measure == report.means[0].measure]
+    ranks, places = report.ranks[0] if report.ranks else None, dict[str, tuple[int, int]]()
+    if ranks is not None:
+        places = dict(zip(ranks.systems, zip(ranks.best, ranks.worst, strict=True), strict=True))
+        same.sort(key=lambda m: (*places[m.system], -m.interval.estimate))
+    same = same[:_FIRST_ROWS]
     ends = [end for m in same for end in (m.interval.lower, m.interval.upper)]
     ends += [m.judge_alone for m in same if not other_scale(report, m)]
     margin = 0.04 * (max(ends) - min(ends)) or 0.5
@@ -243,17 +268,19 @@ def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
     rows = []
     for mean in same:
         found, judge = mean.interval, mean.judge_alone
+        best, worst = places.get(mean.system, (1, 0))
+        place = f"  #{best}" + f"–{worst}" * (worst > best) if worst else ""
         rows.append(
             FirstRow(
                 name=shorten(mean.system, 40) if len(same) > 1 else "with labels",
                 bar=Bar.over(
                     (found.lower, found.estimate, found.upper),
                     span,
-                    side="baseline",
+                    side="baseline" if best == 1 else "even",
                     solid=True,
                     was=judge if len(same) > 1 and not other_scale(report, mean) else None,
                 ),
-                text=value_of(report, mean, found.estimate),
+                text=value_of(report, mean, found.estimate) + place,
             )
         )
         if len(same) == 1 and not other_scale(report, mean):
@@ -297,7 +324,8 @@ def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
         f"Kendall's τ = {tau} [{low}, {high}]."
     )
     more = (
-        f"About {count(ranks.to_tell)} labelled {units_of(report)} would tell {first} from "
+        f"About {count(ranks.to_tell)} labelled {units_of(report)}"
+        f"{' of each system' * (report.kind == 'items')} would tell {first} from "
         f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
     ) if ranks.to_tell is not None else (
         f"{first} and {second}, the first two, are too close for a number of labels that would "

@@ -15,6 +15,7 @@ from rag_sourcebias.judged.audit import (
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.plan import residual_share
+from rag_sourcebias.judged.words import first
 from rag_sourcebias.stats.means import mean_interval, unpaired_difference_interval
 from rag_sourcebias.stats.samples import how_drawn
 from rag_sourcebias.stats.systems import compare_systems
@@ -378,3 +379,22 @@ def test_probabilities_in_the_file_must_be_those_of_its_strata(tmp_path):
     assert read(0.5).n_labeled == 60
     with pytest.raises(DataError, match=r"drawn.csv:2: item '0' .* 30 of the 60 items .* \(0.5\)"):
         read(0.4)
+
+
+def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next():
+    report = judge_items_with_intervals(answers(labeled=30), measure="quality", config=FAST)
+    screen, ranks = first(report), report.ranks[0]
+    places = dict(zip(ranks.systems, zip(ranks.best, ranks.worst, strict=True), strict=True))
+    assert [row.name for row in screen.rows] == sorted(
+        places, key=lambda s: (places[s], -report.mean("quality", s).interval.estimate)
+    )
+    for row in screen.rows:
+        best, worst = places[row.name]
+        assert row.text.endswith(f"#{best}" if best == worst else f"#{best}–{worst}")
+        assert (row.bar.side == "baseline") == (best == 1)
+    open_ = replace(report, ranks=(replace(ranks, best=(1, 1, 3), to_tell=75),))
+    said = first(open_)
+    assert "135 more labels would tell" in said.why  # 45 more questions, answered by three systems
+    assert said.command.endswith("labels answers.csv -n 225 --output sheet.csv")
+    far = first(replace(open_, ranks=(replace(ranks, best=(1, 1, 3), to_tell=None),)))
+    assert "too close for labels" in far.why
