@@ -2,21 +2,11 @@
 
 import re
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from types import ModuleType
 
-from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError, import_extra
 
-
-def require(module: str, *, package: str, extra: str, feature: str) -> ModuleType:
-    """Import ``module``; a framework that is there but broken raises its own error."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        if error.name != module.partition(".")[0]:
-            raise
-        raise MissingExtraError(package=package, extra=extra, feature=feature) from error
+require = import_extra
 
 
 @cache  # reads a file; what raises is tried again

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from rag_sourcebias.stats.comparisons import friedman_test
-from rag_sourcebias.style.measure import StyleMatrix, max_unfairness, rank_versions, unfairness
+from rag_sourcebias.style.measure import max_unfairness, rank_versions, unfairness
 
 scores = array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=8).flatmap(
     lambda shape: arrays(float, shape, elements=st.integers(-6, 6).map(lambda i: i / 4))
@@ -50,11 +50,3 @@ def test_ranges(table):
     test = friedman_test(ranks)
     assert 0 <= test.p_value <= 1
     assert test.w is None or 0 <= test.w <= 1
-
-
-@given(scores)
-def test_a_matrix_survives_its_file_form(table):
-    names = [str(i) for i in range(table.shape[1])]
-    matrix = StyleMatrix.from_scores(table[:, None, :], query_styles=["q"], doc_styles=names)
-    again = StyleMatrix.from_dict(matrix.to_dict())
-    np.testing.assert_array_equal(again.ranks, matrix.ranks)

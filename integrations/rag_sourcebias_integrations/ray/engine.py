@@ -14,7 +14,12 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
+from rag_sourcebias.core.errors import (
+    DataError,
+    MissingExtraError,
+    SourceBiasError,
+    require_at_least,
+)
 from rag_sourcebias_integrations._require import require
 from rag_sourcebias_integrations.ray.orphans import MARK, Watch
 from rag_sourcebias_integrations.ray.worker import (
@@ -332,14 +337,11 @@ class RayEngine:
         gpus_per_worker: float = 0,
         attempts: int = 4,
     ) -> None:
-        if workers is not None and workers < 1:
-            raise DataError(f"workers must be at least 1, got {workers}")
         if not (cpus_per_worker > 0 and math.isfinite(cpus_per_worker)):
             raise DataError(f"cpus_per_worker must be above 0, got {cpus_per_worker}")
         if not (gpus_per_worker >= 0 and math.isfinite(gpus_per_worker)):
             raise DataError(f"gpus_per_worker must be at least 0, got {gpus_per_worker}")
-        if attempts < 1:
-            raise DataError(f"attempts must be at least 1, got {attempts}")
+        require_at_least(1, workers=workers, attempts=attempts)
         with quiet():
             require("ray", package="ray", extra="ray", feature=_FEATURE)
             try:

@@ -6,13 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import LabelDistributions, coded
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    SourceBiasError,
+    require_at_least,
+)
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Stored
 
 # What is asked of a language model and what comes back.
@@ -49,8 +54,7 @@ class Request:
     sample: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
-            raise DataError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        require_at_least(1, max_tokens=self.max_tokens)
         if not (self.temperature >= 0 and math.isfinite(self.temperature)):
             raise DataError(f"temperature must be finite and at least 0, got {self.temperature}")
         if self.labels and (len(set(self.labels)) < max(len(self.labels), 2) or "" in self.labels):
@@ -202,16 +206,6 @@ class LogPerplexities:
     tokens: npt.NDArray[np.int64] = field(repr=False)
     parts: npt.NDArray[np.int64] = field(repr=False)
     prefix_cut: npt.NDArray[np.int64] | None = field(repr=False, default=None)
-
-    @property
-    def n_undefined(self) -> int:
-        """Texts without a value."""
-        return int(np.count_nonzero(self.tokens == 0))
-
-    @property
-    def n_cut(self) -> int:
-        """Texts longer than one window."""
-        return int(np.count_nonzero(self.parts > 1))
 
     @property
     def n_prefix_cut(self) -> int:
@@ -475,13 +469,6 @@ class JudgeItem:
         )
 
 
-class LabelBounds(NamedTuple):
-    """All items, those without a judgment at the lowest and at the highest grade."""
-
-    lowest: LabelDistributions
-    highest: LabelDistributions
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judgments(Stored):
     """A judge's answers, one row per item, in the order in which they were asked for.
@@ -616,19 +603,6 @@ class Judgments(Stored):
         if scale.shape != (self.n_grades,):
             raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
         return self.probs @ scale.astype(np.float64)
-
-    def bounds(self) -> LabelBounds:
-        """Return all items, those without a judgment at the lowest and at the highest grade.
-
-        Failures are not random (long or delicate texts fail more often), so that leaving them out
-        biases. Whatever the judge would have said, a utility that grows with the grades lies
-        between its values on these two.
-        """
-        rows = np.arange(len(self))
-        low, high = self.probs.copy(), self.probs.copy()
-        low[~self.ok] = np.eye(self.n_grades)[0]
-        high[~self.ok] = np.eye(self.n_grades)[-1]
-        return LabelBounds(self._distributions(low, rows), self._distributions(high, rows))
 
     def __str__(self) -> str:
         counts = self.counts()

@@ -12,7 +12,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
 
 # Documents, their tags and the queries, stored as columns.
 
@@ -524,8 +527,7 @@ class Run:
 
     def top(self, depth: int) -> Run:
         """Return the run cut after ``depth`` documents per query."""
-        if depth < 1:
-            raise DataError(f"depth must be at least 1, got {depth}")
+        require_at_least(1, depth=depth)
         keep = self.ranks <= depth
         offsets = np.zeros_like(self.offsets)
         np.cumsum(np.minimum(np.diff(self.offsets), depth), out=offsets[1:])

@@ -15,6 +15,10 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
 _LONGEST = 1_500  # characters of a message
 
 
@@ -83,6 +87,35 @@ class MissingExtraError(SourceBiasError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+def require_at_least(least: int, **settings: float | None) -> None:
+    """Refuse settings below a bound; None is one that was not given."""
+    for name, value in settings.items():
+        if value is not None and value < least:
+            raise DataError(f"{name} must be at least {least}, got {value}")
+
+
+def require_one_of(name: str, value: object, accepted: Collection[str]) -> None:
+    """Refuse a setting that is none of the accepted words."""
+    if value not in accepted:
+        raise DataError(f"{name} {value!r} is not one of {', '.join(accepted)}")
+
+
+def import_extra(module: str, package: str, extra: str, feature: str) -> Any:  # noqa: ANN401
+    """Import what an extra brings; a package that is there but broken raises its own error.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package itself is missing.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise MissingExtraError(package=package, extra=extra, feature=feature) from error
 
 
 class UnsupportedVersionError(SourceBiasError):

@@ -306,12 +306,6 @@ class SkewCell:
     n_needed: int | None
     centred: CentredDelta | None = None
 
-    @property
-    def significant(self) -> bool:
-        """Whether the adjusted p-value is below 1 − confidence level (0.05 without interval)."""
-        level = 0.95 if self.interval is None else self.interval.confidence_level
-        return self.p_adjusted is not None and self.p_adjusted < 1 - level
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwinSkew:

@@ -304,7 +304,7 @@ _PROBED = 0.04  # of the cells
 
 def _approximate(vectors: Float32Array, threshold: float) -> Iterator[Pairs]:
     """Search only the nearest cells of an index for each vector."""
-    from rag_sourcebias.retrieval.search import import_extra
+    from rag_sourcebias.core.errors import import_extra
 
     faiss = import_extra("faiss", "faiss-cpu", "faiss", "approximate search for copies")
     n, width = vectors.shape

@@ -14,7 +14,6 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts
 from rag_sourcebias.core.values import (
-    Float32Array,
     FloatArray,
     IntArray,
     Interval,
@@ -36,7 +35,7 @@ from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.parity import ParityCalibration, scaled_calibration
 from rag_sourcebias.debias.projection import ProjectedEncoder, ProjectionMethod, Sides
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.retrieval.cache import OfEncoder, Similarity
+from rag_sourcebias.retrieval.cache import RememberedEncoder, Similarity
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.changes import CrossedMean, noninferiority_test
 from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
@@ -630,29 +629,6 @@ def _check_seeds(groups: Mapping[float, Seeds], seeds: Sequence[int]) -> None:
 
 
 # Systems that encode, index and retrieve once, for searches that try many variants of one.
-
-
-class RememberedEncoder(OfEncoder):
-    """An encoder that encodes every text once and keeps its vectors in memory.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    """
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder)
-        self._known: dict[tuple[str, str], Float32Array] = {}
-
-    def _encode(
-        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
-    ) -> Float32Array:
-        if not texts:
-            return encode(texts)
-        if missing := [t for t in dict.fromkeys(texts) if (side, t) not in self._known]:
-            keys = [(side, text) for text in missing]
-            self._known.update(zip(keys, encode(missing), strict=True))
-        return np.stack([self._known[side, text] for text in texts])
 
 
 class RememberedSpec:

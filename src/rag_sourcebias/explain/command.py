@@ -1,6 +1,6 @@
 """``explain``: its options, cached language models, and the command itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.retrieval.cache import VectorCache
+from rag_sourcebias.retrieval.cache import OfModel, VectorCache
 
 # Options of ``explain``, named once.
 
@@ -32,7 +32,7 @@ _CONDITIONAL = "conditional"
 _BATCH = 16  # texts between two commits: some seconds of work
 
 
-class CachedPerplexity:
+class CachedPerplexity(OfModel):
     """A language model whose values are kept in a :class:`VectorCache`.
 
     Values are those of float32, whether they come from the cache or not.
@@ -44,20 +44,10 @@ class CachedPerplexity:
     """
 
     def __init__(self, inner: TextPerplexity, cache: VectorCache) -> None:
+        super().__init__(inner)
         self.inner = inner
         self.cache = cache
-        self.name = inner.name
         self.kind: Literal["causal", "masked"] = inner.kind
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the model."""
-        return self.inner.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings of the model."""
-        return self.inner.settings
 
     def log_perplexities(
         self, texts: Sequence[str], *, progress: Progress | None = None

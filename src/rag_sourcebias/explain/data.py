@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
@@ -273,10 +273,8 @@ class ExplainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("limit", "perplexity_limit", "map_limit", "n_values", "terms"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise DataError(f"{name} must be at least 1, got {value}")
+        bounded = ("limit", "perplexity_limit", "map_limit", "n_values", "terms")
+        require_at_least(1, **{name: getattr(self, name) for name in bounded})
         if not 0 < self.confidence_level < 1:
             raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
 

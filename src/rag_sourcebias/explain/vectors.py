@@ -11,7 +11,12 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    MissingExtraError,
+    require_one_of,
+)
 from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level, t_quantile
 from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComparison, VectorMap
 from rag_sourcebias.stats.clusters import clustered_mean
@@ -561,8 +566,7 @@ def require_map(method: str) -> None:
     DataError, MissingExtraError
         As :func:`map_sources`.
     """
-    if method not in _LIBRARIES:
-        raise DataError(f"map method {method!r} is not one of {', '.join(_LIBRARIES)}")
+    require_one_of("map method", method, _LIBRARIES)
     module, package = _LIBRARIES[method]
     if module and find_spec(module) is None:
         raise MissingExtraError(package=package, extra="maps", feature=f"a map by {method}")

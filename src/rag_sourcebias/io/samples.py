@@ -17,7 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.files import (
     Address,
@@ -148,8 +151,7 @@ def download(
         redirection that leaves http and https, or https for http.
     """
     address = address_of(url, "url")
-    if attempts < 1:
-        raise DataError(f"attempts must be at least 1, got {attempts}")
+    require_at_least(1, attempts=attempts)
     file = Path(target)
     if has_checksum(file, checksum):
         return file

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.values import FloatArray, require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.files import (
@@ -142,14 +143,8 @@ def pyarrow_modules(feature: str) -> tuple[Any, Any]:
     MissingExtraError
         If pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingExtraError(package="pyarrow", extra="parquet", feature=feature) from error
-    return pa, pq
+    pa = import_extra("pyarrow", "pyarrow", "parquet", feature)
+    return pa, import_module("pyarrow.parquet")
 
 
 # Parquet files, read a few rows at a time and only in proportion to their size.

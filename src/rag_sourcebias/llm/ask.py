@@ -17,7 +17,10 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.files import MOST_KEYS, SqliteFile
 
@@ -50,8 +53,7 @@ class RetryPolicy:
     patience: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise DataError(f"attempts must be at least 1, got {self.attempts}")
+        require_at_least(1, attempts=self.attempts)
         for name in ("base", "longest", "patience"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
@@ -335,8 +337,7 @@ class Asker:
         concurrency: int | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        if concurrency is not None and concurrency < 1:
-            raise DataError(f"concurrency must be at least 1, got {concurrency}")
+        require_at_least(1, concurrency=concurrency)
         self.completer = completer
         self.cache = cache
         self.concurrency = min(concurrency or completer.max_concurrency, completer.max_concurrency)

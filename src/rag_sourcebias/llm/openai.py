@@ -19,7 +19,11 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    import_extra,
+    require_one_of,
+)
 from rag_sourcebias.io.files import Address, address_of
 
 # Connections to a server of one's own: HTTP without TLS and proxies, at a quarter of the cost.
@@ -709,8 +713,7 @@ class OpenAICompleter:
         extra: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> None:
-        if api not in ("chat", "completions"):
-            raise DataError(f"api {api!r} is not one of chat, completions")
+        require_one_of("api", api, ("chat", "completions"))
         scoring = scoring or ("top" if api == "chat" else "echo")
         if scoring not in ("top", "echo") or (api, scoring) == ("chat", "echo"):
             raise DataError(
@@ -746,14 +749,8 @@ class OpenAICompleter:
         self._top = top_logprobs
         self._timeout = timeout
         self._extra = dict(extra or {})
-        try:
-            import openai
-        except ModuleNotFoundError as error:
-            if error.name != "openai":
-                raise
-            feature = f"model {model!r} behind an OpenAI-compatible server"
-            raise MissingExtraError(package="openai", extra="openai", feature=feature) from error
-        self._openai: Any = openai
+        feature = f"model {model!r} behind an OpenAI-compatible server"
+        self._openai: Any = import_extra("openai", "openai", "openai", feature)
 
     def __repr__(self) -> str:
         return f"OpenAICompleter({self.model!r}, base_url={self.base_url!r}, api={self._api!r})"

@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
 from rag_sourcebias.core.values import Float32Array
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import (
@@ -501,8 +504,7 @@ class QueryLikelihoodReranker:
         cache: str | Path | None = None,
         name: str | None = None,
     ) -> None:
-        if max_length < 1:
-            raise DataError(f"max_length must be at least 1, got {max_length}")
+        require_at_least(1, max_length=max_length)
         self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
         self.name = name or f"ql:{self._model.name}"
         self.max_length = max_length

@@ -19,7 +19,12 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    MissingExtraError,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.core.values import Float32Array, visible
 from rag_sourcebias.debias.projection import SourceProjection, write_projection
 from rag_sourcebias.io.files import read_json, sound
@@ -145,8 +150,7 @@ def checked_dtype(dtype: str) -> Dtype:
     DataError
         If it is not.
     """
-    if dtype not in get_args(Dtype):
-        raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+    require_one_of("dtype", dtype, get_args(Dtype))
     return cast("Dtype", dtype)
 
 
@@ -436,10 +440,7 @@ class SentenceEncoder:
         normalize: bool = True,
         name: str | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise DataError(f"batch_size must be at least 1, got {batch_size}")
-        if max_length is not None and max_length < 1:
-            raise DataError(f"max_length must be at least 1, got {max_length}")
+        require_at_least(1, batch_size=batch_size, max_length=max_length)
         self._folder = find_encoder(model)
         self.name = name or self._folder.name
         self.batch_size = batch_size
@@ -570,8 +571,7 @@ class CrossEncoderReranker:
         device: str | None = None,
         name: str | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise DataError(f"batch_size must be at least 1, got {batch_size}")
+        require_at_least(1, batch_size=batch_size)
         self._folder = find_model(model, packaged="no cross-encoder is packaged")
         self.name = name or self._folder.name
         self.batch_size = batch_size

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.core.errors import (
+    DataError,
+    TrainingDivergedError,
+    require_one_of,
+)
 from rag_sourcebias.neural.loading import require_torch
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
@@ -83,8 +87,7 @@ class TwinHinge:
             ("target", self.target, get_args(Target)),
             ("similarity", self.similarity, get_args(Similarity)),
         ):
-            if choice not in accepted:
-                raise DataError(f"{name} {choice!r} is not one of {', '.join(accepted)}")
+            require_one_of(name, choice, accepted)
 
     def gaps(self, query: Tensor, human: Tensor, llm: Tensor) -> Tensor:
         """Return unscaled ``s(q, d_llm) − s(q, d_human)``, shape (pairs,).
@@ -294,10 +297,7 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
                 f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
                 "sentence-transformers that holds its model as .model"
             )
-        if rank_columns not in get_args(RankColumns):
-            raise DataError(
-                f"rank_columns {rank_columns!r} is not one of {', '.join(get_args(RankColumns))}"
-            )
+        require_one_of("rank_columns", rank_columns, get_args(RankColumns))
         # The trainer exchanges `model` for a wrapped one, and model cards cite `loss`.
         self.model = base_loss.model
         self.loss = base_loss

@@ -42,7 +42,7 @@ from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError, import_extra
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
@@ -63,7 +63,6 @@ from rag_sourcebias.neural.training_state import (
     last_checkpoint,
     open_run,
 )
-from rag_sourcebias.retrieval.search import import_extra
 
 # The trainer of sentence-transformers, with our batches and checkpoints.
 

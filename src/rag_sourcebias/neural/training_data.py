@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, Query
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, require_one_of
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.values import Float32Array, IntArray
@@ -133,10 +133,7 @@ class TrainingSettings:
             ("rank_columns", get_args(RankColumnNames)),
             ("precision", get_args(Precision)),
         ):
-            if getattr(self, name) not in accepted:
-                raise DataError(
-                    f"{name} {getattr(self, name)!r} is not one of {', '.join(accepted)}"
-                )
+            require_one_of(name, getattr(self, name), accepted)
         for name, least in _AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 from rag_sourcebias.core.completions import Completion, CompletionError, Request
 from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.llm.ask import Answer, Asker, CompletionCache, Prices, RetryPolicy, request_key
@@ -490,8 +493,7 @@ def build_paired_corpus(
     CompletionError
         If the run had to stop before anything was answered (a wrong key, no server).
     """
-    if limit is not None and limit < 1:
-        raise DataError(f"limit must be at least 1, got {limit}")
+    require_at_least(1, limit=limit)
     folder = _checked_output(Path(output), source, resume=resume)
     jobs = planned_jobs(
         folder,
@@ -679,8 +681,7 @@ def estimate_paired_corpus(
         Path(), completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
         seed=seed, date="",
     )  # fmt: skip
-    if limit is not None and limit < 1:
-        raise DataError(f"limit must be at least 1, got {limit}")
+    require_at_least(1, limit=limit)
     n = requests = cached = prompt_chars = text_chars = most = 0
     for job in jobs:
         n = 0

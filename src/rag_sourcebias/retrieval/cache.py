@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Query
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Encoder, Reranker
+from rag_sourcebias.core.errors import (
+    DataError,
+    require_at_least,
+)
+from rag_sourcebias.core.protocols import Encoder, Model, Reranker
 from rag_sourcebias.core.values import Float32Array
 from rag_sourcebias.io.files import MOST_KEYS, SqliteFile
 
@@ -278,22 +281,30 @@ Progress = Callable[[int, int], None]
 _Key = str | tuple[str, str]
 
 
-class OfEncoder(ABC):
-    """What an encoder over another one has of it."""
+class OfModel:
+    """What a model over another one has of it."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.name = encoder.name
-        self.encoder = encoder
+    def __init__(self, model: Model) -> None:
+        self.name = model.name
+        self._model = model
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the encoder."""
-        return self.encoder.fingerprint
+        """Fingerprint of the model."""
+        return self._model.fingerprint
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings of the encoder."""
-        return self.encoder.settings
+        """Settings of the model."""
+        return self._model.settings
+
+
+class OfEncoder(OfModel, ABC):
+    """What an encoder over another one has of it."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.encoder = encoder
 
     def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode the query side."""
@@ -308,6 +319,31 @@ class OfEncoder(ABC):
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
     ) -> Float32Array:
         """Encode texts of one side, each once."""
+
+
+class RememberedEncoder(OfEncoder):
+    """An encoder that encodes every text once and keeps its vectors in memory.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self._known: dict[tuple[str, str], Float32Array] = {}
+
+    def _encode(
+        self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
+    ) -> Float32Array:
+        if not texts:
+            return encode(texts)
+        if missing := [t for t in dict.fromkeys(texts) if (side, t) not in self._known]:
+            vectors = encode(missing)
+            if len(vectors) != len(missing):
+                return vectors  # refused, with its shape, where it is used
+            self._known.update(zip([(side, text) for text in missing], vectors, strict=True))
+        return np.stack([self._known[side, text] for text in texts])
 
 
 class CachedEncoder(OfEncoder):
@@ -401,7 +437,7 @@ def _rows_in(distinct: Sequence[_Key], texts: Sequence[_Key]) -> list[int]:
     return [row_of[text] for text in texts]
 
 
-class CachedReranker:
+class CachedReranker(OfModel):
     """A reranker that keeps its scores in a :class:`VectorCache`.
 
     Pairs are computed in the order of their document, so that a reranker that shares work between
@@ -425,21 +461,11 @@ class CachedReranker:
         batch_size: int = BATCH_SIZE,
         progress: Progress | None = None,
     ) -> None:
-        self.name = reranker.name
+        super().__init__(reranker)
         self.reranker = reranker
         self.cache = cache
         self.batch_size = _positive(batch_size)
         self.progress = progress
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the reranker."""
-        return self.reranker.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings of the reranker."""
-        return self.reranker.settings
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Float32Array:
         """Score pairs, in the given order; shape ``(len(pairs),)``."""
@@ -500,6 +526,5 @@ def _through_cache(
 
 
 def _positive(batch_size: int) -> int:
-    if batch_size < 1:
-        raise DataError(f"batch_size must be at least 1, got {batch_size}")
+    require_at_least(1, batch_size=batch_size)
     return batch_size

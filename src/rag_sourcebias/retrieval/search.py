@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    import_extra,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
@@ -45,24 +49,7 @@ def require_depth(depth: int) -> None:
     DataError
         If ``depth`` is below 1.
     """
-    if depth < 1:
-        raise DataError(f"depth must be at least 1, got {depth}")
-
-
-def import_extra(module: str, package: str, extra: str, feature: str) -> Any:  # noqa: ANN401
-    """Import what an extra brings, or say how to install it.
-
-    Raises
-    ------
-    MissingExtraError
-        If the module itself is missing.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise MissingExtraError(package=package, extra=extra, feature=feature) from error
+    require_at_least(1, depth=depth)
 
 
 def sort_keys(scores: Float32Array, priority: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -371,8 +358,7 @@ class DenseSpec:
         similarity: Similarity = "cosine",
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if similarity not in ("cosine", "dot"):
-            raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
+        require_one_of("similarity", similarity, ("cosine", "dot"))
         self.name = name or encoder.name
         self.encoder = encoder
         self.similarity: Similarity = similarity
@@ -704,10 +690,7 @@ class BM25Spec:
             raise DataError(f"k1 {self.k1!r} must be 0 or more")
         if not 0 <= self.b <= 1:
             raise DataError(f"b {self.b!r} is outside [0, 1]")
-        if self.method not in get_args(Method):
-            raise DataError(
-                f"BM25 method {self.method!r} is not one of {', '.join(get_args(Method))}"
-            )
+        require_one_of("BM25 method", self.method, get_args(Method))
         if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
             raise DataError(
                 f"stopwords {self.stopwords!r} is not one of {', '.join(_STOPWORDS)}; a list of "

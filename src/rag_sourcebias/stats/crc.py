@@ -13,7 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import LabelDistributions, Run
-from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.errors import (
+    CalibrationError,
+    DataError,
+    require_one_of,
+)
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
 from rag_sourcebias.stats.ranking import rank_of_labels
 
@@ -276,8 +280,7 @@ class JudgedRanking:
 
 def _gains(n_grades: int, gain: GainScale) -> FloatArray:
     grades = np.arange(n_grades, dtype=np.float64)
-    if gain not in get_args(GainScale):
-        raise DataError(f"gain {gain!r} is not one of {', '.join(get_args(GainScale))}")
+    require_one_of("gain", gain, get_args(GainScale))
     return np.exp2(grades) - 1 if gain == "exponential" else grades
 
 

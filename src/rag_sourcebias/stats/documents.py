@@ -11,7 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    require_one_of,
+)
 from rag_sourcebias.core.values import (
     FloatArray,
     IntArray,
@@ -393,8 +397,7 @@ def document_interval(
         more); if all labels are alike; or for the population below 2 queries.
     """
     check_level(confidence_level)
-    if target not in ("population", "pool"):
-        raise DataError(f"target {target!r} is not one of population, pool")
+    require_one_of("target", target, ("population", "pool"))
     y = _checked_gains(labels, sample, human_gains)
     chance = sample.inclusion[sample.rows]
     check_amount(labels, sample, y, target)

@@ -12,7 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    require_one_of,
+)
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
 from rag_sourcebias.stats.clusters import adjust_p_values
 
@@ -46,8 +50,7 @@ class Design(TypedDict, total=False):
 
 def check_target(target: str) -> None:
     """Raise unless the target is one of the three."""
-    if target not in get_args(Target):
-        raise DataError(f"target {target!r} is not one of {', '.join(get_args(Target))}")
+    require_one_of("target", target, get_args(Target))
 
 
 def as_values(name: str, values: npt.ArrayLike, *, columns: bool = False) -> FloatArray:

@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, import_extra
 from rag_sourcebias.core.skew import QUANTILES, TextStatistic
 from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level
 from rag_sourcebias.stats.regression import t_interval
@@ -196,16 +195,9 @@ def _wordnet() -> Any | None:  # noqa: ANN401 - nltk's corpus reader
     return wordnet
 
 
-def _library(module: str, feature: str) -> ModuleType:
-    name = module.partition(".")[0]
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise MissingExtraError(
-            package=name.replace("_", "-"), extra="text", feature=feature
-        ) from error
+def _library(module: str, feature: str) -> Any:  # noqa: ANN401 - an untyped package
+    package = module.partition(".")[0].replace("_", "-")
+    return import_extra(module, package, "text", feature)
 
 
 # Statistics of texts, one value per text ([W] Fig. 1, 4, 6; [K] Fig. 3).

@@ -484,7 +484,7 @@ def style_system(
         query_ids=matrix.query_ids,
         ranks=matrix.ranks,
         rows=rows,
-        pairs=_compare(matrix.row(config.original_query).ranks, matrix, config, seed=1),
+        pairs=_compare(matrix.ranks[:, at], matrix, config, seed=1),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
         finding=finding,
         evidence=evidence_of(matrix.ranks[:, at], complete, rows[at], finding, config.original),

@@ -18,8 +18,6 @@ from rag_sourcebias.core.values import (
     FriedmanTest,
     IntArray,
     RankPair,
-    Stored,
-    from_plain,
     normal_quantile,
     require_finite,
 )
@@ -399,7 +397,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StyleMatrix(Stored):
+class StyleMatrix:
     """Ranks of d document styles for n queries, each query written in q styles.
 
     Parameters
@@ -495,84 +493,10 @@ class StyleMatrix(Stored):
             dropped=tuple(q for q, kept in zip(ids, keep, strict=True) if not kept),
         )
 
-    @classmethod
-    def from_ranks(
-        cls, rows: Mapping[str, StyleRanks], *, ties: TieRank = "average"
-    ) -> StyleMatrix:
-        """Put together what was ranked for each query style; only queries of all rows are kept.
-
-        Parameters
-        ----------
-        rows : mapping of query style to StyleRanks
-            Over the same document styles; a query keeps its id in every query style.
-        """
-        if not rows:
-            raise DataError("there is no query style; give ranks for at least one")
-        first = next(iter(rows.values()))
-        for form, row in rows.items():
-            if row.styles != first.styles:
-                raise DataError(
-                    f"query style {form!r} ranks {list(row.styles)}, others rank "
-                    f"{list(first.styles)}; every query style must rank the same document styles"
-                )
-        known = dict.fromkeys(q for row in rows.values() for q in (*row.query_ids, *row.dropped))
-        place = {form: {q: i for i, q in enumerate(row.query_ids)} for form, row in rows.items()}
-        common = [q for q in known if all(q in at for at in place.values())]
-        if not common:
-            raise InsufficientDataError(
-                f"no query was ranked under all of the query styles {list(rows)}; use the same "
-                "query ids in each",
-                n=0,
-                n_needed=1,
-            )
-        return cls(
-            query_ids=tuple(common),
-            query_styles=tuple(rows),
-            doc_styles=first.styles,
-            ranks=np.stack(
-                [row.ranks[[place[form][q] for q in common]] for form, row in rows.items()], axis=1
-            ),
-            ties=ties,
-            dropped=tuple(q for q in known if q not in set(common)),
-        )
-
     @property
     def average(self) -> npt.NDArray[np.float64]:
         """Average ranks, shape (q, d); each row sums to d(d + 1)/2."""
         return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
-
-    def unfairness(self, *, ddof: int = 0) -> npt.NDArray[np.float64]:
-        """Unfairness per query style, shape (q,) ([W] Table 1)."""
-        return unfairness_score(self.average, ddof=ddof)
-
-    def row(self, query_style: str) -> StyleRanks:
-        """Ranks under one query style."""
-        if query_style not in self.query_styles:
-            raise DataError(
-                f"no query style {query_style!r} here; there are {list(self.query_styles)}"
-            )
-        return StyleRanks(
-            query_ids=self.query_ids,
-            styles=self.doc_styles,
-            ranks=self.ranks[:, self.query_styles.index(query_style)],
-            dropped=self.dropped,
-        )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> StyleMatrix:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        DataError
-            If a field is missing or holds something else.
-        """
-        try:
-            return from_plain(cls, data)
-        except DataError:
-            raise
-        except (ValueError, TypeError) as error:  # ragged lists, words among numbers
-            raise DataError(f"ranks are not a table of numbers ({error})") from error
 
 
 # Does a query in one style raise documents of the same style? ([W] §4, finding c).
@@ -586,15 +510,12 @@ class MatchingEffect:
     ----------
     styles : tuple of str, length m
         Document styles that have a matching query style.
-    reference : str or None
-        Query style compared with; None for the mean of all that do not match.
     gains : float64 array of shape (n, m)
-        Per query: rank under the reference − rank under the matching query style; positive when
-        the matching query raises the document. In [1 − d, d − 1].
+        Per query: mean rank under the other query styles − rank under the matching one; positive
+        when the matching query raises the document. In [1 − d, d − 1].
     """
 
     styles: tuple[str, ...]
-    reference: str | None
     gains: npt.NDArray[np.float64] = field(repr=False)
 
     @property
@@ -604,19 +525,13 @@ class MatchingEffect:
 
 
 def matching_effect(
-    matrix: StyleMatrix,
-    *,
-    reference: str | None = None,
-    matches: Mapping[str, str] | None = None,
+    matrix: StyleMatrix, *, matches: Mapping[str, str] | None = None
 ) -> MatchingEffect:
     """Compare the diagonal of the matrix with the rest of each column.
 
     Parameters
     ----------
     matrix : StyleMatrix
-    reference : str, optional
-        Query style to compare with, such as the original wording; the mean of all other query
-        styles by default.
     matches : mapping of query style to document style, optional
         What counts as the same style; equal names by default.
 
@@ -626,8 +541,6 @@ def matching_effect(
         If nothing matches, a name is unknown, or there is no other query style to compare with.
     """
     forms, styles = matrix.query_styles, matrix.doc_styles
-    if reference is not None and reference not in forms:
-        raise DataError(f"no query style {reference!r} here; there are {list(forms)}")
     pairs = {f: f for f in forms if f in styles} if matches is None else dict(matches)
     for form, style in pairs.items():
         if form not in forms or style not in styles:
@@ -635,7 +548,6 @@ def matching_effect(
                 f"match {form!r} → {style!r} is not in the matrix; query styles are "
                 f"{list(forms)}, document styles {list(styles)}"
             )
-    pairs.pop(reference or "", None)
     if not pairs:
         raise DataError(
             f"no query style matches a document style; query styles are {list(forms)}, document "
@@ -647,15 +559,8 @@ def matching_effect(
     for form, style in pairs.items():
         ranks = matrix.ranks[:, :, styles.index(style)]
         own = forms.index(form)
-        others = (
-            np.delete(ranks, own, axis=1).mean(axis=1)
-            if reference is None
-            else ranks[:, forms.index(reference)]
-        )
-        columns.append(others - ranks[:, own])
-    return MatchingEffect(
-        styles=tuple(pairs.values()), reference=reference, gains=np.column_stack(columns)
-    )
+        columns.append(np.delete(ranks, own, axis=1).mean(axis=1) - ranks[:, own])
+    return MatchingEffect(styles=tuple(pairs.values()), gains=np.column_stack(columns))
 
 
 # Average ranks at equal length (METHODS §2.2).
@@ -782,7 +687,6 @@ def run_style_ranks(
     tags: TagTable,
     *,
     pair_of: Mapping[str, str] | None = None,
-    unstyled: str | None = None,
     ties: TieRank = "average",
     missing: Missing = "refuse",
 ) -> StyleRanks:
@@ -801,9 +705,6 @@ def run_style_ranks(
     pair_of : mapping of query id to pair id, optional
         The document of each query. Not needed when every query retrieved versions of one
         document only.
-    unstyled : str, optional
-        Style name of versions without a style tag, such as ``"human"`` where only rewrites are
-        tagged.
     ties : {"average", "min", "max"}
     missing : {"refuse", "balanced"}
         What to do with queries whose document lacks a version altogether, see
@@ -812,12 +713,12 @@ def run_style_ranks(
     Raises
     ------
     MissingTagsError
-        If versions have no style tag and ``unstyled`` is not given, or nothing is paired.
+        If versions have no style tag, or nothing is paired.
     DataError
         If two versions of one document have the same style, the document of a query is unknown
         or ambiguous, or as :func:`style_ranks`.
     """
-    names, column = _columns(tags, unstyled)
+    names, column = _columns(tags)
     version = _versions(tags, names, column)
     rows = tags.rows_for(run.doc_ids)[run.doc_codes]
     entry_pair = np.where(rows >= 0, tags.pair_codes[rows], -1)
@@ -829,26 +730,21 @@ def run_style_ranks(
     return style_ranks(scores, styles=names, query_ids=run.query_ids, ties=ties, missing=missing)
 
 
-def _columns(tags: TagTable, unstyled: str | None) -> tuple[tuple[str, ...], IntArray]:
+def _columns(tags: TagTable) -> tuple[tuple[str, ...], IntArray]:
     """Style names of the versions, and the column of every tagged document (-1: not a version)."""
     paired = tags.pair_codes >= 0
     if not paired.any():
         raise MissingTagsError("no document has a pair_id, so no versions are known to compare")
     codes = tags.style_codes.astype(np.int64)
     bare = np.flatnonzero(paired & (codes < 0))
-    names = list(tags.styles)
-    if len(bare) and unstyled is None:
+    if len(bare):
         raise MissingTagsError(
-            f"{len(bare)} version(s) have no style tag, first {tags.doc_ids[bare[0]]!r}; tag them "
-            'or name their style, as in unstyled="human"'
+            f"{len(bare)} version(s) have no style tag, first {tags.doc_ids[bare[0]]!r}; tag them"
         )
-    if len(bare) and unstyled is not None:
-        names = names if unstyled in names else [unstyled, *names]
-        codes = np.array([names.index(s) for s in tags.styles] + [names.index(unstyled)])[codes]
     used = np.unique(codes[paired])
-    recode = np.full(len(names) + 1, -1)
+    recode = np.full(len(tags.styles) + 1, -1)
     recode[used] = np.arange(len(used))
-    return tuple(names[i] for i in used), np.where(paired, recode[codes], -1)
+    return tuple(tags.styles[i] for i in used), np.where(paired, recode[codes], -1)
 
 
 def _versions(tags: TagTable, names: tuple[str, ...], column: IntArray) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,12 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import SourceScores
 from rag_sourcebias.core.values import FloatArray, Interval
-from rag_sourcebias.retrieval.cache import DocumentVectors, encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import (
+    DocumentVectors,
+    RememberedEncoder,
+    encode_corpus,
+    query_vectors,
+)
 from rag_sourcebias.retrieval.search import BM25Spec, DenseRetriever, version_scores
 from rag_sourcebias.stats.clusters import (
     adjust_p_values,
@@ -286,31 +291,6 @@ Stage = Callable[[str], None]
 _QUERIES = 1_000  # whose vectors are copied together
 
 
-class _Remembered:
-    """An encoder that encodes each query text once."""
-
-    def __init__(self, encoder: Encoder, texts: Sequence[str]) -> None:
-        self.name, self.encoder = encoder.name, encoder
-        self.row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        self.vectors = np.asarray(encoder.encode_queries(list(self.row_of)), dtype=np.float32)
-
-    @property
-    def fingerprint(self) -> str:
-        return self.encoder.fingerprint
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        return self.encoder.settings
-
-    def encode_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        if len(self.vectors) != len(self.row_of):
-            return self.vectors  # refused, with its shape, where it is used
-        return self.vectors[[self.row_of[text] for text in texts]]
-
-    def encode_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return self.encoder.encode_documents(texts)
-
-
 class _EncoderSearch:
     """Cosine similarity of vectors; every distinct text is encoded once.
 
@@ -327,7 +307,8 @@ class _EncoderSearch:
         self.vectors = encode_corpus(encoder, corpora.versions, similarity="cosine")
         asked = [query.text for form in corpora.queries.values() for query in form]
         on_stage(f"{self.name}: encoding {len(set(asked)):,} queries")
-        self.encoder = _Remembered(encoder, asked)
+        self.encoder = RememberedEncoder(encoder)
+        self.encoder.encode_queries(asked)
 
     def similarity(self) -> FloatArray:
         rows = self.vectors.row_of_doc[self.corpora.rows]

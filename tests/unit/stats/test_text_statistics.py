@@ -212,7 +212,7 @@ def test_a_missing_library_is_named_with_its_extra(name, library, package, monke
     def absent(wanted):
         raise ModuleNotFoundError(f"No module named {library!r}", name=library)
 
-    monkeypatch.setattr(module, "import_module", absent)
+    monkeypatch.setattr("rag_sourcebias.core.errors.import_module", absent)
     for made in (module._bleu, module._meteor, module._rouge_l, module._wordnet):
         made.cache_clear()
     with pytest.raises(MissingExtraError, match=f"{package}; install it .*bias.text.") as caught:
@@ -224,7 +224,7 @@ def test_a_broken_library_is_not_called_missing(monkeypatch):
     def broken(wanted):
         raise ModuleNotFoundError("No module named 'portalocker'", name="portalocker")
 
-    monkeypatch.setattr(module, "import_module", broken)
+    monkeypatch.setattr("rag_sourcebias.core.errors.import_module", broken)
     module._bleu.cache_clear()
     with pytest.raises(ModuleNotFoundError, match="portalocker") as caught:
         similarity("BLEU")

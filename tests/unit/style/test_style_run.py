@@ -87,11 +87,6 @@ def test_versions_without_a_style_tag():
     run = run_of(q={"z": 3.0, "h": 2.0, "a": 1.0})
     with pytest.raises(MissingTagsError, match=r"1 version\(s\) have no style tag, first 'h'"):
         run_style_ranks(run, tags)
-    found = run_style_ranks(run, tags, unstyled="human")
-    assert found.styles == ("human", "a", "z")
-    assert found.ranks.tolist() == [[2.0, 3.0, 1.0]]
-    with pytest.raises(DataError, match=r"'p' has 2 versions in style 'z' \(h, z\)"):
-        run_style_ranks(run, tags, unstyled="z")
 
 
 def test_duplicated_versions_are_refused():
