@@ -1,6 +1,6 @@
 """The verb: prove what a mitigation changed in skew and what it cost in quality."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -519,6 +519,26 @@ def debias_warnings(
     return warnings
 
 
+def calibration_warnings(after: Sequence[RetrieverSpec], other: str) -> Iterator[str]:
+    """Yield what the calibrations know of a source: nothing, or a gap that may be none."""
+    for spec in after:
+        if not (isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, ParityCalibration)):
+            continue
+        found = dict(zip(spec.rescorer.sources, spec.rescorer.gaps, strict=False))
+        gap = found.get(other)
+        if other not in spec.rescorer.sources:
+            yield (
+                f"{spec.name}: {other} was not calibrated, its scores stay as they are; calibrated "
+                f"{'is' if len(found) == 1 else 'are'} {', '.join(spec.rescorer.sources)}"
+            )
+        elif gap is not None and not gap.excludes(0.0):
+            yield (
+                f"{spec.name}: the gap of {other} that it takes out, {gap.estimate:+.2g} "
+                f"[{gap.lower:+.2g}, {gap.upper:+.2g}], may be 0: the pairs do not show that there "
+                "is one"
+            )
+
+
 def _undecided(test: NoninferiorityTest) -> bool:
     """Whether more queries might show that the quality is kept."""
     return (
@@ -741,7 +761,10 @@ def _measured(
         other=other,
         n_pairs=len(pairs),
         outcomes=tuple(outcomes),
-        warnings=tuple(debias_warnings(dataset, outcomes, config, n_pairs=len(pairs))),
+        warnings=(
+            *calibration_warnings(after, other),
+            *debias_warnings(dataset, outcomes, config, n_pairs=len(pairs)),
+        ),
     )
 
 

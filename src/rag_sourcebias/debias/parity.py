@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.core.values import FloatArray, Interval, normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.exposure import twin_ranks
@@ -223,6 +223,7 @@ _MIN_QUERIES = 10
 # twins' win rate (φ(0)/8): with independent pairs that takes (1.97 · 8)² of them.
 _PRECISION = 1 / 8
 _MIN_PAIRS = 249
+_ASSURED = 1.28  # nine forecasts in ten suffice, were the logarithm of the variance normal
 _BIN_PAIRS = 50  # the mean score of a bin is then known to a seventh of its spread
 _MAX_BINS = 20
 _MIN_BINS = 5  # fewer say nothing about the form that an offset does not
@@ -359,7 +360,7 @@ def _gap(twins: ScoredTwins, level: float) -> Interval:
     """Mean gap of the twins, refused where they are too few to know it."""
     gaps = twins.baseline_scores - twins.source_scores
     n, n_queries = len(gaps), len(np.unique(twins.queries))
-    if n < _MIN_PAIRS or n_queries < _MIN_QUERIES:
+    if n_queries < _MIN_QUERIES:
         raise InsufficientDataError(
             f"{n} pairs of {twins.source!r} for {n_queries} queries are too few to calibrate; at "
             f"least {_MIN_PAIRS} pairs for {_MIN_QUERIES} queries are needed",
@@ -367,18 +368,39 @@ def _gap(twins: ScoredTwins, level: float) -> Interval:
             n_needed=max(_MIN_PAIRS, n),
         )
     found = clustered_mean(gaps, twins.queries, confidence_level=level)
-    half, wanted = (found.upper - found.lower) / 2, _PRECISION * float(gaps.std(ddof=1))
-    if half > wanted:
-        needed = math.ceil(n * (half / wanted) ** 2)
+    wanted = _PRECISION * float(gaps.std(ddof=1))
+    if n < _MIN_PAIRS or found.half_width > wanted:
+        needed = max(_MIN_PAIRS, _pairs_needed(twins.queries, gaps, found, wanted))
         raise InsufficientDataError(
             f"{n} pairs of {twins.source!r} for {n_queries} queries leave the mean gap "
-            f"{found.estimate:.4g} uncertain by ±{half:.2g}; ±{wanted:.2g} (an eighth of the gaps' "
-            f"standard deviation, 5 points of win rate) takes about {needed} pairs, of "
-            "more queries",
+            f"{found.estimate:.4g} uncertain by ±{found.half_width:.2g}; ±{wanted:.2g} (an eighth "
+            f"of the gaps' standard deviation, 5 points of win rate) takes at least {needed} "
+            "pairs, of more queries",
             n=n,
             n_needed=needed,
         )
     return found
+
+
+def _pairs_needed(
+    queries: npt.NDArray[np.integer[Any]], gaps: FloatArray, found: Interval, wanted: float
+) -> int:
+    """Pairs with which the gap will most likely be known well enough.
+
+    How much the pairs of a query depend on one another is itself known from few queries, so the
+    upper end of its uncertainty is taken: with the estimate, half of the forecasts are too low.
+    """
+    if not wanted > 0:
+        return 0
+    g, tail = found.n_labeled, 0.5 + found.confidence_level / 2
+    codes, residuals = np.unique(queries, return_inverse=True)[1], gaps - gaps.mean()
+    sums, squares = (np.bincount(codes, weights=values) for values in (residuals, residuals**2))
+    excess = sums**2 - np.sum(sums**2) / np.sum(squares) * squares
+    unsure = math.sqrt(2 * float(np.mean(excess**2)) / g) / float(np.mean(sums**2))
+    error = found.half_width / t_quantile(tail, g - 1) / wanted * math.sqrt(len(gaps))
+    needed = error**2 * math.exp(_ASSURED * (1 + 6 / g) * unsure)
+    queries_then = max(g, g * normal_quantile(tail) ** 2 * needed / len(gaps))
+    return math.ceil(needed * t_quantile(tail, queries_then - 1) ** 2)
 
 
 def _quantiles(twins: ScoredTwins) -> ScoreMap:

@@ -528,6 +528,7 @@ def _target(vectors: npt.NDArray[np.floating], out: Float32Array | None) -> Floa
 
 Directions = Callable[[FloatArray], FloatArray]
 
+_FORECAST_FROM = 20  # pairs
 _MIN_RELIABILITY = 0.5
 _MIN_PAIRS = 4  # two halves of two
 _CHECK_ALIGNMENT_FROM = 20
@@ -713,15 +714,35 @@ def _reliability(differences: FloatArray, find: Directions) -> float:
     whole = 2 * half / (1 + half)
     if whole < _MIN_RELIABILITY:
         n = len(differences)
-        needed = math.ceil(n * (1 - whole) / whole) if whole > 0 else None
+        needed = _pairs_needed(differences) if signed else None
         raise InsufficientDataError(
             f"{n} pairs do not determine the direction: two halves of them agree with cosine "
             f"{half:.2f}; "
-            + ("the sources may not differ" if needed is None else f"about {needed} are needed"),
+            + (
+                "how many would do cannot be told from them, and the sources may not differ"
+                if needed is None
+                else f"{needed} are likely to do"
+            ),
             n=n,
             n_needed=needed,
         )
     return whole
+
+
+def _pairs_needed(differences: FloatArray) -> int | None:
+    """Pairs that will most likely determine the mean difference; None where few tell nothing.
+
+    The squared length of the mean stands against the spread of single differences; of the first
+    the lower end of its interval is taken, and half as many pairs again for the noise of halves.
+    """
+    n = len(differences)
+    own = np.einsum("ij,ij->i", differences, differences)
+    by_pair = (differences @ differences.sum(axis=0) - own) / (n - 1)  # with all others
+    length, spread = float(by_pair.mean()), float(own.mean())
+    least = length - 1.28 * 2 * float(by_pair.std(ddof=1)) / math.sqrt(n)
+    if n < _FORECAST_FROM or least <= 0:
+        return None
+    return max(n + 1, math.ceil(1.5 * (spread - length) / least))
 
 
 def _second_moment(vectors: FloatArray, shrinkage: float | None) -> FloatArray:

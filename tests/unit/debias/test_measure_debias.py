@@ -226,6 +226,25 @@ def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     assert unchanged_qualities(BEFORE, AFTER) == ()
 
 
+def test_a_calibration_says_which_source_it_does_not_know_and_which_gap_may_be_none() -> None:
+    def warned(gap: tuple[float, float], *, sources=(LLM,), data=None) -> str:
+        found = calibration(-0.7)
+        ends = replace(found.gaps[0], estimate=sum(gap) / 2, lower=gap[0], upper=gap[1])
+        after = RescoredSpec(
+            BEFORE, replace(found, sources=sources, gaps=(ends,)), name="calibrated"
+        )
+        report = measure_debias(BEFORE, [after], [data or make()], config=CONFIG)
+        return " ".join(text for d in report.datasets for text in d.warnings)
+
+    assert "the gap of llm:x that it takes out, -0.35 [-0.8, +0.1], may be 0" in warned((-0.8, 0.1))
+    assert "may be 0" not in warned((-0.8, -0.1))
+    two = make(sources=("human", LLM, SECOND))
+    told = warned((-0.8, -0.1), data=two)
+    assert "calibrated: llm:y was not calibrated, its scores stay as they are" in told
+    assert "llm:x was not calibrated" not in told
+    assert "calibrated is llm:y" in warned((-0.8, -0.1), sources=(SECOND,))
+
+
 def test_an_equal_system_has_the_same_skew_but_no_proof_of_its_quality() -> None:
     found = measure_debias(BEFORE, [Spec("copy", bonus=0.8)], [make()], config=CONFIG)
     outcome = found.datasets[0].outcome("copy")

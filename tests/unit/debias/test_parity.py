@@ -195,7 +195,9 @@ def test_dependent_pairs_count_for_less() -> None:
         source_scores=np.zeros(300),
         queries=np.repeat(np.arange(12), 25),
     )
-    with pytest.raises(InsufficientDataError, match=r"uncertain by ±.*about .* of more") as caught:
+    with pytest.raises(
+        InsufficientDataError, match=r"uncertain by ±.*at least .* of more"
+    ) as caught:
         fit_parity([pairs], encoder="e1")
     assert caught.value.n_needed is not None
     assert caught.value.n_needed > 3000
