@@ -1,13 +1,15 @@
 """How often does the monitor page somebody for nothing, and how soon does it see a shift?
 
     python benchmarks/monitor/blocks.py [--quick] [--streams N] [--data FOLDER] [--output FILE]
+                                        [--resume]
 
 Eleven kinds of traffic, 5,000 retrievals over two weeks, 2,000 streams each: how many have a page
 (after seven days) or a notice (before) although nothing shifted, by blocks and by the test of
 independent retrievals; after which time shifts of 20 and 40 points of exposure share are told.
 Streams go through the test behind the monitor, which gives what the monitor does
-(tests/statistics/test_monitor_traffic.py). Writes benchmarks/results/blocks.json. A bar fails where
-an exact binomial test rejects it at .001: exit status 1 (never with ``--quick``).
+(tests/statistics/test_monitor_traffic.py). Writes benchmarks/results/blocks.json after each kind;
+``--resume`` goes on with what is there. A bar fails where an exact binomial test rejects it at
+.001: exit status 1 (never with ``--quick``).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ LEARN = 1_000
 PAGES, NOTICES, REJECT = 0.05, 0.10, 0.001
 FOUND = {-0.2: 0.80, -0.4: 0.95}
 BARRED = ("independent", "sessions of 10", "Zipf repeats")
+KINDS = ("without a shift", "shifts")
 WINDOW = 2_500  # of the test of independent retrievals that delays are compared with
 
 
@@ -166,35 +169,43 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=2_000, help="of each kind (2000)")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data sets")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/blocks.json")
+    parser.add_argument("--resume", action="store_true", help="keep the kinds that are there")
     options = parser.parse_args()
     n, few = (20, 10) if options.quick else (options.streams, options.streams // 10)
-    started = time.perf_counter()
+    target = options.output or (None if options.quick else RESULTS / "blocks.json")
+    found = {"settings": {}, "without a shift": [], "shifts": [], "bars": []}
+    if options.resume and target is not None and target.exists():
+        found = json.loads(target.read_text(encoding="utf-8"))
+    settings = environment() | {"retrievals": streams.RETRIEVALS, "days": streams.DAYS}
+    found["settings"] = settings | {"seconds": found["settings"].get("seconds", 0.0)}
+    done = {(row["world"], row.get("points")) for part in KINDS for row in found[part]}
     documents = found_documents(options.data / "nfcorpus")
-    null = []
-    for world in streams.WORLDS:
-        null.append(null_rates(world, n, documents, n_independent=few))
-        print(null[-1], file=sys.stderr, flush=True)
-    shifts = []
-    for shift in FOUND:
-        reference = independent_delay(shift, few)
-        for world in streams.WORLDS:
+    delays = {}
+    for shift, world in [(s, w) for s in (0.0, *FOUND) for w in streams.WORLDS]:
+        if (world, round(100 * shift) if shift else None) in done:
+            continue
+        started = time.perf_counter()
+        if not shift:
+            row = null_rates(world, n, documents, n_independent=few)
+        else:
             barred = world in BARRED
             row = found_shifts(world, shift, n if barred and not options.quick else few, documents)
             if barred:
                 # Of Zipf repeats the level itself differs between streams: no more is allowed there
                 zipf = world == "Zipf repeats"
                 effect = 1.0 if zipf else max(design_effect(world, 5 * few, documents), 1.0)
-                row |= {"design_effect": effect, "allowed_delay": 2 * reference * effect}
-                row["independent_delay"] = reference
-            shifts.append(row)
-            print(row, file=sys.stderr, flush=True)
-    found = {"settings": environment() | {"retrievals": streams.RETRIEVALS, "days": streams.DAYS}}
-    found["settings"]["seconds"] = round(time.perf_counter() - started, 1)
-    found |= {"without a shift": null, "shifts": shifts, "bars": bars(null, shifts)}
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    print(text)
-    if options.output or not options.quick:
-        (options.output or RESULTS / "blocks.json").write_text(text + "\n", encoding="utf-8")
+                if shift not in delays:
+                    delays[shift] = independent_delay(shift, few)
+                row |= {"design_effect": effect, "allowed_delay": 2 * delays[shift] * effect}
+                row["independent_delay"] = delays[shift]
+        print(row, file=sys.stderr, flush=True)
+        found[KINDS[bool(shift)]].append(row)
+        found["settings"]["seconds"] += round(time.perf_counter() - started, 1)
+        found["bars"] = bars(found[KINDS[0]], found[KINDS[1]])
+        text = json.dumps(found, indent=1, ensure_ascii=False)
+        if target is not None:
+            target.write_text(text + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1, ensure_ascii=False))
     return 0 if options.quick or all(bar["met"] for bar in found["bars"]) else 1
 
 

@@ -4,8 +4,8 @@
         --report report
     python docs/_site/pictures.py report
 
-Needs chromium or google-chrome, and Pillow (extra ``report``). ``dashboard.png`` takes ten minutes
-of benchmarks/monitor/demo.py and is taken by hand.
+Needs chromium or google-chrome, and Pillow (extra ``report``). ``dashboard.png`` is the
+twelfth day of tests/e2e/test_dashboard_fortnight.py.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -273,7 +274,22 @@ def tag_store(path: Path) -> TagStore | None:
     return open_tag_store(path)
 
 
+_COUNTS = 3
+
+
 def summarise_store(spec: str) -> tuple[str, TagSummary]:
-    """Count the tags of a store of documents; returns its name too."""
+    """Count the tags of a store of documents; returns its name too.
+
+    One that changes meanwhile is counted up to three times; then the last count is taken, and
+    that is logged.
+    """
     store = open_document_store(spec)
-    return store.name, summarise(store.tags(), lambda _: None)
+    for _ in range(_COUNTS):
+        before, found = len(store), summarise(store.tags(), lambda _: None)
+        if before == found.n_documents == len(store):
+            return store.name, found
+    logging.getLogger("rag_sourcebias").warning(
+        "%s changes while it is counted: %s documents before, %s counted",
+        *(store.name, before, found.n_documents),
+    )
+    return store.name, found

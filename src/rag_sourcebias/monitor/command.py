@@ -151,8 +151,18 @@ class Watch:
     ] = None
 
 
-def build_monitor(watch: Watch, *, state: Path | None = None) -> SkewMonitor:
-    """Return a new monitor; without a baseline of its own with that of a state file, if any."""
+def build_monitor(
+    watch: Watch,
+    *,
+    state: Path | None = None,
+    store: str | None = None,
+    canary: Path | None = None,
+    anew: bool = False,
+) -> SkewMonitor:
+    """Return a new monitor, with what it looks at.
+
+    Without a baseline of its own it has that of a state file, if any, and what the store held.
+    """
     by = choice("by", watch.by, ("source", "style"))
     test = choice("test", watch.test, ("blocks", "independent"))
     aggregate: Aggregation | None = None
@@ -169,11 +179,19 @@ def build_monitor(watch: Watch, *, state: Path | None = None) -> SkewMonitor:
         aggregate = (
             Aggregation(key="query") if query else Aggregation(key=watch.together, remember=0)
         )
-    return SkewMonitor(
+    found = None if state is None or anew else read_position(state)
+    served = None if found is None else SkewMonitor.from_dict(found[1])
+    kind, _, place = (watch.baseline or "").partition(":")
+    baseline = None if watch.baseline is None else _baseline(watch.baseline, by=by)
+    if served is not None and (
+        watch.baseline is None
+        or (kind in ("store", "tags") and isinstance(served.baseline, CorpusShare))
+    ):  # shares of a store that has changed since stay those that the tests began with
+        baseline = served.baseline
+    spec = store or (place if kind == "store" else None)
+    monitor = SkewMonitor(
         by=by,
-        baseline=_served(state) or ReferenceWindow()
-        if watch.baseline is None
-        else _baseline(watch.baseline, by=by),
+        baseline=ReferenceWindow() if served is None and watch.baseline is None else baseline,
         confidence_level=watch.confidence_level,
         labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
         test=test,
@@ -181,13 +199,12 @@ def build_monitor(watch: Watch, *, state: Path | None = None) -> SkewMonitor:
         topics=watch.topics,
         aggregate=aggregate,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
+        store=None if spec is None else lambda: _of_store(spec, by).shares,
+        canary=None if canary is None else lambda: read_points(canary, 10_000),
     )
-
-
-def _served(state: Path | None) -> Baseline | None:
-    """Return the baseline of ``monitor serve``, where its state lies beside the log."""
-    found = None if state is None else read_position(state)
-    return None if found is None else SkewMonitor.from_dict(found[1]).baseline
+    for at, shares in () if served is None else served.index:
+        monitor.note_index(shares, at=at)
+    return monitor
 
 
 def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
@@ -226,12 +243,12 @@ def _shares(text: str, rest: str) -> dict[str, float]:
 
 
 def _of_store(spec: str, by: str) -> CorpusShare:
-    name, summary = summarise_store(spec)
-    if not summary.n_documents:
+    name, found = summarise_store(spec)
+    if not found.n_documents:
         raise DataError(f"{name} holds no documents: there is no share of the corpus")
-    counts = summary.counts(0 if by == "source" else 1)
-    counts[""] = summary.n_documents - sum(counts.values())
-    return CorpusShare({name: n / summary.n_documents for name, n in counts.items() if n})
+    counts = found.counts(0 if by == "source" else 1)
+    counts[""] = found.n_documents - sum(counts.values())
+    return CorpusShare({name: n / found.n_documents for name, n in counts.items() if n})
 
 
 def _tag_errors(text: str) -> TagErrors:
@@ -283,7 +300,11 @@ def read_time(option: str, text: str | None) -> float | None:
 _MOST_ALARMS = 20
 _WEEK_DAYS, _TWO = 7, 2
 _MEASURES = {"exposure": "exposure", "first": "first ranks"}
-_TOLD = {"notice": "[yellow]notice[/]", "resolved": "[green]resolved[/]"}
+_TOLD = {
+    "notice": "[yellow]notice[/]",
+    "composition": "[yellow]store changed[/]",
+    "resolved": "[green]resolved[/]",
+}
 
 
 def where(labels: dict[str, str]) -> str:
@@ -601,6 +622,15 @@ def serve(
         Path | None,
         typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Store (chroma:FOLDER) whose shares are counted every ten minutes and when "
+            "something shifts, so that what came in is told from ranking; that of --baseline "
+            "store: by itself.",
+            rich_help_panel=_SERVE,
+        ),
+    ] = None,
     alert_rules: Annotated[
         Path | None,
         typer.Option(
@@ -637,8 +667,9 @@ def serve(
         raise DataError("name the file of an EventLog, or --alert-rules and a folder")
     if log.exists():
         log_summary(log)  # says what is wrong with it
-    monitor = build_monitor(watch)
     kept = state or _state_of(log)
+    with as_options(_OPTIONS):
+        monitor = build_monitor(watch, state=kept, store=store, canary=canary, anew=start_anew)
     require_writable_file("state", kept)
     token = _token(token_file)
     with ExitStack() as stack:

@@ -69,6 +69,8 @@ class GroupShare:
         retrievals, whether the evidence passed the threshold since the last reset.
     baseline_lower, baseline_upper : float or None
         Interval of the baseline, where it is a level of the past.
+    spread : float or None
+        Standard deviation of the means of blocks, as far as it is known.
     """
 
     group: str
@@ -81,6 +83,7 @@ class GroupShare:
     alarm: bool = False
     baseline_lower: float | None = None
     baseline_upper: float | None = None
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +167,11 @@ class ShiftPart:
 
     Parameters
     ----------
-    of : {"index", "asked", "ranking"}
-        Shares in the store; the mix of topics; what ranking makes of both.
+    of : {"index", "asked", "ranking", "canary"}
+        Shares in the store; the mix of topics; what ranking makes of both. Beside them, Relative Δ
+        of canary queries, in units of one and not of 100.
     change, lower, upper : float
-        The changes of all parts add up to that of the share.
+        The changes of the first three add up to that of the share.
     """
 
     of: str
@@ -194,6 +198,7 @@ class Alarm(Stored):
     ----------
     rule : str
         ``"shift"`` (a page), ``"notice"`` (a shift before a whole week was watched),
+        ``"composition"`` (a shift of which most comes from what the store holds),
         ``"resolved"`` (back at the baseline), or ``"baseline"`` (of independent retrievals).
         Those of canary queries are ``"canary"`` and ``"canary-change"``.
     labels : mapping of str to str
@@ -221,6 +226,8 @@ class Alarm(Stored):
         What a shift of exposure is made of.
     next_step : str
         What to look at.
+    canary : ShiftPart or None
+        What canary queries saw of ranking since then.
     """
 
     rule: str
@@ -243,6 +250,7 @@ class Alarm(Stored):
     moves: tuple[Move, ...] = ()
     parts: tuple[ShiftPart, ...] = ()
     next_step: str = ""
+    canary: ShiftPart | None = None
 
 
 # What canary queries told about a live retriever in one round.

@@ -410,7 +410,7 @@ class LogFollower:
         on_alarm = None if sinks is None else sinks.alarm
         # What was not stored is the state of the given monitor: nothing can be wrong with it.
         with sound(state or "", STATE_FILE, remedy=START_ANEW, names_file=stored is None):
-            self.monitor = SkewMonitor.from_dict(kept, on_alarm=on_alarm)
+            self.monitor = monitor.resumed(kept, on_alarm=on_alarm)
         self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0
         self._errors: dict[str, str] = {}
@@ -442,6 +442,7 @@ class LogFollower:
         Raises nothing that the log, the state file or a sink is to blame for.
         """
         n = 0
+        self.monitor.look()
         with self._stepping:
             while (tail := self._look()) is not None:
                 n += self._feed(tail)

@@ -358,7 +358,8 @@ class RaisedAt:
 _Found = tuple[int, Raised | Shift, int]
 MOST_TOPICS = 8
 _FAR, _LATELY = 86_400.0, 3_600.0
-_MOST_INDEX = 200
+Composition = list[tuple[float, dict[str, float]]]
+"""Shares in the store, each from a time on."""
 
 
 class LabelWatch:
@@ -371,20 +372,20 @@ class LabelWatch:
     blocks : BlockTest or None
         None for independent retrievals, and without a baseline.
     index : list of (float, dict)
-        What shares the store held, and when.
+        What shares the store held from when on; that of the monitor.
     odd : Counter
         Late and repeated retrievals, and jumps of the clock.
     """
 
-    def __init__(self, settings: SkewSettings) -> None:
+    def __init__(self, settings: SkewSettings, index: Composition | None = None) -> None:
         self.settings = settings
+        self.index: Composition = [] if index is None else index
         self.last_at: float | None = None
         self.groups = settings.new_groups()
         values = self.groups.width * len(settings.measures)
         self.totals = LabelTotals(width=self.groups.width, values=values)
         self.tests = BaselineTests(settings, self.groups)
         self.topics: dict[str, int] = {}
-        self.index: list[tuple[float, dict[str, float]]] = []
         self.odd: Counter[str] = Counter()
         self._before: Retrieval | None = None
         self.blocks: BlockTest | None = None
@@ -556,15 +557,15 @@ class LabelWatch:
 
     def parts_of(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
         """Split a shift of the exposure of a column of groups."""
-        blocks = self.blocks
-        if blocks is None or "exposure" not in self.settings.measures:
+        blocks, baseline = self.blocks, self.settings.baseline
+        if blocks is None or isinstance(baseline, PoolShare):  # a pool changes with the store
             return {}
         start, stop = shift.rows
         before, after = (blocks.sums(a, b) for a, b in ((0, start), (start, stop)))
         if before is None or after is None:
             return {}
         named = column < len(self.groups.names)
-        index = self._index_of(self.groups.names[column] if named else OTHER, shift.since)
+        index = self._index_of(self.groups.names[column] if named else OTHER, shift)
         if index is None and not self.settings.topics:
             return {}
         if self.settings.topics:
@@ -573,9 +574,11 @@ class LabelWatch:
             cells = [one[:, :, [0, 1 + column]] for one in cells]
         else:
             tested = self.tests.columns.tolist()
-            if column not in tested or blocks.known:
+            if column not in tested:
                 return {}
             cells = [one[:, None, [-1, tested.index(column)]] for one in (before, after)]
+            for one in cells:  # of a known baseline, differences are kept
+                one[..., 1] += one[..., 0] * self.corpus_share[column]
         seen = (cells[0][..., 0].sum(axis=0) > 0) & (cells[1][..., 0].sum(axis=0) > 0)
         if not seen.all():  # topics that only one side has cannot be compared on their own
             cells = [
@@ -587,18 +590,23 @@ class LabelWatch:
         found = split_shift(cells[0], cells[1], index=index, confidence_level=level)
         return {of: part for of, part in found.items() if of != "asked" or self.settings.topics}
 
-    def note_index(self, at: float, shares: Mapping[str, float]) -> None:
-        """Keep what the store holds from a moment on, where it changed."""
-        if not self.index or self.index[-1][1] != shares:
-            self.index = [*self.index[-_MOST_INDEX:], (at, dict(shares))]
+    def _index_of(self, group: str, shift: Shift) -> tuple[float, float] | None:
+        """Return the share in the store over the blocks before a shift, and since.
 
-    def _index_of(self, group: str, since: float) -> tuple[float, float] | None:
-        if not self.index:
+        None where it was first counted after the shift. What was there at the first count is taken
+        to have been there before.
+        """
+        if self.blocks is None or not self.index or self.index[0][0] > shift.since + _LATELY:
             return None
-        # What was found there a little later may have been there before.
-        before = [shares for at, shares in self.index if at < since - _LATELY]
-        old = (before or [self.index[0][1]])[-1].get(group, 0.0)
-        return old, self.index[-1][1].get(group, 0.0)
+        at, n = self.blocks.times(shift.rows[1])
+        place = np.searchsorted([since for since, _ in self.index], at, side="right") - 1
+        held = np.array([shares.get(group, 0.0) for _, shares in self.index])[np.maximum(place, 0)]
+        sides = np.split(held, [shift.rows[0]]), np.split(n, [shift.rows[0]])
+        old, new = (
+            round(float(np.average(side[0], weights=side[1])), 9)
+            for side in zip(*sides, strict=True)
+        )
+        return old, new  # rounded: what did not change is the same
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
@@ -609,7 +617,6 @@ class LabelWatch:
             "tests": self.tests.to_dict(),
             "blocks": None if self.blocks is None else self.blocks.to_dict(),
             "topics": list(self.topics),
-            "index": [[at, shares] for at, shares in self.index],
             "odd": dict(self.odd),
             "aggregator": None if self.aggregator is None else self.aggregator.to_dict(),
         }
@@ -635,7 +642,6 @@ class LabelWatch:
                 if self.blocks.columns != len(self.tests.columns):
                     raise DataError("the stored blocks do not fit the groups")
             self.topics = {str(name): i for i, name in enumerate(data.get("topics", ()))}
-            self.index = [(float(at), dict(shares)) for at, shares in data.get("index", ())]
             self.odd = Counter({str(k): int(v) for k, v in data.get("odd", {}).items()})
             if self.aggregator is not None:
                 now = float(self.last_at or 0.0)

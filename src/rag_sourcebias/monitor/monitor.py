@@ -19,11 +19,12 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, from_plain
+from rag_sourcebias.core.values import FloatArray, from_plain, t_quantile
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
     BlockState,
+    CanaryPoint,
     GroupShare,
     Key,
     LabelCaps,
@@ -35,7 +36,7 @@ from rag_sourcebias.monitor.data import (
     Waiting,
     short_text,
 )
-from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, Retrieval
+from rag_sourcebias.monitor.labels import Composition, LabelWatch, RaisedAt, Retrieval
 from rag_sourcebias.monitor.settings import (
     Aggregation,
     Baseline,
@@ -249,6 +250,7 @@ class _Shares:
         self.mean = totals.total / n if n else np.full(len(totals.total), np.nan)
         self.evidence, self.alarm = np.zeros((2, len(self.mean)))
         self.ends: dict[int, tuple[float, float]] = {}
+        self.spread: dict[int, float] = {}
         columns = watch.tests.columns
         if watch.blocks is None:
             level = watch.settings.confidence_level
@@ -266,7 +268,8 @@ class _Shares:
             return
         away = watch.blocks.away
         known = np.array([self.baselines.get(c, 0.0) for c in columns.tolist()])
-        base, now = ([np.clip(known + part, 0, 1) for part in level] for level in levels)
+        base, now = ([np.clip(known + part, 0, 1) for part in level[:3]] for level in levels)
+        self.spread = dict(zip(columns.tolist(), levels[0].spread.tolist(), strict=True))
         for i, column in enumerate(columns.tolist()):
             if away is not None or watch.blocks.by_user:
                 self.mean[column] = now[0][i]
@@ -307,6 +310,7 @@ def snapshot_of(
             alarm=bool(found.alarm[column]),
             baseline_lower=ends[0],
             baseline_upper=ends[1],
+            spread=found.spread.get(column),
         )
         shares.append((measure, group, share))
     test = watch.tests.test
@@ -354,10 +358,16 @@ def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, flo
     return dict(sorted(errors.correct(found).items()))
 
 
-def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
-    """Return an alarm for people and sinks."""
+def alarm_of(
+    watch: LabelWatch,
+    labels: Mapping[str, str],
+    found: RaisedAt,
+    *,
+    points: Sequence[CanaryPoint] = (),
+) -> Alarm:
+    """Return an alarm for people and sinks; ``points`` are those of canary queries."""
     if isinstance(found.raised, Shift):
-        return _shift_alarm(watch, labels, found, found.raised)
+        return _shift_alarm(watch, labels, found, found.raised, points)
     raised = found.raised
     column = int(watch.tests.columns[raised.column])
     group, measure = _name(watch, column)
@@ -397,17 +407,21 @@ def _where(labels: Mapping[str, str]) -> str:
 # An alarm in words.
 
 
-_MOST_MOVES = 10
+_MOST_MOVES, _TWO = 10, 2
 
 
 def _shift_alarm(
-    watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt, shift: Shift
+    watch: LabelWatch,
+    labels: Mapping[str, str],
+    found: RaisedAt,
+    shift: Shift,
+    points: Sequence[CanaryPoint],
 ) -> Alarm:
     columns, settings = watch.tests.columns.tolist(), watch.settings
     baselines = _baselines(watch)
     known = np.array([baselines.get(c, 0.0) for c in columns])
     base, level = (
-        [np.clip(known + part, 0.0, 1.0).tolist() for part in given]
+        [np.clip(known + part, 0.0, 1.0).tolist() for part in given[:3]]
         for given in (shift.base, shift.level)
     )
     moves = [
@@ -428,7 +442,11 @@ def _shift_alarm(
             ShiftPart(of=of, change=value, lower=lower, upper=upper)
             for of, (value, lower, upper) in split.items()
         )
-    rule = "shift" if shift.kind == "page" else shift.kind
+    canary = _of_canaries(points, shift.since, settings.confidence_level)
+    if shift.kind != "resolved" and _largest(parts) == "index":
+        rule = "composition"
+    else:
+        rule = "shift" if shift.kind == "page" else shift.kind
     made = Alarm(
         rule=rule,
         labels=dict(labels),
@@ -449,7 +467,8 @@ def _shift_alarm(
         n_since=shift.n,
         moves=tuple(moves),
         parts=parts,
-        next_step=_next_step(rule, parts),
+        next_step=_next_step(rule, parts, canary),
+        canary=None if rule == "resolved" else canary,
     )
     return replace(made, message=_sentences(made))
 
@@ -459,23 +478,74 @@ def _ordered(watch: LabelWatch, shift: Shift) -> list[int]:
     exposure = watch.settings.measures[0] == "exposure"
     width = len(watch.tests.columns) // len(watch.settings.measures)
     first = [c for c in shift.columns if c < width] if exposure else []
+    if len(first) == _TWO:  # one is the other's mirror
+        first.sort(key=lambda c: _name(watch, c)[0] != "human")
     return [*first, *(c for c in shift.columns if c not in first)]
 
 
-def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
+def _largest(parts: Sequence[ShiftPart]) -> str | None:
+    """Return the largest part of those that are surely some.
+
+    The store is it unless another is half as large and sure enough to be news by itself: what was
+    told early looks larger than it is.
+    """
+    clear = {part.of: abs(part.change) for part in parts if part.lower * part.upper > 0}
+    if "index" in clear:
+        sure = {
+            part.of: 2 * abs(part.change)
+            for part in parts
+            if part.of in clear
+            and part.of != "index"
+            and abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
+        }
+        clear = {"index": clear["index"], **sure}
+    return max(clear, key=clear.__getitem__) if clear else None
+
+
+_SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
+
+
+def _of_canaries(points: Sequence[CanaryPoint], since: float, level: float) -> ShiftPart | None:
+    """Return the change of Relative Δ between rounds before and after; None of too few."""
+    known = [(p.at, p.round_relative_delta) for p in points if p.round_relative_delta is not None]
+    sides = [
+        np.array([delta / 100 for at, delta in known if (at >= since) == after])
+        for after in (False, True)
+    ]
+    if min(map(len, sides)) < _FEWEST_ROUNDS:
+        return None
+    errors = [float(side.var(ddof=1)) / len(side) for side in sides]
+    total = max(sum(errors), 1e-12)
+    degrees = total**2 / max(
+        sum(e**2 / (len(side) - 1) for e, side in zip(errors, sides, strict=True)), 1e-30
+    )
+    change = float(sides[1].mean() - sides[0].mean())
+    reach = t_quantile(0.5 + level / 2, degrees) * math.sqrt(total)
+    return ShiftPart(of="canary", change=change, lower=change - reach, upper=change + reach)
+
+
+_FEWEST_ROUNDS = 3
+_DEPLOYED = "look at what was deployed (encoder, reranker, settings)"
+_NEXT = {
+    "index": "the store's shares changed: look at what was added or deleted",
+    "asked": "the mix of topics changed: look at who asks, and split by that label",
+    "ranking": f"ranking changed: {_DEPLOYED}, and ask canary queries (monitor probe)",
+    "canary": f"ranking changed, as canary queries say, too: {_DEPLOYED}",
+}
+
+
+def _next_step(rule: str, parts: Sequence[ShiftPart], canary: ShiftPart | None) -> str:
     if rule == "resolved":
         return ""
-    clear = [part for part in parts if part.lower > 0 or part.upper < 0]
-    largest = max(clear, key=lambda part: abs(part.change), default=None)
-    if largest is not None and largest.of == "index":
-        return "the store's shares changed: look at what was added or deleted"
-    if largest is not None and largest.of == "asked":
-        return "the mix of topics changed: look at who asks, and split by that label"
-    if largest is not None and len(parts) == len(_PART_WORDS):
-        return (
-            "ranking changed: look at what was deployed (encoder, reranker, settings), and ask "
-            "canary queries (monitor probe)"
-        )
+    largest = _largest(parts)
+    if largest == "ranking" and not any(part.of == "index" for part in parts):
+        largest = None  # it holds what the store does, too
+    if largest in (None, "ranking") and canary is not None and _largest([canary]):
+        largest = "canary"
+    if largest is not None:
+        return _NEXT[largest]
+    if canary is not None:
+        return "canary queries saw no change of ranking: look at what was added to the store"
     return (
         "look at what was added to the store and what was deployed at that time; canary queries "
         "(monitor probe) show a change of ranking alone"
@@ -484,6 +554,7 @@ def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
 
 _PART_WORDS = {"index": "what the store holds", "asked": "what is asked", "ranking": "ranking"}
 _REST = {"ranking": "ranking or what the store holds"}
+_CAUSE = {"composition": " with what the store holds"}
 
 
 def _sentences(alarm: Alarm) -> str:
@@ -504,17 +575,24 @@ def _sentences(alarm: Alarm) -> str:
         for m in alarm.moves[1:4]
     ]
     also = f"; with it {', '.join(others)}" if others else ""
-    words = _PART_WORDS if len(alarm.parts) == len(_PART_WORDS) else _PART_WORDS | _REST
+    of = {part.of for part in alarm.parts}
+    words = _PART_WORDS | ({} if "index" in of else _REST)
     parts = [
         f"{words[p.of]} {100 * p.change:+.1f} [{100 * p.lower:+.1f}, {100 * p.upper:+.1f}]"
         for p in alarm.parts
     ]
     split = f" Points: {', '.join(parts)}." if len(parts) > 1 else ""
+    if alarm.canary is not None:
+        moved = (alarm.canary.change, alarm.canary.lower, alarm.canary.upper)
+        split += " Canary queries: Relative Δ {:+.1f} [{:+.1f}, {:+.1f}].".format(
+            *(100 * end for end in moved)
+        )
     sure = f"evidence {_odds(alarm.evidence)} to 1"
     if alarm.rule == "notice":
         sure += ", a notice: less than 7 days were watched"
     return (
-        f"{_where(alarm.labels)}: {what} went {way} to {interval} from {before} since {since}, "
+        f"{_where(alarm.labels)}: {what} went {way}{_CAUSE.get(alarm.rule, '')} to {interval} "
+        f"from {before} since {since}, "
         f"over {alarm.n_since:,} retrievals ({sure}){also}.{split} Next: {alarm.next_step}."
     )
 
@@ -529,6 +607,9 @@ def _odds(evidence: float) -> str:
 _KIND = "skew-monitor"
 _VERSION = 2  # 1 had no counts by rank, and changes that did not restart
 _MOST_ALARMS = 1_000
+_LOOK_SECONDS, _MOST_INDEX = 600.0, 200
+Store = Callable[[], Mapping[str, float]]
+Canary = Callable[[], Sequence[CanaryPoint]]
 _AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
 
@@ -546,7 +627,8 @@ class SkewMonitor:
     are tested, long against the dependence that is measured, at the same time of day once a week
     was watched; see :mod:`~rag_sourcebias.stats.blocks` and docs/monitor.md for how often simulated
     streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before seven days;
-    "resolved" when it ends. Intervals are of single shares at that level.
+    "resolved" when it ends; "composition" where most of it comes from what the store holds.
+    Intervals are of single shares at that level.
 
     With ``test="independent"`` the error is split evenly over tested groups × measures (union
     bound), so that a false alarm of rule "baseline" ever comes with probability at most
@@ -579,13 +661,18 @@ class SkewMonitor:
         Labels that name who asks, of which an event's first counts: in a block each counts once.
     topics : str or None
         Label that says what is asked: a shift is split into what the store holds
-        (:meth:`note_index`), what is asked and ranking.
+        (``store``, :meth:`note_index`), what is asked and ranking.
     aggregate : Aggregation or None
         With ``test="independent"``. Shares are those of all retrievals, evidence that of the
         observations.
     tag_errors : TagErrors or None
         How often the tagger errs: ``corrected`` in snapshots are shares of exposure corrected
         for it, of which no interval is given. Tests and alarms are of shares as they are tagged.
+    store : callable or None
+        Counts what shares the store holds, by source (or style). Asked by :meth:`look`, at most
+        every ten minutes, and when a share shifts, on the thread that processed it.
+    canary : callable or None
+        Returns points of canary queries, when a share shifts.
     on_alarm : callable or None
         Told about each alarm, on the thread that processed it; what it raises is counted.
     clock : callable
@@ -622,13 +709,16 @@ class SkewMonitor:
         topics: str | None = None,
         aggregate: Aggregation | None = None,
         tag_errors: TagErrors | None = None,
+        store: Store | None = None,
+        canary: Canary | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         for given in (labels, groups, users):
             if isinstance(given, str):
                 raise DataError(f"labels, groups and users are sequences of names, got {given!r}")
-        self._on_alarm, self._clock = on_alarm, clock
+        self._on_alarm, self._clock, self._store, self._canary = on_alarm, clock, store, canary
+        self._look_due, self._looked = -math.inf, False
         self.dropped = DroppedEvents()
         self._losses = Losses(self.dropped)
         self._begin(
@@ -661,7 +751,8 @@ class SkewMonitor:
         self._watches: dict[Key, LabelWatch] = {}
         self._overflowed: Counter[str] = Counter()  # by label
         self._bad_tags = 0
-        self._index: dict[str, float] | None = None
+        self._index: Composition = []
+        self._looked_at: float | None = None
         self._alarms: deque[Alarm] = deque(maxlen=_MOST_ALARMS)
 
     def _after_fork(self) -> None:
@@ -713,14 +804,11 @@ class SkewMonitor:
         self._intake.flush("due")
 
     def _process(self, batch: list[Waiting], closing: Closing) -> list[Alarm]:
-        now = self._clock()
+        now, self._looked = self._clock(), False
         raised = self._add(batch, offset=now - time.monotonic())
         if closing != "nothing":
-            raised += [
-                alarm_of(watch, dict(key), found)
-                for key, watch in self._watches.items()
-                for found in watch.close(None if closing == "all" else now)
-            ]
+            for key, watch in self._watches.items():
+                raised += self._raised(watch, key, watch.close(None if closing == "all" else now))
         self._alarms.extend(raised)
         return raised
 
@@ -743,19 +831,71 @@ class SkewMonitor:
         for key, items in parts.items():
             try:
                 watch = self._watches[key]
-                alarms += [alarm_of(watch, dict(key), found) for found in watch.add(items)]
+                alarms += self._raised(watch, key, watch.add(items))
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
                 self._losses.note("monitor failed", n=len(items), error=error)
         return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
+
+    def _raised(self, watch: LabelWatch, key: Key, found: Sequence[RaisedAt]) -> list[Alarm]:
+        """Return alarms, after a look at what may have caused them."""
+        points: Sequence[CanaryPoint] = ()
+        begun = [one.raised.since for one in found if isinstance(one.raised, Shift)]
+        if begun:
+            if not self._looked:  # once a batch
+                self._looked = True
+                self._keep_index(self._counted(), begun=min(begun))
+            if self._canary is not None:
+                try:
+                    points = self._canary()
+                except Exception as error:  # noqa: BLE001 - a file of somebody else
+                    self._losses.note("canary points could not be read", error=error)
+        return [alarm_of(watch, dict(key), one, points=points) for one in found]
+
+    def look(self) -> None:
+        """Count what the store holds, if that was not done lately; what it raises is counted."""
+        if time.monotonic() >= self._look_due:
+            counted = self._counted()
+            with self._intake.stopped():
+                self._keep_index(counted)
+
+    def _counted(self) -> dict[str, float] | None:
+        if self._store is None:
+            return None
+        start, found = time.monotonic(), None
+        try:
+            found = dict(CorpusShare(self._store()).shares)
+        except Exception as error:  # noqa: BLE001 - a store of somebody else
+            self._losses.note("the store could not be counted", error=error)
+        now = time.monotonic()
+        self._look_due = now + max(_LOOK_SECONDS, 20 * (now - start))
+        return found
+
+    def _keep_index(
+        self,
+        shares: dict[str, float] | None,
+        at: float | None = None,
+        *,
+        begun: float = -math.inf,
+    ) -> None:
+        """Keep what the store holds; what is new came since the last look, or with a shift."""
+        if shares is None:
+            return
+        now = self._clock()
+        if not self._index or self._index[-1][1] != shares:
+            since = now if self._looked_at is None else max(self._looked_at, min(begun, now))
+            self._index.append((since if at is None else at, shares))
+            self._index.sort(key=itemgetter(0))
+        if len(self._index) > _MOST_INDEX:  # every other one of the older half
+            half = _MOST_INDEX // 2
+            self._index[:half] = self._index[:half:2]
+        self._looked_at = now if at is None else at
 
     def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
         if not math.isfinite(at):
             raise DataError(f"the time of an event must be a finite number, got {at}")
         settings, watch = self._settings, self._watches.get(key)
         if watch is None:
-            watch = self._watches[key] = LabelWatch(settings)
-            if self._index is not None:
-                watch.note_index(at, self._index)
+            watch = self._watches[key] = LabelWatch(settings, self._index)
         tags = event.tags[: settings.max_documents]
         try:
             codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
@@ -805,6 +945,11 @@ class SkewMonitor:
         return self._settings.baseline
 
     @property
+    def index(self) -> Composition:
+        """What the store held, and from when on."""
+        return list(self._index)
+
+    @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The latest alarms, oldest first, at most 1,000; what waits is processed first."""
         self.flush()
@@ -843,13 +988,11 @@ class SkewMonitor:
         shares : mapping of str to float
             By source (or style), in [0, 1].
         at : float or None
-            Unix time; None for now.
+            Unix time from which on it does; None for the time of the last look.
         """
         kept = dict(CorpusShare(shares).shares)
         with self._intake.stopped():
-            self._index = kept
-            for watch in self._watches.values():
-                watch.note_index(self._clock() if at is None else at, kept)
+            self._keep_index(kept, at)
 
     def reset(self, labels: Mapping[str, str] | None = None) -> None:
         """Start anew, with all or one set of labels; the list of alarms stays.
@@ -880,6 +1023,8 @@ class SkewMonitor:
             data["state"] = {
                 "overflowed": dict(self._overflowed),
                 "bad_tags": self._bad_tags,
+                "index": [[at, shares] for at, shares in self._index],
+                "looked_at": self._looked_at,
                 "watches": [[dict(key), watch.to_dict()] for key, watch in self._watches.items()],
                 "alarms": [alarm.to_dict() for alarm in self._alarms],
                 "dropped": self._losses.by_reason,
@@ -891,6 +1036,8 @@ class SkewMonitor:
         cls,
         data: Mapping[str, Any],
         *,
+        store: Store | None = None,
+        canary: Canary | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> SkewMonitor:
@@ -904,17 +1051,20 @@ class SkewMonitor:
             If another release wrote it.
         """
         settings, state = read_state(data, _KIND, version=_VERSION)
-        monitor = cls(on_alarm=on_alarm, clock=clock)
+        monitor = cls(store=store, canary=canary, on_alarm=on_alarm, clock=clock)
         monitor._begin(SkewSettings.from_plain(settings))
         part = "state"
         try:
             for name, n in state.get("overflowed", {}).items():  # 0.1 did not count them
                 monitor._overflowed[str(name)] += int(n)
             monitor._bad_tags = int(state.get("bad_tags", 0))
+            looked_at = state.get("looked_at")
+            monitor._looked_at = None if looked_at is None else float(looked_at)
+            monitor._index += [(float(at), dict(held)) for at, held in state.get("index", ())]
             for labels, kept in state["watches"]:
                 key = tuple(labels.items())
                 monitor._caps.add(key)
-                monitor._watches[key] = LabelWatch(monitor._settings)
+                monitor._watches[key] = LabelWatch(monitor._settings, monitor._index)
                 monitor._watches[key].restore(kept)
             part = "alarms"
             monitor._alarms.extend(map(_alarm_of, state["alarms"]))
@@ -928,6 +1078,14 @@ class SkewMonitor:
                 monitor._losses.note(reason, n=n)
         monitor._losses.tell()
         return monitor
+
+    def resumed(
+        self, kept: Mapping[str, Any], *, on_alarm: Callable[[Alarm], object] | None
+    ) -> SkewMonitor:
+        """Return a monitor that goes on from a state and looks at what this one looks at."""
+        return SkewMonitor.from_dict(
+            kept, store=self._store, canary=self._canary, on_alarm=on_alarm, clock=self._clock
+        )
 
 
 def _alarm_of(data: Mapping[str, Any]) -> Alarm:

@@ -132,11 +132,12 @@ def _basis(z: FloatArray) -> FloatArray:
 
 
 class Level(NamedTuple):
-    """Means with intervals; arrays of shape (columns,)."""
+    """Means with intervals, and standard deviations of joined blocks; shape (columns,)."""
 
     mean: FloatArray
     lower: FloatArray
     upper: FloatArray
+    spread: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -566,8 +567,8 @@ class BlockTest:
         change, half = contrast(*new_at)
         apart, both = contrast(*open_at, *new_at)
         return _Levels(
-            base=Level(base, base - wide, base + wide),
-            level=Level(base + apart, base + apart - both, base + apart + both),
+            base=Level(base, base - wide, base + wide, sigma),
+            level=Level(base + apart, base + apart - both, base + apart + both, sigma),
             moved=np.abs(change) > half,
             away=np.abs(apart) > both,
             back=np.abs(apart) <= np.maximum(0.3 * np.abs(far), half),
@@ -586,6 +587,11 @@ class BlockTest:
             return 0, float(self.size * span), 0.0
         seconds = float(self.watched - rows[0, -1]) / max(self.n - 1, 1)
         return self.n // span, float(rows[:, -5].mean() * span), seconds * span
+
+    def times(self, stop: int) -> tuple[FloatArray, FloatArray]:
+        """Return the middle of the first blocks in time, and their observations."""
+        rows = self._rows[:stop]
+        return rows[:, -3:-1].mean(axis=1), rows[:, -5]
 
     def sums(self, start: int, stop: int) -> FloatArray | None:
         """Return sums of blocks as joined now: columns, those beside, and units; None of none."""

@@ -163,11 +163,11 @@ def test_label_names_are_such_that_prometheus_takes(key: str, name: str) -> None
 
 def test_alarms_are_counted_from_0_on() -> None:
     reader = MonitorReader(lambda: [snapshot()])
-    baseline, shift, notice, resolved = (
+    baseline, shift, notice, composition, resolved = (
         (("collection", "docs"), ("rule", rule))
-        for rule in ("baseline", "shift", "notice", "resolved")
+        for rule in ("baseline", "shift", "notice", "composition", "resolved")
     )
-    quiet = {baseline: 0.0, shift: 0.0, notice: 0.0, resolved: 0.0}
+    quiet = dict.fromkeys((baseline, shift, notice, composition, resolved), 0.0)
     assert reader.read()["alarms"] == quiet
     reader.alarm(alarm())
     reader.alarm(alarm())

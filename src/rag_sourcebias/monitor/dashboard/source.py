@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
@@ -17,9 +18,9 @@ import numpy.typing as npt
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray
+from rag_sourcebias.core.values import FloatArray, normal_quantile
 from rag_sourcebias.monitor.canary import read_points
-from rag_sourcebias.monitor.data import OTHER, Measure, MonitorSnapshot
+from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
     NotCountedError,
@@ -165,7 +166,7 @@ class Parameters:
 
 
 NAMED = {"minute": 60, "hour": 3_600, "day": 86_400}
-_AUTO = 400
+_AUTO, _FEWEST, _IN_A_STEP = 400, 28, 200.0
 _MOST = 2_000
 _HOUR, _DAY = 3_600, 86_400
 _LENGTHS = (
@@ -187,7 +188,8 @@ def chosen_step(
     Parameters
     ----------
     name : str
-        "auto" takes the shortest that makes at most 400 steps and is kept for that time, or one
+        "auto" takes the shortest that makes at most 400 steps and is kept for that time (longer
+        where few retrievals came), or one
         of :data:`NAMED`.
     extent : mapping of int to (int, int)
         Time that rollups cover, by width; not empty.
@@ -233,6 +235,16 @@ def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> 
     return width >= _HOUR or kept <= wanted
 
 
+def _readable_step(step: int, rollups: Rollups) -> int:
+    """Return a step with up to 200 retrievals, of which at least 28 cover the time."""
+    starts, n = rollups.starts, float(rollups.retrievals.sum())
+    if len(starts) <= _FEWEST:
+        return step
+    time = starts[-1] + step - starts[0]
+    most = min(_IN_A_STEP * time / n, time / _FEWEST)
+    return max([one for one in _LENGTHS if step < one <= most] or [step])
+
+
 # Shares over time, with a confidence sequence for each step.
 
 
@@ -269,8 +281,11 @@ def read_series(
     extent, seconds = rollup_extent(path), 60
     if extent:
         seconds = chosen_step(step, extent, since=since, until=until)
+    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by)
     try:
-        rollups = read_rollups(path, since=since, until=until, labels=labels, by=by, step=seconds)
+        rollups = read(step=seconds)
+        if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
+            rollups, seconds = read(step=longer), longer
     except NotCountedError as error:
         raise ParameterError(str(error)) from None
     groups, documents, weights = _largest(
@@ -313,6 +328,31 @@ def _largest(
     for table, values in zip(merged, (documents, weights), strict=True):
         np.add.at(table.T, column, values.T)
     return names, merged[0], merged[1]
+
+
+def _widen(
+    found: dict[str, Any],
+    chosen: Sequence[tuple[MonitorSnapshot, Mapping[str, GroupShare]]],
+    level: float,
+) -> None:
+    """Give steps the intervals that blocks of retrievals have; none where they are not known."""
+    counts = np.array(found["retrievals"]) - np.array(found["empty"])
+    reach = normal_quantile(0.5 + level / 2) / np.sqrt(np.maximum(counts, 1))
+    for i, name in enumerate(found["groups"]):
+        known = [  # variances of single retrievals, times how much they depend on one another
+            (one.n_retrievals, spread**2 * one.block.retrievals)
+            for one, groups in chosen
+            if one.block is not None
+            and name in groups
+            and (spread := groups[name].spread) is not None
+        ]
+        total = sum(n for n, _ in known)
+        half = reach * math.sqrt(sum(n * v for n, v in known) / total) if total else None
+        for end, sign in (("lower", -1), ("upper", 1)):
+            found[end][i] = [
+                None if share is None or half is None else min(max(share + sign * half[t], 0), 1)
+                for t, share in enumerate(found["share"][i])
+            ]
 
 
 def _bounds(n: FloatArray, share: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -557,11 +597,21 @@ class DashboardSource:
                 "snapshots": [finite(snapshot.to_dict()) for snapshot in snapshots],
             },
             "alarms_active": sum(g.alarm for snapshot in snapshots for g in snapshot.groups),
+            "shifts": [finite(alarm.to_dict()) for alarm in self._shifts(snapshots)],
             "label_sets": label_sets,
             "has_canary": self.canary_file is not None,
             "text_recorded": False,
             "document_ids": document_ids,
         }
+
+    def _shifts(self, snapshots: Sequence[MonitorSnapshot]) -> list[Alarm]:
+        """Return the latest alarm of each set of labels whose shares are elsewhere now."""
+        if self.follower is None or not any(g.alarm for one in snapshots for g in one.groups):
+            return []
+        latest = {tuple(sorted(a.labels.items())): a for a in self.follower.monitor.alarms}
+        away = (one for one in snapshots if any(g.alarm for g in one.groups))
+        found = [latest.get(tuple(sorted(one.labels.items()))) for one in away]
+        return [alarm for alarm in found if alarm is not None and alarm.since is not None]
 
     def _about_follower(self, n_written: int) -> dict[str, Any]:
         follower = self.follower
@@ -596,16 +646,21 @@ class DashboardSource:
             labels=labels,
             confidence_level=self.confidence_level,
         )
-        # baselines by group, where all label sets that are asked for have the same
-        baselines: dict[str, set[float]] = {}
         wanted = (labels or {}).items()
-        for snapshot in self.snapshots():
-            if snapshot.by != by or any(snapshot.labels.get(k, v) != v for k, v in wanted):
-                continue
-            for group in snapshot.groups:
-                if group.measure == measure and group.baseline is not None:
-                    baselines.setdefault(group.group, set()).add(group.baseline)
-        alike = {name: min(values) for name, values in baselines.items() if len(values) == 1}
+        chosen = [
+            (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
+            for snapshot in self.snapshots()
+            if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
+        ]
+        # baselines by group, where all label sets that are asked for have the same
+        levels: dict[str, set[float]] = {}
+        for _, groups in chosen:
+            for name, group in groups.items():
+                if group.baseline is not None:
+                    levels.setdefault(name, set()).add(group.baseline)
+        alike = {name: min(values) for name, values in levels.items() if len(values) == 1}
+        if any(snapshot.block is not None for snapshot, _ in chosen):
+            _widen(found, chosen, self.confidence_level)
         return {**found, "baseline": alike or None}
 
     def alarms(self, parameters: Parameters) -> dict[str, Any]:

@@ -71,6 +71,24 @@ export function level(plot, value, hue) {
   });
 }
 
+/** An upright line at a time, with a word beside its upper end. */
+export function mark(plot, at, text, hue) {
+  const { ctx, bbox } = plot;
+  const x = Math.round(plot.valToPos(at, "x", true));
+  clipped(plot, () => {
+    ctx.strokeStyle = ctx.fillStyle = hue;
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = FONT.replace("12px", `600 ${12 * devicePixelRatio}px`);
+    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    ctx.fillText(text, x + 5 * devicePixelRatio, bbox.top + 4 * devicePixelRatio);
+  });
+}
+
 /** Names at the right ends of lines, moved apart where they would overlap. */
 export function names(plot, ends) {
   const { ctx, bbox } = plot;

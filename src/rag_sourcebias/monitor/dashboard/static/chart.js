@@ -3,8 +3,9 @@
 import { h } from "./dom.js";
 import { drawLegend } from "./legend.js";
 import { span, time } from "./format.js";
+import { pairsOf } from "./labels.js";
 import { sharePlot, trafficPlot } from "./plots.js";
-import { banded, largest, linesOf } from "./series.js";
+import { banded, largest, linesOf, windowOf } from "./series.js";
 import { change } from "./state.js";
 
 const parts = {};
@@ -49,16 +50,22 @@ export function drawChart(series, view, overview) {
     const wanted = hidden.get(JSON.stringify([view.by, group]));
     if (wanted !== undefined) wanted ? shown.add(g) : shown.delete(g);
   });
-  const ends = [lines.at[0], lines.at.at(-1) + lines.step];
-  const window = view.range === "all" ? ends : [Math.min(view.since, ends[0]), Math.max(overview.generated_at, view.since + 60)];
-  now = { lines, by: view.by, measure: view.measure, shown, window, index: now?.index ?? null };
+  const window = view.range === "all"
+    ? [lines.at[0], lines.at.at(-1) + lines.step]
+    : windowOf(lines, view.since, overview.generated_at);
+  const fits = (alarm) => view.labels.every((pair) => pairsOf(alarm.labels).includes(pair));
+  const shifts = (view.alarms ?? []).filter((alarm) => alarm.since >= window[0] && alarm.since <= window[1] && alarm.by === view.by && fits(alarm));
+  now = { lines, by: view.by, measure: view.measure, shown, window, shifts, index: now?.index ?? null };
   const key = JSON.stringify([lines.groups, view.by, [...shown].sort()]);
   if (key !== built) { built = key; build(); } else {
     parts.plots[0].setData([lines.middles, ...lines.share]);
     parts.plots[1].setData([lines.middles, lines.retrievals]);
   }
   const level = Math.round(series.confidence_level * 1000) / 10;
-  parts.note.textContent = `Each step is ${stepWords(lines.step)}. ${banded(shown) ? "Bands" : "Brackets"}: ${level}\u202f% confidence sequence of the step. `
+  const few = lines.at.length === 1 ? "All of it lies in one step: lines need more time. " : "";
+  const blocks = overview.monitor.snapshots.some((one) => one.block);
+  parts.note.textContent = `${few}Each step is ${stepWords(lines.step)}. ${banded(shown) ? "Bands" : "Brackets"}: ${level}\u202f% ${blocks ? "interval of the step, as blocks of retrievals vary. " : "confidence sequence of the step. "}`
+    + `${shifts.length ? "Upright: a shift begins. " : ""}`
     + `${lines.baseline.some((value) => value !== null) ? "Dashed: baseline. " : ""}Click a step for its retrievals.`;
   legend();
 }

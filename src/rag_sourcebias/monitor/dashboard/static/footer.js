@@ -16,7 +16,7 @@ function lost(title, dropped) {
 }
 
 /** What is not as it should be in labels and tags; nothing where all is well. */
-function oddities(log) {
+function oddities(log, snapshots) {
   const rows = [];
   const add = (name, counts, unit) => {
     const items = Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
@@ -26,6 +26,9 @@ function oddities(log) {
   };
   add("Labels with too many values, shown as “other”", log.overflowed, "retrieval");
   add("Sources that are neither human nor llm:<model>", log.odd_sources, "document");
+  const odd = {};
+  for (const one of snapshots) for (const [what, n] of Object.entries(one.odd ?? {})) odd[what] = (odd[what] ?? 0) + n;
+  add("Clocks and repeats, counted all the same", odd, "retrieval");
   if (log.bad_tags) rows.push(["Tags that could not be read", `${count(log.bad_tags)}, taken as unknown`]);
   return rows;
 }
@@ -41,7 +44,7 @@ export function drawFooter(box, overview) {
       : [h("strong", { class: log.n_written ? "bad" : null }, log.n_written ? "stopped: " : "waiting: "), follower.error]],
     lost("Lost by the application", log.dropped),
     lost("Lost by the follower", follower.dropped),
-    ...oddities(log),
+    ...oddities(log, overview.monitor.snapshots),
     ["Recorded", `No text is recorded: no query, no document; ${IDS[overview.document_ids] ?? "nothing yet"}.`],
   ];
   redraw(box,

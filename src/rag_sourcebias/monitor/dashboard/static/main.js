@@ -44,7 +44,7 @@ function draw(found) {
   drawTable(byId("groups"), overview, view);
   drawFooter(byId("facts"), overview);
   if (!found) return;
-  drawChart(found.series, found.view, overview);
+  drawChart(found.series, { ...found.view, alarms: found.alarms?.alarms }, overview);
   drawAlarms(byId("alarm-list"), overview, found.alarms);
   byId("canary").hidden = !canary.length;
   if (canary.length) drawCanary(byId("canary-charts"), canary);

@@ -1,12 +1,13 @@
 // The two charts over one another: shares with bands, and retrievals as bars. Global `uPlot`
 // comes from vendor/.
 
-import { GUTTER, band, level, names, timeAxis, valueAxis } from "./chart-parts.js";
+import { GUTTER, band, level, mark, names, timeAxis, valueAxis } from "./chart-parts.js";
 import { count, short } from "./format.js";
 import { colour, lookOf, titleOf } from "./palette.js";
 import { banded, rangeOf, runs } from "./series.js";
 
 const SYNC = "time";
+const MARKS = { shift: "shift", notice: "notice", composition: "store changed", resolved: "back" };
 
 /** Points that stand alone have no line: they are drawn as dots. */
 function dots(plot, index) {
@@ -42,6 +43,7 @@ export function sharePlot(box, now, onCursor) {
       drawAxes: [(plot) => {
         const { lines: current, shown } = now();
         const drawn = new Set();
+        for (const alarm of now().shifts) mark(plot, alarm.since, MARKS[alarm.rule] ?? alarm.rule, colour(alarm.rule === "shift" ? "bad" : "muted"));
         if (banded(shown)) for (const g of shown) band(plot, current.middles, current.lower[g], current.upper[g], hues[g]);
         for (const g of shown) {
           const at = current.baseline[g];

@@ -34,6 +34,8 @@ export function linesOf(series) {
 
 /** Numbers of the groups drawn first: the ones with the most documents. */
 export function largest(lines) {
+  const human = lines.groups.indexOf("human");
+  if (lines.groups.length === 2 && human >= 0) return new Set([human]); // the other is its mirror
   const order = lines.groups.map((_, g) => g).sort((a, b) => lines.documents[b] - lines.documents[a]);
   return new Set(order.slice(0, MOST_SHOWN));
 }
@@ -55,6 +57,13 @@ export function rangeOf(lines, shown) {
   const high = values.reduce((a, b) => Math.max(a, b));
   const air = Math.max(0.02, (high - low) * 0.08);
   return [Math.max(0, low - air), Math.min(1, high + air)];
+}
+
+/** Ends of the time axis: those of the data where they fill less than half of what was asked. */
+export function windowOf(lines, since, until) {
+  const ends = [lines.at[0], lines.at.at(-1) + lines.step];
+  const asked = [Math.min(since, ends[0]), Math.max(until, since + 60)];
+  return ends[1] - ends[0] < (asked[1] - asked[0]) / 2 ? ends : asked;
 }
 
 /** Runs of neighbouring points that have a value, as [first, last]. */

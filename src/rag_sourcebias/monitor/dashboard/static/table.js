@@ -34,7 +34,7 @@ function row(snapshot, share, columns) {
     cell([h("strong", {}, percent(share.share)), ` ${interval(share.lower, share.upper)}`]),
     columns.corrected ? cell(percent(corrected)) : null,
     cell(share.baseline === null ? "not tested" : short(share.baseline), share.baseline === null ? { class: "num muted" } : {}),
-    h("td", {}, share.alarm ? h("span", { class: "badge" }, "alarm") : null, share.baseline === null ? "" : ` ${eValue(share.evidence)}`),
+    h("td", {}, share.alarm ? h("span", { class: "badge" }, "alarm") : null, share.baseline === null || (share.alarm && snapshot.block) ? "" : ` ${eValue(share.evidence)}`),
     cell(count(seen?.documents ?? 0)),
     RANKS.map(([place]) => cell(count(seen?.ranks[place] ?? 0))));
 }
@@ -53,6 +53,13 @@ function head(columns) {
     h("th", { scope: "col", class: name === "" ? "drawn" : i > 1 && name.textContent !== "Evidence" ? "num" : null }, name))));
 }
 
+/** Of two groups that are all there is, one says it all. */
+function oneOfTwo(shares) {
+  const there = shares.filter((share) => share.share > 0);
+  if (there.length !== 2 || Math.abs(there[0].share + there[1].share - 1) > 1e-6) return shares;
+  return [there.find((share) => share.group === "human") ?? there[0]];
+}
+
 export function drawTable(box, overview, view) {
   const all = overview.monitor.snapshots;
   const snapshots = chosen(all, view.labels).slice(0, MOST_SETS);
@@ -67,9 +74,11 @@ export function drawTable(box, overview, view) {
   }
   const width = 9 + (columns.corrected ? 1 : 0);
   const bodies = snapshots.map((one) => {
-    const shares = one.groups.filter((share) => share.measure === view.measure);
+    const all_of = one.groups.filter((share) => share.measure === view.measure);
+    const shares = columns.corrected ? all_of : oneOfTwo(all_of);
     const facts = [plural(one.n_retrievals, "retrieval"), one.n_empty ? `${count(one.n_empty)} empty` : null,
-      `${count(one.n_observations)} tested`].filter(Boolean).join(", ");
+      `${count(one.n_observations)} tested`,
+      shares.length < all_of.length ? `the rest is ${titleOf(all_of.find((share) => share !== shares[0] && share.share > 0).group)}` : null].filter(Boolean).join(", ");
     return h("tbody", {},
       h("tr", { class: "group" }, h("th", { colspan: width, scope: "rowgroup" },
         h("div", {}, whereOf(one.labels, all.length === 1), h("span", { class: "muted" }, ` ${facts}`)))),
