@@ -263,10 +263,10 @@ def audit(
     from rag_sourcebias.cli.console import stages  # it takes rich with it
 
     with stages(silent_at_first=True) as progress:
-        for spec in specs:
-            for one in (spec, getattr(spec, "encoder", None)):
-                if hasattr(one, "progress"):
-                    one.progress = progress.advance
+        encoders = [getattr(spec, "encoder", None) for spec in specs]
+        for part in cast("list[Any]", [*specs, *encoders]):
+            if hasattr(part, "progress"):
+                part.progress = progress.advance
         return audit_source(
             given.dataset,
             specs,

@@ -169,3 +169,38 @@ def test_the_first_screen_stands_alone_in_a_notebook(browser: Browser, tmp_path:
             opened(browser, page, width, dark=dark)
             assert faults(browser) == []
             assert unnamed(browser, dark=dark) == []
+
+
+# What JupyterLab gives the lists of an output.
+LAB = """<style>
+  .lab dl dt, .lab dl dd { float: left; display: block; width: 20%; }
+  .lab dl dd { width: 80%; }
+  .lab ul { list-style: disc; }
+  .lab ul:not(.inline) { padding-left: 2em; }
+</style>"""
+LISTS = """(() => {
+  const box = one => one.getBoundingClientRect();
+  const parts = [...document.querySelectorAll('.rsb-strip')].filter(s => s.querySelector('i:not(.line):not(.dot):not(.was):not(.chance)'));
+  const overlaid = parts.flatMap(strip => [...strip.children]).filter(
+    one => one.previousElementSibling && box(one).left < box(one.previousElementSibling).right);
+  const listed = [...document.querySelectorAll('.rsb-key li')].filter(
+    one => getComputedStyle(one).listStyleType !== 'none');
+  return [parts.length, overlaid.length, listed.length];
+})()"""  # noqa: E501
+
+
+def test_the_first_screen_keeps_its_picture_in_jupyterlab(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for name in ("pairs-full", "skew-full", "skew-evidence"):
+        screen = first_screen(document_of(read_report_json(STORED / f"{name}.json.gz")))
+        page.write_text(dressed(f'<div class="lab">{screen}</div>', LAB), encoding="utf-8")
+        opened(browser, page)
+        strips, *wrong = browser.run(LISTS)
+        assert strips >= 1
+        assert wrong == [0, 0], name
+    weak = screen.replace(".rsb-first .rsb-figure :is(dt, dd)", ".nothing").replace(
+        ".rsb-first dd.rsb-strip {", ".rsb-strip {"
+    )
+    page.write_text(dressed(f'<div class="lab">{weak}</div>', LAB), encoding="utf-8")
+    opened(browser, page)
+    assert browser.run(LISTS)[1] > 0

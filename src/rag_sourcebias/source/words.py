@@ -1,5 +1,7 @@
 """What a source audit says in words: verdicts, the headline, and how to read the numbers."""
 
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -38,6 +40,7 @@ from rag_sourcebias.report.blocks import (
     source_name,
     split_measure,
 )
+from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 
 Direction = Literal["baseline", "other"]
 _DIRECTIONS: dict[SkewCode, Direction] = {
@@ -464,6 +467,14 @@ def _lost_at_equal_length(report: SkewReport, verdict: Verdict) -> str:
     return f"Cut to equal length, it {now}."
 
 
+def _spec(name: str) -> str:
+    """Return a retriever as the command line takes it; empty where it has no name there."""
+    bm25 = re.fullmatch(r"bm25(?:\(((?:\w+=[^,]+,? ?)+)\)|-(paper))?", name)
+    if bm25 is not None:
+        return ":".join(["bm25", *filter(None, [bm25[1] or bm25[2]])]).replace(", ", ",")
+    return name if re.fullmatch(r"(dense|chroma|app):\S+", name) else ""
+
+
 def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
     """Return why and which command comes next."""
     data, codes = data_argument(report.data.name), {v.code for v in found}
@@ -475,7 +486,11 @@ def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
         return "Rule out content:", f"rag-sourcebias rewrite {data} --output paired"
     if codes == {SkewCode.ALIKE}:
         return "Keep watching:", "rag-sourcebias monitor serve retrievals.db"
-    return "With more queries:", f"rag-sourcebias audit source {data}"
+    asked = [_spec(s.name) for s in report.systems if s.variant == "mixed"]
+    if not all(asked):  # what a program passed has no name on the command line
+        return "With more queries:", "rsb.audit(retriever, data)"
+    named = "".join(f" --retriever {shlex.quote(s)}" for s in asked if s != DEFAULT_RETRIEVER)
+    return "With more queries:", f"rag-sourcebias audit source {data}{named}"
 
 
 def star_note(report: SkewReport) -> str:
