@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +20,9 @@ from rag_sourcebias.core.values import (
     Stored,
     as_generator,
     check_level,
-    normal_quantile,
 )
 from rag_sourcebias.stats.means import Method, mean_interval
-from rag_sourcebias.stats.regression import t_interval
+from rag_sourcebias.stats.regression import BootstrapKind, bootstrap_interval
 from rag_sourcebias.stats.samples import Labels, Target, as_values, check_target
 
 # Samples drawn from complete data as if it were a population.
@@ -82,78 +80,6 @@ class Population:
             clusters=None if copy is None else copy[:cut],
             clusters_unlabeled=None if copy is None else copy[cut:],
         )
-
-
-# Bootstrap intervals of many samples of one size at a time, for coverage studies.
-# All samples share one set of resampled positions, so that the resampled means of all of them are
-# one matrix product. Each interval is the one :func:`bootstrap_interval` gives with the same
-# positions.
-
-
-KINDS = ("empirical", "bca", "studentized")
-_AT_ONCE = 100
-
-
-def bootstrap_ends(
-    samples: FloatArray,
-    *,
-    confidence_level: float,
-    n_resamples: int = 10_000,
-    rng: np.random.Generator,
-) -> dict[str, FloatArray]:
-    """Return lower and upper ends for each kind.
-
-    Parameters
-    ----------
-    samples : float64 array of shape (s, n)
-        Rows whose values differ.
-
-    Returns
-    -------
-    dict of str to float64 array of shape (s, 2)
-        For ``"empirical"``, ``"bca"`` and ``"studentized"``.
-    """
-    n = samples.shape[1]
-    # how often each position is drawn in each resample
-    flat = rng.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
-    counts = np.bincount(flat.ravel(), minlength=flat.size).reshape(flat.shape).astype(np.float64)
-    tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
-    found: dict[str, list[FloatArray]] = {kind: [] for kind in KINDS}
-    for start in range(0, len(samples), _AT_ONCE):
-        values = samples[start : start + _AT_ONCE]
-        centre = values.mean(axis=1)
-        centred = values - centre[:, None]
-        shifts = centred @ counts.T / n  # resampled mean − mean
-        squares = centred**2 @ counts.T / n - shifts**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = shifts / np.sqrt(np.maximum(squares, 0.0) / (n - 1))
-        error = values.std(axis=1, ddof=1) / math.sqrt(n)
-        ordered = np.sort(shifts, axis=1)
-        bca = np.array(
-            [
-                np.quantile(row, _bca_tails(deviations, row, tails))
-                for row, deviations in zip(ordered, centred, strict=True)
-            ]
-        )
-        # a resample without spread says nothing about the ratio
-        student = np.array([np.quantile(row[np.isfinite(row)], tails) for row in ratios])
-        found["empirical"].append(centre[:, None] + np.quantile(ordered, tails, axis=1).T)
-        found["bca"].append(centre[:, None] + bca)
-        found["studentized"].append(centre[:, None] - (student * error[:, None])[:, ::-1])
-    return {kind: np.concatenate(ends) for kind, ends in found.items()}
-
-
-def _bca_tails(centred: FloatArray, ordered: FloatArray, tails: FloatArray) -> FloatArray:
-    """Shift the percentiles by bias and acceleration (Efron 1987, eq. 2.3)."""
-    size = len(ordered)
-    slack = 1e-12 * float(np.abs(centred).max())
-    below, upto = np.searchsorted(ordered, [-slack, slack], side="left")
-    bias = normal_quantile(min(max((below + upto) / 2 / size, 1 / size), 1 - 1 / size))
-    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
-    z = bias + np.array([normal_quantile(float(tail)) for tail in tails])
-    return np.array(
-        [0.5 * math.erfc(-value / math.sqrt(2)) for value in bias + z / (1 - acceleration * z)]
-    )
 
 
 # Counts of what a method did over simulated samples.
@@ -238,7 +164,11 @@ class Tally:
 
 IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 
-_BOOTSTRAPS = {"bootstrap": "empirical", "bca": "bca", "studentized": "studentized"}
+_BOOTSTRAPS: Mapping[str, BootstrapKind] = {
+    "bootstrap": "empirical",
+    "bca": "bca",
+    "studentized": "studentized",
+}
 
 
 def _cells(
@@ -258,7 +188,8 @@ def _cells(
         if method is not None:
             return method(sample.y, sample.yhat, sample.yhat_unlabeled)
         if name in _BOOTSTRAPS:
-            return t_interval(sample.y)  # raises: values without spread
+            kind = _BOOTSTRAPS[name]
+            return bootstrap_interval(sample.y, confidence_level=level, kind=kind, rng=seed)
         return mean_interval(
             sample.y,
             sample.yhat,
@@ -272,33 +203,16 @@ def _cells(
             rng=seed,
         )
 
-    kinds = {
-        name: _BOOTSTRAPS[name] for name in methods if methods[name] is None and name in _BOOTSTRAPS
-    }
-    if kinds and (samples[0].clusters is not None or target != "population"):
+    drawn = any(method is None and name in _BOOTSTRAPS for name, method in methods.items())
+    if drawn and (samples[0].clusters is not None or target != "population"):
         raise DataError("the bootstrap is defined for single items and target 'population'")
-    ends = _bootstraps(samples, level, seed) if kinds else {}
     found = []
     for name, method in methods.items():
         tally = Tally(name, n)
-        for i, (sample, truth) in enumerate(zip(samples, truths, strict=True)):
-            if name in kinds and np.ptp(sample.y):
-                lower, upper = ends[kinds[name]][i]
-                tally.add(float(lower), float(upper), truth)
-            else:
-                tally.attempt(partial(interval, sample, name, method), truth)
+        for sample, truth in zip(samples, truths, strict=True):
+            tally.attempt(partial(interval, sample, name, method), truth)
         found.append(tally.cell())
     return found
-
-
-def _bootstraps(samples: list[Sample], level: float, seed: int) -> dict[str, FloatArray]:
-    spread = [i for i, sample in enumerate(samples) if np.ptp(sample.y)]
-    ends = {kind: np.full((len(samples), 2), np.nan) for kind in KINDS}
-    if spread:
-        values, rng = np.stack([samples[i].y for i in spread]), np.random.default_rng(seed)
-        for kind, found in bootstrap_ends(values, confidence_level=level, rng=rng).items():
-            ends[kind][spread] = found
-    return ends
 
 
 # Do intervals cover? Resampling complete data as if they were a population.

@@ -166,6 +166,7 @@ def _proportion(ends: tuple[float, float, float], n: float, level: float, name: 
 # Bootstrap intervals for a mean, from human labels alone.
 
 
+BootstrapKind = Literal["bca", "studentized", "empirical"]
 _CHUNK = 4_000_000  # resampled values held at a time
 
 
@@ -173,7 +174,7 @@ def bootstrap_interval(
     y: npt.ArrayLike,
     *,
     confidence_level: float = 0.95,
-    kind: Literal["bca", "studentized", "empirical"] = "bca",
+    kind: BootstrapKind = "bca",
     n_resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
 ) -> Interval:

@@ -6,14 +6,13 @@ import math
 import re
 import time
 from collections import Counter
-from importlib import import_module
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.search import BM25Spec, _pair_scores, version_scores
+from rag_sourcebias.retrieval.search import BM25Spec, version_scores
 
 pytestmark = pytest.mark.frameworks
 
@@ -55,12 +54,10 @@ def words(rng: np.random.Generator, size: int) -> str:
 
 
 @pytest.mark.parametrize("method", ["lucene", "robertson", "atire"])
-def test_scores_are_those_of_a_search(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_those_of_a_search(method: str) -> None:
     rng = np.random.default_rng(0)
     queries = [[words(rng, 6) for _ in range(3)] for _ in range(20)]
     versions = [[words(rng, 40) for _ in range(4)] for _ in range(20)]
-    module = import_module("rag_sourcebias.retrieval.search")
-    monkeypatch.setattr(module, "_LOOKUPS", 50)  # many blocks
     spec = BM25Spec(method=method)
     found = version_scores(spec, queries, versions)
     texts = [text for row in versions for text in row]
@@ -79,13 +76,6 @@ def test_queries_without_a_known_word_score_0() -> None:
     assert found[2, 0, 1] > 0
 
 
-def test_no_posting_matches() -> None:
-    retriever = PLAIN.build(
-        Corpus(texts=("one word",), tags=TagTable.from_tags([("d", DocTags())]))
-    )
-    assert _pair_scores(retriever, ["nothing"], np.array([[0]])).tolist() == [[0.0]]
-
-
 @pytest.mark.parametrize(
     ("queries", "versions", "message"),
     [
@@ -100,7 +90,7 @@ def test_bad_tables_are_named(queries, versions, message: str) -> None:
         version_scores(PLAIN, queries, versions)
 
 
-def test_cost_does_not_grow_with_the_collection() -> None:
+def test_thousands_of_versions_take_seconds() -> None:
     rng = np.random.default_rng(0)
     queries = [[words(rng, 8) for _ in range(10)] for _ in range(300)]
     versions = [[words(rng, 60) for _ in range(10)] for _ in range(300)]

@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.coverage import KINDS, Tally, bootstrap_ends, coverage_study
+from rag_sourcebias.stats.coverage import Tally, coverage_study
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.regression import bootstrap_interval
 
@@ -34,15 +34,23 @@ def run(methods, **options):
     return coverage_study(Y, YHAT, methods=methods, **given)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_many_bootstraps_are_the_single_ones(kind):
-    samples = RNG.exponential(1.0, (5, 17))
-    ends = bootstrap_ends(
-        samples, confidence_level=0.9, n_resamples=2000, rng=np.random.default_rng(5)
-    )
-    for row, (lower, upper) in zip(samples, ends[kind], strict=True):
-        alone = bootstrap_interval(row, kind=kind, confidence_level=0.9, n_resamples=2000, rng=5)
-        assert (lower, upper) == pytest.approx((alone.lower, alone.upper), abs=1e-12)
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bootstrap", "empirical"), ("bca", "bca"), ("studentized", "studentized")]
+)
+def test_bootstraps_are_those_of_the_library(name, kind):
+    seen = []
+
+    def spy(y, yhat, pool):
+        seen.append(y)
+        return exactly(0.0)
+
+    coverage_study(Y, YHAT, methods={"spy": spy}, sizes=[20], n_unlabeled=5, n_runs=1, rng=3)
+    cell = run([name], n_unlabeled=5, n_runs=1).cells[0]
+    # the seed of the draws is what the generator gives after the sample
+    generator = np.random.default_rng(3)
+    generator.integers(0, len(Y), 25)
+    alone = bootstrap_interval(seen[0], kind=kind, rng=int(generator.integers(2**63)))
+    assert cell.mean_width == pytest.approx(2 * alone.half_width)
 
 
 def test_cells_agree_with_a_plain_loop():
