@@ -11,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require,
+)
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
@@ -444,7 +447,7 @@ class AnswerConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for accepted, why in (
+        require(
             (
                 0 < self.confidence_level < 1,
                 f"confidence_level {self.confidence_level} is outside (0, 1)",
@@ -456,9 +459,7 @@ class AnswerConfig:
                 self.labels is None or self.labels >= 2,
                 f"labels {self.labels} per system is too few; at least 2 are needed",
             ),
-        ):
-            if not accepted:
-                raise DataError(why)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

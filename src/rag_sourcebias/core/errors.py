@@ -89,6 +89,13 @@ class MissingExtraError(SourceBiasError, ImportError):
         self.extra = extra
 
 
+def require(*rules: tuple[object, str]) -> None:
+    """Refuse what breaks one of several rules, by the first: what must hold, and what to say."""
+    for holds, why in rules:
+        if not holds:
+            raise DataError(why)
+
+
 def require_at_least(least: int, **settings: float | None) -> None:
     """Refuse settings below a bound; None is one that was not given."""
     for name, value in settings.items():

@@ -11,7 +11,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require,
+)
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import FloatArray, Interval, from_versioned
@@ -560,20 +563,30 @@ class AuditConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.cutoffs or min(self.cutoffs) < 1:
-            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
-        if self.resamples < 100:
-            raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
-        if not 0 <= self.margin < math.inf:
-            raise DataError(
-                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within "
-                "which sources count as treated alike)"
-            )
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
-        if self.primary is not None and self.primary not in names:
-            raise DataError(f"primary measure {self.primary!r} is none of those measured: {names}")
+        require(
+            (
+                min(self.cutoffs, default=0) >= 1,
+                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+            ),
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level} is outside (0, 1)",
+            ),
+            (
+                self.resamples >= 100,
+                f"resamples {self.resamples} is too few for a test; use at least 100",
+            ),
+            (
+                0 <= self.margin < math.inf,
+                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within "
+                "which sources count as treated alike)",
+            ),
+            (
+                self.primary is None or self.primary in names,
+                f"primary measure {self.primary!r} is none of those measured: {names}",
+            ),
+        )
 
     @property
     def primary_measure(self) -> str:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import (
     DataError,
     MissingExtraError,
+    require,
     require_at_least,
     require_one_of,
 )
@@ -686,9 +687,7 @@ def write_projected_model(
         If sentence-transformers is not installed.
     """
     require_torch(f"model folder {str(target)!r}")
-    packaged = ENCODERS.get(str(model))
-    source = packaged.find() if packaged is not None else None
-    source = source or find_model(model, packaged="all-MiniLM-L6-v2").path
+    source = find_encoder(model).path
     modules = _modules(source)
     original = SentenceEncoder(model, batch_size=len(_PROBES), device="cpu")
     fitted = projection.encoder.split(":")
@@ -703,7 +702,9 @@ def write_projected_model(
             f"{source} makes vectors of {vectors.shape[1]} dimensions, but the projection is for "
             f"{projection.dimension}; fit it on vectors of this model"
         )
-    place = _free(Path(target).expanduser(), source)
+    place = checked_output(target)
+    if place.resolve().is_relative_to(source.resolve()):
+        raise DataError(f"{place} lies inside the model {source}; name a folder outside of it")
     scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         copy = scratch / place.name
@@ -761,13 +762,19 @@ def _kind(name: str) -> str:
     return name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name
 
 
-def _free(place: Path, source: Path) -> Path:
-    if place.exists():
-        raise DataError(f"{place} exists; name a folder that does not")
-    if not place.parent.is_dir():
-        raise DataError(f"{place} cannot be written: folder {place.parent} does not exist")
-    if place.resolve().is_relative_to(source.resolve()):
-        raise DataError(f"{place} lies inside the model {source}; name a folder outside of it")
+def checked_output(output: str | Path) -> Path:
+    """Return the folder that a model is written to.
+
+    Raises
+    ------
+    DataError
+        If it exists, or the folder around it does not.
+    """
+    place = Path(output).expanduser()
+    require(
+        (not place.exists(), f"{place} exists; name a folder that does not"),
+        (place.parent.is_dir(), f"{place} cannot be written: folder {place.parent} does not exist"),
+    )
     return place
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rag_sourcebias.neural.loading import (
     SentenceEncoder,
+    checked_output,
     find_encoder,
     library_versions,
     loading,
@@ -58,7 +59,6 @@ from rag_sourcebias.neural.training_state import (
     LiveEncoder,
     Progress,
     SkewJudge,
-    checked_output,
     debiased_loss,
     last_checkpoint,
     open_run,

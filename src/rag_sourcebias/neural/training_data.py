@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, Query
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, require_one_of
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    require,
+    require_one_of,
+)
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.values import Float32Array, IntArray
@@ -148,27 +153,33 @@ class TrainingSettings:
         self._check_together()
 
     def _check_together(self) -> None:
-        if self.epochs is not None and self.max_steps is not None:
-            raise DataError(
-                f"epochs is {self.epochs} and max_steps {self.max_steps}; give one of them"
-            )
-        if self.regression and self.rank_columns == "all":
-            raise DataError(
+        require(
+            (
+                self.epochs is None or self.max_steps is None,
+                f"epochs is {self.epochs} and max_steps {self.max_steps}; give one of them",
+            ),
+            (
+                not self.regression or self.rank_columns != "all",
                 f"loss {self.loss!r} with rank_columns 'all' would hold the LLM document where the "
-                "untrained encoder ranks it, against the hinge; accepted are 'human' and 'both'"
-            )
-        if self.loss == "margin-mse" and not self.hard_negatives:
-            raise DataError("loss 'margin-mse' learns margins to hard negatives; give 1 or more")
-        if self.loss == "cosine" and self.similarity != "cosine":
-            raise DataError(
-                f"loss 'cosine' with similarity {self.similarity!r}; accepted is 'cosine'"
-            )
-        alone = self.batch_size == 1 and not self.hard_negatives and self.rank_columns != "all"
-        if alone and not self.regression:
-            raise DataError(
+                "untrained encoder ranks it, against the hinge; accepted are 'human' and 'both'",
+            ),
+            (
+                self.loss != "margin-mse" or self.hard_negatives,
+                "loss 'margin-mse' learns margins to hard negatives; give 1 or more",
+            ),
+            (
+                self.loss != "cosine" or self.similarity == "cosine",
+                f"loss 'cosine' with similarity {self.similarity!r}; accepted is 'cosine'",
+            ),
+            (
+                self.batch_size > 1
+                or self.hard_negatives
+                or self.rank_columns == "all"
+                or self.regression,
                 f"loss {self.loss!r} has nothing to rank in a batch of 1 without hard negatives; "
-                "give batch_size or hard_negatives of at least 2 or 1"
-            )
+                "give batch_size or hard_negatives of at least 2 or 1",
+            ),
+        )
 
     @property
     def regression(self) -> bool:

@@ -266,22 +266,6 @@ _PREFIX = "checkpoint-"
 _MAY_DIFFER = frozenset({"checkpoint_every"})
 
 
-def checked_output(output: str | Path) -> Path:
-    """Return the folder a trained model goes to.
-
-    Raises
-    ------
-    DataError
-        If it exists, or the folder around it does not.
-    """
-    place = Path(output).expanduser()
-    if place.exists():
-        raise DataError(f"{place} exists; name a folder that does not")
-    if not place.parent.is_dir():
-        raise DataError(f"{place} cannot be written: folder {place.parent} does not exist")
-    return place
-
-
 def open_run(folder: Path, settings: Mapping[str, str], *, resume: bool) -> Path | None:
     """Make the folder of a run, or open the one that is there.
 

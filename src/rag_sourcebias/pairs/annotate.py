@@ -18,7 +18,10 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require,
+)
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator, from_versioned
 from rag_sourcebias.io.files import PathLike, write_atomic
@@ -59,7 +62,7 @@ class AnnotationQuestion:
     def __post_init__(self) -> None:
         folded = {a.strip().casefold() for a in self.answers}
         named = {"A", "B"} & set(self.answers)
-        for accepted, why in (
+        require(
             (
                 self.name and all(c.isalnum() or c in "-_" for c in self.name),
                 f"question name {self.name!r}: use letters, digits, '-' and '_'",
@@ -83,9 +86,7 @@ class AnnotationQuestion:
                 f"question {self.name!r}: answers 'A' and 'B' name the two texts of a pair; "
                 "give both, with n_texts=2, or neither",
             ),
-        ):
-            if not accepted:
-                raise DataError(why)
+        )
 
     @property
     def prefers(self) -> bool:

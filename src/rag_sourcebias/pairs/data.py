@@ -9,7 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require,
+)
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import (
@@ -382,7 +385,7 @@ class PairCheckConfig:
 
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)
-        for accepted, why in (
+        require(
             (
                 min(self.cutoffs, default=0) >= 1,
                 f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
@@ -401,9 +404,7 @@ class PairCheckConfig:
                 self.worst >= 0 and self.text_limit >= 1,
                 f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
             ),
-        ):
-            if not accepted:
-                raise DataError(why)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

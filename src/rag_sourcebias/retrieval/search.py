@@ -13,6 +13,7 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import (
     DataError,
     import_extra,
+    require,
     require_at_least,
     require_one_of,
 )
@@ -686,16 +687,16 @@ class BM25Spec:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not self.k1 >= 0:
-            raise DataError(f"k1 {self.k1!r} must be 0 or more")
-        if not 0 <= self.b <= 1:
-            raise DataError(f"b {self.b!r} is outside [0, 1]")
         require_one_of("BM25 method", self.method, get_args(Method))
-        if isinstance(self.stopwords, str) and self.stopwords not in _STOPWORDS:
-            raise DataError(
+        require(
+            (self.k1 >= 0, f"k1 {self.k1!r} must be 0 or more"),
+            (0 <= self.b <= 1, f"b {self.b!r} is outside [0, 1]"),
+            (
+                not isinstance(self.stopwords, str) or self.stopwords in _STOPWORDS,
                 f"stopwords {self.stopwords!r} is not one of {', '.join(_STOPWORDS)}; a list of "
-                "words or None is accepted too"
-            )
+                "words or None is accepted too",
+            ),
+        )
         self.name = self.name or self._derived_name()
 
     @classmethod

@@ -16,6 +16,7 @@ from rag_sourcebias.core.data import LabelDistributions, Run
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
+    require,
     require_one_of,
 )
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
@@ -58,18 +59,24 @@ class RankedLabels:
 
     def __post_init__(self) -> None:
         m, n_grades = self.probs.shape
-        if not self.weights.shape == self.query.shape == (m,):
-            raise DataError("probs, weights and query differ in length")
-        if self.gains.shape != (n_grades,):
-            raise DataError(f"{len(self.gains)} gains for {n_grades} grades")
-        if np.any(np.diff(self.gains) < 0):
-            raise DataError(f"gains {self.gains.tolist()} decrease; a higher grade gains no less")
-        if np.any(self.weights < 0):
-            raise DataError("document weights may not be negative")
-        if m and (np.any(np.diff(self.query) < 0) or self.query[0] < 0):
-            raise DataError("documents must be grouped by query, in the order of the queries")
-        if m and int(self.query[-1]) >= self.n_queries:
-            raise DataError(f"query index {int(self.query[-1])} with {self.n_queries} queries")
+        last = int(self.query.max(initial=-1))
+        require(
+            (
+                self.weights.shape == self.query.shape == (m,),
+                "probs, weights and query differ in length",
+            ),
+            (self.gains.shape == (n_grades,), f"{len(self.gains)} gains for {n_grades} grades"),
+            (
+                np.all(np.diff(self.gains) >= 0),
+                f"gains {self.gains.tolist()} decrease; a higher grade gains no less",
+            ),
+            (np.all(self.weights >= 0), "document weights may not be negative"),
+            (
+                np.all(np.diff(self.query, prepend=0) >= 0),
+                "documents must be grouped by query, in the order of the queries",
+            ),
+            (last < self.n_queries, f"query index {last} with {self.n_queries} queries"),
+        )
 
     @classmethod
     def from_grid(cls, probs: FloatArray, weights: FloatArray, gains: FloatArray) -> RankedLabels:

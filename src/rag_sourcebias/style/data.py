@@ -15,7 +15,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    require,
+)
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
@@ -246,19 +249,26 @@ class StyleConfig:
     margin: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.margin < 1:
-            raise DataError(
+        require(
+            (
+                0 < self.margin < 1,
                 f"margin {self.margin!r} is outside (0, 1); 0.1 lets average ranks of 11 styles "
-                "differ by 1 place"
-            )
-        if not self.cutoffs or min(self.cutoffs) < 1:
-            raise DataError(f"cutoffs {self.cutoffs} must be one or more numbers of at least 1")
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
-        if self.resamples < 100:
-            raise DataError(f"resamples {self.resamples} is too few for a test; use at least 100")
-        if self.ddof not in (0, 1):
-            raise DataError(f"ddof {self.ddof} must be 0 or 1")
+                "differ by 1 place",
+            ),
+            (
+                min(self.cutoffs, default=0) >= 1,
+                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+            ),
+            (
+                0 < self.confidence_level < 1,
+                f"confidence_level {self.confidence_level} is outside (0, 1)",
+            ),
+            (
+                self.resamples >= 100,
+                f"resamples {self.resamples} is too few for a test; use at least 100",
+            ),
+            (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,7 +105,7 @@ def test_a_library_that_cannot_be_imported_warns_and_the_audit_goes_on(monkeypat
     def absent(wanted):
         raise ModuleNotFoundError(f"No module named {wanted!r}", name=wanted.partition(".")[0])
 
-    monkeypatch.setattr(text_similarity, "import_module", absent)
+    monkeypatch.setattr("rag_sourcebias.core.errors.import_module", absent)
     text_similarity._bleu.cache_clear()
     found = audit_answers(answers(), [named("a")], config=FAST)
     assert found.text_statistics == ()
