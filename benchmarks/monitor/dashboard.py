@@ -24,9 +24,9 @@ from recorder import DAY, events_of, filled
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.follow import LogFollower
+from rag_sourcebias.monitor.follow import LogFollower, replay
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 START = 1_800_000_000
@@ -85,6 +85,17 @@ async def views(path: Path) -> list[dict]:
     return rows
 
 
+def replaying(path: Path, n: int) -> dict:
+    rates = []
+    for _ in range(3):
+        start = time.perf_counter()
+        if replay(path, SkewMonitor(labels=("route",), baseline=ReferenceWindow())) != n:
+            raise SystemExit(f"not all of {n} retrievals were replayed")
+        rates.append(n / (time.perf_counter() - start))
+    value = f"{statistics.median(rates):,.0f} retrievals a second (median of 3)"
+    return row("replaying a log, by blocks", value, "100,000", met=statistics.median(rates) >= 1e5)
+
+
 def following(folder: Path, n: int) -> dict:
     filled(folder / "followed.db", n)
     live = LogFollower(folder / "followed.db", monitor(), state=folder / "state.json")
@@ -109,6 +120,8 @@ def main() -> int:
         rows = [row("log", f"{n:,} retrievals over 30 days")]
         rows += asyncio.run(views(folder / "log.db"))
         rows.append(following(folder, 20_000 if options.quick else 200_000))
+        filled(folder / "replayed.db", few := 20_000 if options.quick else 1_000_000)
+        rows.append(replaying(folder / "replayed.db", few))
     for found in rows:
         verdict = {None: "", True: "met", False: "MISSED"}[found["met"]]
         print(f"{found['what']:45} {found['value']:45} {found['target']:10} {verdict}")

@@ -28,7 +28,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
-from rag_sourcebias.monitor.log.schema import Batch, open_for_writing, segments_of
+from rag_sourcebias.monitor.log.schema import Batch, insert_segments, open_for_writing, segments_of
 from rag_sourcebias.monitor.log.writing import add_to_rollups
 from rag_sourcebias.observe.events import RetrievalEvent, event_of
 from rag_sourcebias.observe.recorder import Recorder
@@ -186,10 +186,7 @@ def filled(path: Path, n: int) -> None:
             query_ids=[queries[i : i + 16] for i in range(0, len(queries), 16)],
             doc_ids=None,
         )
-        database.executemany(
-            "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-            segments_of(batch, first=first + 1, weight=1.0),
-        )
+        insert_segments(database, segments_of(batch, first=first + 1, weight=1.0))
         add_to_rollups(database, batch, weight=1.0)
     database.executemany("INSERT INTO state VALUES (?, ?)", [("next", n + 1), ("last", start)])
     database.execute("COMMIT")

@@ -597,7 +597,6 @@ def _write_log(folder: Path) -> None:
 
 
 def _log(folder: Path) -> object:
-    from rag_sourcebias.monitor.follow import events_of
     from rag_sourcebias.monitor.log.reading import (
         iter_newest,
         log_summary,
@@ -606,10 +605,12 @@ def _log(folder: Path) -> object:
         read_tail,
         rollup_extent,
     )
+    from rag_sourcebias.monitor.monitor import SkewMonitor
 
     path = folder / "log.db"
-    events = read_events(path)
-    found = list(events_of(events))
+    monitor = SkewMonitor(labels=("route",))
+    monitor.record_columns(read_events(path))
+    found = monitor.snapshot()
     newest = [part for part, _ in zip(iter_newest(path), range(100), strict=False)]
     tail = read_tail(path, after=3)
     return (

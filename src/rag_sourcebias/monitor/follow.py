@@ -179,7 +179,9 @@ def replay(
         timed = parquet_events(events, since=since, until=until, labels=labels)
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
-        timed = chain.from_iterable(map(events_of, parts))
+        n = sum(map(monitor.record_columns, _joined(parts)))
+        monitor.flush(finish=True)
+        return n
     elif labels is not None:
         raise DataError("labels= is for runs and logs; events have their own")
     else:
@@ -197,19 +199,19 @@ def _of_run(run: Run, tags: TagTable, labels: Mapping[str, str]) -> Iterator[Wai
         yield RetrievalEvent(ranked=ranked, tags=tuple(known[i] for i in ids), labels=labels), None
 
 
-def events_of(part: EventColumns) -> Iterator[Waiting]:
-    """Yield the retrievals of a log, with their Unix times."""
-    tags = [DocTags(source=source, style=style) for source, style in part.tags]
-    codes = part.tag_codes.tolist()
-    for i, (start, stop) in enumerate(zip(part.offsets, part.offsets[1:], strict=False)):
-        found = tuple(tags[code] for code in codes[start:stop])
-        ids = ("",) * len(found) if part.doc_ids is None else part.doc_ids[start:stop].tolist()
-        event = RetrievalEvent(
-            ranked=RankedList(query_id=str(part.query_ids[i]), doc_ids=tuple(ids)),
-            tags=found,
-            labels=part.labels_at(i) if part.event_labels else part.labels[part.label_codes[i]],
-        )
-        yield event, float(part.times[i])
+_AT_ONCE = 16_384  # retrievals
+
+
+def _joined(parts: Iterable[EventColumns]) -> Iterator[EventColumns]:
+    """Yield the same retrievals in fewer parts."""
+    waiting: list[EventColumns] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= _AT_ONCE:
+            yield EventColumns.joined(waiting)
+            waiting = []
+    if waiting:
+        yield EventColumns.joined(waiting)
 
 
 # Where a follower of a log stands, in a file that is always complete.
@@ -487,7 +489,7 @@ class LogFollower:
 
     def _feed(self, tail: Tail) -> int:
         position = self._position
-        n = self.monitor.record_many(chain.from_iterable(map(events_of, tail.parts)))
+        n = sum(map(self.monitor.record_columns, _joined(tail.parts)))
         if tail.removed:
             self.dropped.add("removed before it was read", n=tail.removed)
         if tail.broken:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class ExposureRows:
 
 
 def exposure_rows(
-    codes: Sequence[int],
-    lengths: Sequence[int],
+    codes: Sequence[int] | IntArray,
+    lengths: Sequence[int] | IntArray,
     *,
     width: int,
     attention: FloatArray,
@@ -330,14 +331,23 @@ def running(start: FloatArray, rows: FloatArray) -> FloatArray:
 # One set of labels: retrievals in, observations tested, alarms out.
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """What is left of an event: columns of its documents, when it was, whose it is, on what."""
+@dataclass(slots=True)
+class Retrievals:
+    """What is left of events: columns of their documents, when they were, whose, on what.
 
-    codes: tuple[int, ...]
-    at: float
-    key: str | None
-    topic: str | None = None
+    Parameters
+    ----------
+    codes : sequence of int
+        Documents of all, one retrieval after another, ``lengths`` of each.
+    keys, topics : list of (str or None), or None
+        None where no retrieval has any.
+    """
+
+    codes: list[int] | IntArray = field(default_factory=list)
+    lengths: list[int] | IntArray = field(default_factory=list)
+    at: list[float] | FloatArray = field(default_factory=list)
+    keys: list[str | None] | None = field(default_factory=list)
+    topics: list[str | None] | None = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +397,7 @@ class LabelWatch:
         self.tests = BaselineTests(settings, self.groups)
         self.topics: dict[str, int] = {}
         self.odd: Counter[str] = Counter()
-        self._before: Retrieval | None = None
+        self._before: tuple[Any, ...] | None = None
         self.blocks: BlockTest | None = None
         baseline = settings.baseline
         if settings.test == "blocks" and baseline is not None:
@@ -408,12 +418,13 @@ class LabelWatch:
         """Observations that count as independent of one another."""
         return self.totals.n if self.aggregator is None else self.aggregator.n_observations
 
-    def add(self, batch: Sequence[Retrieval]) -> list[RaisedAt]:
+    def add(self, batch: Retrievals) -> list[RaisedAt]:
         """Take retrievals, at least one, in order."""
-        self._note_order(batch)
+        at = np.asarray(batch.at, np.float64)
+        self._note_order(batch, at)
         rows = exposure_rows(
-            [code for item in batch for code in item.codes],
-            [len(item.codes) for item in batch],
+            batch.codes,
+            batch.lengths,
             width=self.groups.width,
             attention=self.settings.attention,
             shown=self.settings.shown,
@@ -425,22 +436,30 @@ class LabelWatch:
         if isinstance(self.settings.baseline, PoolShare):
             null = np.tile(rows.pool, (1, len(self.settings.measures)))
         kept = np.flatnonzero(rows.shown)
-        values, null = values[kept], None if null is None else null[kept]
-        items = [batch[i] for i in kept.tolist()]
+        values, null, at = values[kept], None if null is None else null[kept], at[kept]
+        keys = None if batch.keys is None else [batch.keys[i] for i in kept.tolist()]
         before, seen = self.totals.n, self.totals.documents - rows.documents.sum(axis=0)
         path, nulls = self.totals.observe(values, null)
         found: list[_Found]
         if self.blocks is not None:
             came = rows.documents[kept].cumsum(axis=0) + seen > 0
-            found = self._in_blocks(values, null, (rows.share[kept], came), items)
+            tested = self._tested(values, null, came)
+            if self.settings.topics:
+                topics = [
+                    self._topic(None if batch.topics is None else batch.topics[i]) for i in kept
+                ]
+                tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
+            units = keys if keys and any(key is not None for key in keys) else None
+            added = self.blocks.add_many(tested, at, units=units) if len(at) else []
+            found = [(row, shift, 0) for row, shift in added]
         elif self.aggregator is None:
             found = [(raised.row, raised, 0) for raised in self.tests.observe(values, null)]
         else:
-            found = self._together(values, null, items)
+            found = self._together(values, null, at, keys)
         return [
             RaisedAt(
                 raised,
-                raised.at if isinstance(raised, Shift) else items[row].at,
+                raised.at if isinstance(raised, Shift) else float(at[row]),
                 before + row + 1,
                 independent if self.aggregator is not None else before + row + 1,
                 path[row],
@@ -449,54 +468,48 @@ class LabelWatch:
             for row, raised, independent in found
         ]
 
-    def _note_order(self, batch: Sequence[Retrieval]) -> None:
+    def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
-        last = self._before
-        for item in batch:
-            if last is not None and item.at <= last.at:
-                if item == last:
-                    self.odd["repeated"] += 1
-                elif item.at < last.at - _FAR:
-                    self.odd["clock set back"] += 1
-                elif item.at < last.at:
-                    self.odd["late"] += 1
-            elif last is not None and item.at > last.at + 30 * _FAR:
-                self.odd["clock set forward"] += 1
-            last = item
-        self._before = last
-        self.last_at = max(batch[-1].at, self.last_at or batch[-1].at)
+        codes, ends = np.asarray(batch.codes), np.cumsum(batch.lengths).tolist()
 
-    def _in_blocks(
+        def row(i: int) -> tuple[Any, ...]:
+            shown = codes[ends[i - 1] if i else 0 : ends[i]].tolist()
+            beside = [None if one is None else one[i] for one in (batch.keys, batch.topics)]
+            return float(at[i]), shown, *beside
+
+        last = self._before
+        before = np.concatenate([[math.nan if last is None else last[0]], at[:-1]])
+        self.odd["clock set forward"] += int((at > before + 30 * _FAR).sum())
+        self.odd["clock set back"] += int((at < before - _FAR).sum())
+        self.odd["late"] += int(((at < before) & (at >= before - _FAR)).sum())
+        for i in np.flatnonzero(at == before).tolist():
+            self.odd["repeated"] += row(i) == (row(i - 1) if i else last)
+        self.odd = +self.odd
+        self._before = row(len(at) - 1)
+        self.last_at = max(float(at[-1]), self.last_at or float(at[-1]))
+
+    def _tested(
         self,
         values: FloatArray,
         null: FloatArray | None,
-        rows: tuple[FloatArray, npt.NDArray[np.bool_]],
-        items: Sequence[Retrieval],
-    ) -> list[_Found]:
-        blocks, settings = self.blocks, self.settings
-        if blocks is None or not items:
-            return []
+        came: npt.NDArray[np.bool_],
+    ) -> FloatArray:
+        """Return the columns that blocks test: differences where the baseline is known."""
         columns = self.tests.columns
-        tested = values[:, columns]
         if null is not None:
-            tested = tested - null[:, columns]
-        elif isinstance(settings.baseline, CorpusShare):
+            return np.asarray(values[:, columns] - null[:, columns])
+        if isinstance(self.settings.baseline, CorpusShare):
             # A group that never came may be named wrongly: it is told, and is no alarm.
-            came = rows[1][:, columns % self.groups.width]
-            tested = (tested - self.corpus_share[columns]) * came
-        if settings.topics:
-            width = 1 + self.groups.width
-            beside = np.zeros((len(items), MOST_TOPICS, width))
-            at = [self._topic(item.topic) for item in items]
-            beside[np.arange(len(items)), at, 0] = 1
-            beside[np.arange(len(items)), at, 1:] = rows[0]
-            tested = np.concatenate([tested, beside.reshape(len(items), -1)], axis=1)
-        keys = [item.key for item in items]
-        units = keys if any(key is not None for key in keys) else None
-        return [
-            (row, shift, 0)
-            for row, shift in blocks.add_many(tested, [item.at for item in items], units=units)
-        ]
+            came = came[:, columns % self.groups.width]
+            return np.asarray((values[:, columns] - self.corpus_share[columns]) * came)
+        return np.asarray(values[:, columns])
+
+    def _by_topic(self, shares: FloatArray, topics: list[int]) -> FloatArray:
+        """Return a count and the shares in the columns of each one's topic."""
+        found = np.zeros((len(shares), MOST_TOPICS, 1 + self.groups.width))
+        found[np.arange(len(shares)), topics, 0] = 1
+        found[np.arange(len(shares)), topics, 1:] = shares
+        return found.reshape(len(shares), MOST_TOPICS * (1 + self.groups.width))
 
     @property
     def corpus_share(self) -> FloatArray:
@@ -516,17 +529,21 @@ class LabelWatch:
         return self.topics.get(name, MOST_TOPICS - 1)
 
     def _together(
-        self, values: FloatArray, null: FloatArray | None, items: Sequence[Retrieval]
+        self,
+        values: FloatArray,
+        null: FloatArray | None,
+        at: FloatArray,
+        keys: list[str | None] | None,
     ) -> list[_Found]:
         """Test what is complete of the retrievals that belong together."""
         found: list[_Found] = []
-        for i, item in enumerate(items):
+        for i, (key, now) in enumerate(zip(keys or [None] * len(at), at.tolist(), strict=True)):
             ends = None if null is None else null[[i]]
-            if item.key is None or self.aggregator is None:
+            if key is None or self.aggregator is None:
                 raised = self.tests.observe(values[[i]], ends)
             else:
                 own = None if ends is None else ends[0].tolist()
-                done = self.aggregator.add(item.key, values[i].tolist(), now=item.at, null=own)
+                done = self.aggregator.add(key, values[i].tolist(), now=now, null=own)
                 raised = self._test(done)
             found += [(i, one, self.n_independent) for one in raised]
         return found

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, from_plain, t_quantile
@@ -36,7 +37,8 @@ from rag_sourcebias.monitor.data import (
     Waiting,
     short_text,
 )
-from rag_sourcebias.monitor.labels import Composition, LabelWatch, RaisedAt, Retrieval
+from rag_sourcebias.monitor.labels import Composition, LabelWatch, RaisedAt, Retrievals
+from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.settings import (
     Aggregation,
     Baseline,
@@ -814,26 +816,37 @@ class SkewMonitor:
 
     def _add(self, batch: list[Waiting], *, offset: float) -> list[Alarm]:
         """Take events with their Unix times; ``offset`` turns monotonic times into such."""
-        parts: dict[Key, list[Retrieval]] = {}
+        parts: dict[Key, Retrievals] = {}
         for event, at in batch:
             try:
-                labels = event.labels
-                names = [name for name in self._settings.labels if name in labels]
-                key, replaced = self._caps.fit(tuple((k, short_text(labels[k])) for k in names))
-                for name in replaced:
-                    self._overflowed[name] += 1
+                key = self._key(event.labels)
                 self._bad_tags += event.bad_tags
-                item = self._read(key, event, offset + event.monotonic if at is None else at)
-                parts.setdefault(key, []).append(item)
+                self._read(parts, key, event, offset + event.monotonic if at is None else at)
             except Exception as error:  # noqa: BLE001 - a broken event costs itself only
                 self._losses.note("monitor could not read the event", error=error)
+        return self._take(parts)
+
+    def _key(self, labels: Mapping[str, str], n: int = 1) -> Key:
+        names = [name for name in self._settings.labels if name in labels]
+        key, replaced = self._caps.fit(tuple((k, short_text(labels[k])) for k in names))
+        for name in replaced:
+            self._overflowed[name] += n
+        return key
+
+    def _watch(self, key: Key) -> LabelWatch:
+        found = self._watches.get(key)
+        if found is None:
+            found = self._watches[key] = LabelWatch(self._settings, self._index)
+        return found
+
+    def _take(self, parts: Mapping[Key, Retrievals]) -> list[Alarm]:
         alarms: list[Alarm] = []
         for key, items in parts.items():
             try:
                 watch = self._watches[key]
                 alarms += self._raised(watch, key, watch.add(items))
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
-                self._losses.note("monitor failed", n=len(items), error=error)
+                self._losses.note("monitor failed", n=len(items.lengths), error=error)
         return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
 
     def _raised(self, watch: LabelWatch, key: Key, found: Sequence[RaisedAt]) -> list[Alarm]:
@@ -890,30 +903,81 @@ class SkewMonitor:
             self._index[:half] = self._index[:half:2]
         self._looked_at = now if at is None else at
 
-    def _read(self, key: Key, event: RetrievalEvent, at: float) -> Retrieval:
+    def _read(
+        self, parts: dict[Key, Retrievals], key: Key, event: RetrievalEvent, at: float
+    ) -> None:
         if not math.isfinite(at):
             raise DataError(f"the time of an event must be a finite number, got {at}")
-        settings, watch = self._settings, self._watches.get(key)
-        if watch is None:
-            watch = self._watches[key] = LabelWatch(settings, self._index)
+        settings, watch = self._settings, self._watch(key)
         tags = event.tags[: settings.max_documents]
         try:
-            codes = tuple(map(watch.groups.__getitem__, map(self._name_of, tags)))
+            codes = list(map(watch.groups.__getitem__, map(self._name_of, tags)))
         except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-            codes = tuple(self._code(watch, tag) for tag in tags)
-        together: str | None = None
-        if settings.aggregate is not None:
-            by = settings.aggregate.key
-            together = event.query_hash if by == "query" else event.labels.get(by)
-        elif settings.test == "blocks":
-            together = next((event.labels[u] for u in settings.users if u in event.labels), None)
-        topic = None if settings.topics is None else event.labels.get(settings.topics)
-        return Retrieval(
-            codes,
-            at,
-            None if together is None else short_text(together),
-            None if topic is None else short_text(topic),
-        )
+            codes = [self._code(watch, tag) for tag in tags]
+        labels, together = event.labels, None
+        if settings.aggregate is not None and settings.aggregate.key == "query":
+            together = event.query_hash
+        else:
+            together = next((labels[name] for name in settings.units if name in labels), None)
+        topic = None if settings.topics is None else labels.get(settings.topics)
+        key_topic = [None if name is None else short_text(name) for name in (together, topic)]
+        found = parts.setdefault(key, Retrievals())
+        found.codes += codes
+        found.lengths.append(len(codes))
+        found.at.append(at)
+        found.keys.append(key_topic[0])
+        found.topics.append(key_topic[1])
+
+    def record_columns(self, part: EventColumns) -> int:
+        """Take retrievals of a log, all at once, and return how many; gives what their events do.
+
+        It waits, and so loses none.
+        """
+        with self._intake.stopped():
+            self._looked = False
+            alarms = self._take(self._columns(part)) if len(part) else []
+            self._alarms.extend(alarms)
+        self._tell(alarms)
+        return len(part)
+
+    def _columns(self, part: EventColumns) -> dict[Key, Retrievals]:
+        """Return the retrievals of a log by the set of labels that is watched."""
+        settings, chosen = self._settings, dict[Key, npt.NDArray[np.bool_]]()
+        sets: npt.NDArray[Any] = part.label_codes
+        if any(name in part.event_labels for name in settings.labels):
+            known: dict[tuple[str | None, ...], int] = {}
+            given = zip(*(part.values_of(name) for name in settings.labels), strict=True)
+            sets = np.array([known.setdefault(one, len(known)) for one in given])
+        for first in np.sort(np.unique(sets, return_index=True)[1]).tolist():
+            rows = sets == sets[first]
+            key = self._key(part.labels_at(first), int(rows.sum()))
+            chosen[key] = rows | chosen.get(key, False)
+        names = settings.units
+        if settings.aggregate is not None and settings.aggregate.key == "query":
+            keys: list[str | None] = [str(one) or None for one in part.query_ids]
+        else:
+            keys = _first_of([part.values_of(name) for name in names], len(part))
+        topics = part.values_of(settings.topics) if settings.topics else [None] * len(part)
+        found = {}
+        for key, rows in chosen.items():
+            groups, own = self._watch(key).groups, part.take(rows)
+            codes, lengths = own.tag_codes, np.diff(own.offsets)
+            if lengths.max() > settings.max_documents:
+                codes = codes[own.ranks <= settings.max_documents]
+                lengths = np.minimum(lengths, settings.max_documents)
+            used, at = np.unique(codes, return_index=True)
+            columns = np.zeros(len(part.tags), np.int64)
+            for code in used[np.argsort(at)].tolist():  # in the order in which they came
+                columns[code] = groups[part.tags[code][settings.by == "style"]]
+            here = np.flatnonzero(rows).tolist()
+            found[key] = Retrievals(
+                columns[codes],
+                lengths,
+                own.times,
+                [keys[i] and short_text(keys[i] or "") for i in here],
+                [topics[i] and short_text(topics[i] or "") for i in here],
+            )
+        return found
 
     def _code(self, watch: LabelWatch, tag: object) -> int:
         try:
@@ -1086,6 +1150,14 @@ class SkewMonitor:
         return SkewMonitor.from_dict(
             kept, store=self._store, canary=self._canary, on_alarm=on_alarm, clock=self._clock
         )
+
+
+def _first_of(columns: Sequence[list[str | None]], n: int) -> list[str | None]:
+    """Return the first value of each row that is there."""
+    found: list[str | None] = [None] * n
+    for column in reversed(columns):
+        found = [new or old for new, old in zip(column, found, strict=True)]
+    return found
 
 
 def _alarm_of(data: Mapping[str, Any]) -> Alarm:

@@ -495,6 +495,13 @@ class SkewSettings:
         return self.baseline.shown if isinstance(self.baseline, PoolShare) else None
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """Labels of which an event's first says with what it belongs together."""
+        if self.aggregate is not None:
+            return (self.aggregate.key,)
+        return self.users if self.test == "blocks" else ()
+
+    @property
     def told_apart(self) -> tuple[str, ...] | None:
         """Groups with columns of their own; None for those that come first."""
         if self.groups is None and isinstance(self.baseline, CorpusShare):

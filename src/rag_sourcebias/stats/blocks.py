@@ -301,7 +301,9 @@ class BlockTest:
         start = 0
         while start < len(sums):
             stop = self._fill(sums, times, units, start)
-            if self._full(times[stop - 1]) and (shift := self._close()) is not None:
+            block = self._open
+            full = self._full(block.n, block.alone + len(block.units), times[stop - 1])
+            if full and (shift := self._close()) is not None:
                 found.append((stop - 1, shift))
             start = stop
         return found
@@ -328,26 +330,44 @@ class BlockTest:
             block.sums = np.concatenate([block.sums[None], sums[start:stop]]).cumsum(axis=0)[-1]
             block.alone += stop - start
         else:
-            stop = start + 1
-            unit = units[start]
-            if unit is None:
-                block.sums = block.sums + sums[start]
-                block.alone += 1
-            else:
-                self.by_user = True
-                n, before = block.units.get(unit, (0, np.zeros(0)))
-                block.units[unit] = (n + 1, before + sums[start] if n else sums[start])
+            stop = self._fill_units(sums, times, units, start)
         block.n += stop - start
         block.end = max(block.end, float(times[start:stop].max()))
         return stop
 
-    def _full(self, now: float) -> bool:
-        block = self._open
-        units = block.alone + len(block.units)
+    def _fill_units(
+        self, sums: FloatArray, times: FloatArray, units: Sequence[Hashable | None], start: int
+    ) -> int:
+        """Add observations one by one in time, as those of users, until the block is full."""
+        block, names, codes = self._open, dict[Hashable, int](), list[int]()
+        count, stop = block.alone + len(block.units), start
+        while stop == start or (
+            stop < len(units) and not self._full(block.n + len(codes), count, times[stop - 1])
+        ):
+            unit = units[stop]
+            count += unit is None or not (unit in names or unit in block.units)
+            codes.append(-1 if unit is None else names.setdefault(unit, len(names)))
+            self.by_user |= unit is not None
+            stop += 1
+        rows, at = sums[start:stop], np.array(codes)
+        alone = rows[at < 0]
+        block.sums = np.concatenate([block.sums[None], alone]).cumsum(axis=0)[-1]
+        block.alone += len(alone)
+        known = [block.units.get(unit, (0, np.zeros(rows.shape[1]))) for unit in names]
+        if known:
+            table = np.array([before for _, before in known])
+            np.add.at(table, at[at >= 0], rows[at >= 0])  # one after another
+            counts = np.bincount(at[at >= 0])
+            for unit, (n, _), more, one in zip(names, known, counts, table, strict=True):
+                block.units[unit] = n + int(more), one
+        return stop
+
+    def _full(self, n: int, units: int, now: float) -> bool:
+        most = min(self.size, _MOST_UNITS) if self.by_user else self.size
         return (
-            units >= min(self.size, _MOST_UNITS if block.units else self.size)
-            or block.n >= _CROWDED * self.size
-            or (units >= UNITS and now - block.start >= _LONG)
+            units >= most
+            or n >= _CROWDED * self.size
+            or (units >= UNITS and now - self._open.start >= _LONG)
         )
 
     def _close(self) -> Shift | None:

@@ -20,7 +20,7 @@ from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import CorpusShare
+from rag_sourcebias.monitor.settings import Aggregation, CorpusShare, PoolShare, ReferenceWindow
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.stats.exposure import exposure
@@ -216,3 +216,48 @@ def with_answers(rows: list[dict[str, Any]], *, name: str) -> tuple[Run, TagTabl
     sources = ["answer" if p["hasanswer"] else "no answer" for passages in kept for p in passages]
     tagged_rows = [(d, DocTags(source=s)) for d, s in zip(doc_ids, sources, strict=True)]
     return run, TagTable.from_tags(tagged_rows)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"baseline": ReferenceWindow(200), "labels": ("tenant",), "topics": "topic"},
+        {"baseline": CorpusShare({"human": 0.5, "llm:a": 0.3}), "labels": ()},
+        {"baseline": PoolShare(3), "labels": ("tenant", "session"), "max_label_sets": 5},
+        {"labels": ("none",), "max_documents": 4, "max_groups": 1, "by": "style"},
+        {
+            "baseline": ReferenceWindow(50),
+            "test": "independent",
+            "aggregate": Aggregation(key="query"),
+        },
+        {
+            "baseline": ReferenceWindow(50),
+            "test": "independent",
+            "aggregate": Aggregation(key="session", max_events=3),
+        },
+    ],
+)
+def test_columns_of_a_log_give_bit_for_bit_what_its_events_gave(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """With labels kept aside, users, topics, empty retrievals, and documents beyond caps."""
+    rng, sources = np.random.default_rng(4), (*NAMES, "llm:b")
+    events = []
+    for i in range(1_500):
+        labels = {"tenant": f"t{rng.integers(3)}", "session": f"s{rng.integers(80)}"}
+        if i % 3:
+            labels["topic"] = f"topic {rng.integers(12)}"
+        tags = tuple(
+            DocTags(source=sources[int(c)], style=f"{c % 2}" if c else None)
+            for c in rng.integers(4, size=rng.integers(7))
+        )
+        ranked = RankedList(query_id=f"{rng.integers(40):016x}", doc_ids=("",) * len(tags))
+        events.append((RetrievalEvent(ranked=ranked, tags=tags, labels=labels), 1e9 + 700.0 * i))
+    with EventLog(tmp_path / "log.db", event_labels=("session",), batch=100) as log:
+        for event, at in events:
+            log.record(event, at=at)
+    expected, found = (SkewMonitor(**settings, clock=lambda: 0.0) for _ in range(2))
+    expected.record_many(events)
+    expected.flush(finish=True)
+    assert replay(tmp_path / "log.db", found) == len(events)
+    assert json.dumps(found.to_dict()) == json.dumps(expected.to_dict())

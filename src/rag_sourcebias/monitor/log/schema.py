@@ -240,6 +240,15 @@ class EventColumns:
         own = {name: str(values[row]) for name, values in self.event_labels.items() if values[row]}
         return {**self.labels[self.label_codes[row]], **own}
 
+    def values_of(self, name: str) -> list[str | None]:
+        """Return the value of a label of each retrieval, None where it has none."""
+        known = [labels.get(name) for labels in self.labels]
+        values = [known[code] for code in self.label_codes.tolist()]
+        own = self.event_labels.get(name)
+        if own is None:
+            return values
+        return [str(one) or value for one, value in zip(own, values, strict=True)]
+
     def having(self, wanted: Mapping[str, str]) -> npt.NDArray[np.bool_]:
         """Return which retrievals have all of these labels, shape (n,)."""
         keep = np.ones(len(self), bool)
