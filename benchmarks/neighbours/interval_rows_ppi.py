@@ -1,9 +1,13 @@
-"""Intervals for a mean from few labels: ours beside ppi_py, on the same draws."""
+"""Intervals for a mean from few labels: ours beside ppi_py and glide-py, on the same draws."""
 
 from __future__ import annotations
 
+import io
+import json
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,29 +73,56 @@ def verdicts(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 KINDS = {"skewed grades": (graded, 2.0, None), "90 % correct": (verdicts, 0.9, (0.0, 1.0))}
 
 
-def covered(kind: str, n: int, draws: int) -> list[dict[str, Any]]:
+def by_glide(python: str, draws: list[tuple[np.ndarray, ...]]) -> dict[str, Any]:
+    """Return the ends glide-py gives the draws, in a process of its own."""
+    archive = io.BytesIO()
+    np.savez(archive, **dict(zip(("y", "f", "pool"), map(np.array, zip(*draws)), strict=True)))
+    script = Path(__file__).with_name("glide_rows.py")
+    run = subprocess.run(
+        [python, script], input=archive.getvalue(), stdout=subprocess.PIPE, check=True
+    )
+    return json.loads(run.stdout)
+
+
+def covered(kind: str, n: int, draws: int, glide: str | None) -> list[dict[str, Any]]:
     """Share of draws whose interval holds the population mean, and the mean width."""
     draw, mean, bounds = KINDS[kind]
-    held = dict.fromkeys(METHODS, 0)
-    width = dict.fromkeys(METHODS, 0.0)
+    made = []
     for seed in range(draws):
         truth, judge = draw(np.random.default_rng([seed, n]), n + POOL)
-        for name, method in METHODS.items():
-            low, high = method(truth[:n], judge[:n], judge[n:], bounds)
-            if not np.isfinite(low + high):  # ppi_py where all labels agree: a point
-                low = high = float(truth[:n].mean())
-            held[name] += low <= mean <= high
-            width[name] += high - low
-    return [
-        {
-            "kind": kind,
-            "labels": n,
-            "method": name,
-            "coverage": round(held[name] / draws, 4),
-            "width": round(width[name] / draws, 4),
-        }
-        for name in METHODS
-    ]
+        made.append((truth[:n], judge[:n], judge[n:]))
+    ends: dict[str, list[Any]] = {
+        name: [method(*parts, bounds) for parts in made] for name, method in METHODS.items()
+    }
+    found: dict[str, Any] = {} if glide is None else by_glide(glide, made)
+    ends |= found.get("ends", {})
+    if found:
+        pairs = zip(ends["glide-py, PPI++"], made, strict=True)
+        found["apart"] = max(
+            np.abs(np.subtract(theirs, same_ours(*parts, None))).max()
+            for theirs, parts in pairs
+            if theirs is not None
+        )
+    rows = []
+    for name, pairs in ends.items():
+        # a refusal, and what is not finite where all labels agree, count as a point
+        points = [
+            pair if pair is not None and np.isfinite(sum(pair)) else (parts[0].mean(),) * 2
+            for pair, parts in zip(pairs, made, strict=True)
+        ]
+        low, high = np.array(points).T
+        rows.append(
+            {
+                "kind": kind,
+                "labels": n,
+                "method": name,
+                "coverage": round(float(np.mean((low <= mean) & (mean <= high))), 4),
+                "width": round(float(np.mean(high - low)), 4),
+                "ms": found.get("ms", {}).get(name),
+                "apart": float(found["apart"]) if name == "glide-py, PPI++" else None,
+            }
+        )
+    return rows
 
 
 def largest_difference(draws: int) -> float:
@@ -118,7 +149,7 @@ def milliseconds(method: Method, rounds: int) -> float:
     return round(1000 * min(blocks), 3)
 
 
-def ppi_rows(*, quick: bool) -> dict[str, Any]:
+def ppi_rows(*, quick: bool, glide: str | None = None) -> dict[str, Any]:
     """All measurements of this part."""
     draws, rounds = (50, 5) if quick else (2_000, 100)
     timed = {
@@ -131,5 +162,5 @@ def ppi_rows(*, quick: bool) -> dict[str, Any]:
         "pool": POOL,
         "difference": largest_difference(draws // 10),
         "ms": {name: milliseconds(method, rounds) for name, method in timed.items()},
-        "coverage": [row for kind in KINDS for n in LABELS for row in covered(kind, n, draws)],
+        "coverage": [row for kind in KINDS for n in LABELS for row in covered(kind, n, draws, glide)],
     }

@@ -46,7 +46,7 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
     ReliabilityBin,
 )
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error
+from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error, slope_of
 from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
 from rag_sourcebias.stats.samples import check_items, is_constant
 
@@ -422,6 +422,7 @@ def verdict_notes(
     pearson: Interval | None,
     differences: tuple[BiasDifference, ...],
     *,
+    alike: str,
     useful_from: float,
     missing: int,
     level: float,
@@ -451,9 +452,9 @@ def verdict_notes(
     if differences and differences[0].p_adjusted < 1 - level:
         first = differences[0]
         yield (
-            f"the judge is not equally biased to every group: {first.group} against {first.other} "
-            f"{first.difference.estimate:+.3g} (adjusted p = {first.p_adjusted:.2g}); estimate the "
-            "correction per group"
+            f"the mean error of the judge differs between groups: {first.group} against "
+            f"{first.other} {first.difference.estimate:+.3g} (adjusted p = "
+            f"{first.p_adjusted:.2g}); estimate the correction per group{alike}"
         )
     if missing:
         yield (
@@ -618,6 +619,9 @@ def _audit(
                 f,
                 pearson,
                 differences,
+                alike=_at_equal_value(
+                    y, f, groups or (), clusters, differences=differences, level=level
+                ),
                 useful_from=useful_from,
                 missing=n_judge_missing,
                 level=level,
@@ -625,6 +629,32 @@ def _audit(
             *notes,
         ),
     )
+
+
+def _at_equal_value(
+    y: FloatArray,
+    f: FloatArray,
+    groups: Sequence[str],
+    clusters: IntArray,
+    *,
+    differences: tuple[BiasDifference, ...],
+    level: float,
+) -> str:
+    """Say what is left of the largest difference of groups among items that people value alike.
+
+    Errors at random pull good groups down and poor ones up, and favour neither.
+    """
+    if not differences:
+        return ""
+    first, other = differences[0].group, differences[0].other
+    rows = np.array([other in ("rest", g) or g == first for g in groups])
+    same = np.array([float(g == first) for g in groups])[rows]
+    found = slope_of(same, f[rows], y[rows], clusters[rows], level=level)
+    if found is None:
+        return ""
+    left = f"{found[0].estimate:+.3g} [{found[0].lower:.3g}, {found[0].upper:.3g}]"
+    favours = "is left" if found[0].excludes(0.0) else "is left: no favour of either is seen"
+    return f"; among items that people value alike {left} {favours}"
 
 
 def _calibration(

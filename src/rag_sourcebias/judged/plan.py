@@ -22,7 +22,13 @@ from rag_sourcebias.stats.documents import (
     outlook,
 )
 from rag_sourcebias.stats.means import MIN_LABELED, mean_interval
-from rag_sourcebias.stats.regression import choose_form, has_spread, wilson_ends
+from rag_sourcebias.stats.regression import (
+    JUDGED_ITEMS,
+    PSEUDO_ITEMS,
+    choose_form,
+    has_spread,
+    wilson_ends,
+)
 from rag_sourcebias.stats.samples import JudgedSample, is_constant, judge_correlation
 
 # How many items to label, as an answer.
@@ -247,7 +253,11 @@ def _curve(
         mean=float(human.mean()),
         bounds=choose_form(JudgedSample.build(human, judge, others), None).bounds,
         # shares within a judge's two values count about one, in all
-        pseudo=1.0 if useful and len(np.unique(judge)) == 2 else 4.0,
+        pseudo=1.0
+        if useful and len(np.unique(judge)) == 2
+        else JUDGED_ITEMS
+        if useful and target == "population"
+        else PSEUDO_ITEMS,
         n_pilot=n,
         pool=pool,
         target=target,

@@ -507,6 +507,10 @@ def _fitted_covariance(
 # Score intervals for means of bounded values, from a regression on the judge.
 
 
+PSEUDO_ITEMS = 4.0  # two at each end of the range (Agresti & Coull 1998)
+JUDGED_ITEMS = 2.0  # one at each end, for a population mean with a judge
+
+
 def score_form(
     sample: JudgedSample,
     fit: RegressionFit,
@@ -516,8 +520,8 @@ def score_form(
 ) -> tuple[float, float, float]:
     """Wilson's interval on the number of items that would give this variance.
 
-    Four pseudo-items, two at each end of the range (Agresti & Coull 1998), enter the variance:
-    labels that all agree, with the judge or with each other, do not make it zero. Two-valued labels
+    Pseudo-items at both ends of the range enter the variance: labels that all agree, with the judge
+    or with each other, do not make it zero. Two-valued labels
     whose judge has two values too are shares within these instead (:func:`_shares_form`).
     """
     shares = _shares_form(sample, fit, target, quantile, bounds)
@@ -528,12 +532,14 @@ def score_form(
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
     n = _effective_units(sample)
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
-    pseudo = 2 * (1 - share) ** 2 + 2 * share**2
-    smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + 4)
+    judged = sample.x.shape[1] and target == "population"
+    seen = JUDGED_ITEMS if judged else PSEUDO_ITEMS
+    pseudo = seen / 2 * ((1 - share) ** 2 + share**2)
+    smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + seen)
     if smoothed <= 0:
         estimate = low + width * share
         return estimate, estimate, estimate
-    pulled = (n * share + 2) / (n + 4)
+    pulled = (n * share + seen / 2) / (n + seen)
     lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
     if target != "population":
         # What is left to estimate are the items where people and judge part: rare, and not pulled
@@ -541,6 +547,9 @@ def score_form(
         half = quantile * smoothed**0.5
         lower, upper = min(lower, max(share - half, 0.0)), max(upper, min(share + half, 1.0))
     return low + width * share, low + width * lower, low + width * upper
+
+
+_FEW = 10  # labels; with twice as many, a quarter of the correction for few is left
 
 
 def _shares_form(
@@ -554,8 +563,7 @@ def _shares_form(
 
     Each share has its Jeffreys interval (Brown, Cai & DasGupta 2001). Squared distances from share
     to end add up (Zou & Donner 2008), so that the interval reaches further where few labels show
-    little; t instead of normal quantiles for what is estimated from few. None with other labels,
-    several judges, clusters or weights.
+    little. None with other labels, several judges, clusters or weights.
     """
     cells = _cells(sample, fit, bounds)
     if cells is None:
@@ -586,7 +594,9 @@ def _shares_form(
     if target == "population":  # the shares of the judge's values, in a pool drawn at random
         apart = float(weight @ (share - estimate) ** 2)
         between = apart / max(float(everything.sum()) - 1, 1.0) * normal**2
-    below, above = (quantile / normal * np.sqrt(squares.sum(axis=1) + between)).tolist()
+    # t instead of normal quantiles where labels are few, as HC3 instead of HC2 is taken
+    few = 1 + (quantile / normal - 1) * min(1.0, _FEW / float(counts.sum())) ** 2
+    below, above = (few * np.sqrt(squares.sum(axis=1) + between)).tolist()
     low, width = bounds[0], bounds[1] - bounds[0]
     return (
         low + width * estimate,

@@ -271,7 +271,8 @@ def test_verdicts_by_a_judge_of_two_values_are_shares_within_them(target, strata
         between += weight * (k / m) ** 2
     assert found.estimate == pytest.approx(mean, abs=1e-12)
     extra = z**2 * (between - mean**2) / 339 if target == "population" else 0.0
-    below, above = quantile / z * np.sqrt(squares + extra)
+    few = 1 + (quantile / z - 1) * min(1, 10 / n) ** 2  # t where labels are few
+    below, above = few * np.sqrt(squares + extra)
     lower, upper = mean - below, min(mean + above, 1.0)
     if target == "pool":  # no wider than for the population
         wide = mean_interval(y[:n], f[:n], f[n:], bounds=(0, 1), **design)
