@@ -76,7 +76,10 @@ KINDS = {"skewed grades": (graded, 2.0, None), "90 % correct": (verdicts, 0.9, (
 def by_glide(python: str, draws: list[tuple[np.ndarray, ...]]) -> dict[str, Any]:
     """Return the ends glide-py gives the draws, in a process of its own."""
     archive = io.BytesIO()
-    np.savez(archive, **dict(zip(("y", "f", "pool"), map(np.array, zip(*draws)), strict=True)))
+    np.savez(
+        archive,
+        **dict(zip(("y", "f", "pool"), map(np.array, zip(*draws, strict=True)), strict=True)),
+    )
     script = Path(__file__).with_name("glide_rows.py")
     run = subprocess.run(
         [python, script], input=archive.getvalue(), stdout=subprocess.PIPE, check=True
@@ -162,5 +165,7 @@ def ppi_rows(*, quick: bool, glide: str | None = None) -> dict[str, Any]:
         "pool": POOL,
         "difference": largest_difference(draws // 10),
         "ms": {name: milliseconds(method, rounds) for name, method in timed.items()},
-        "coverage": [row for kind in KINDS for n in LABELS for row in covered(kind, n, draws, glide)],
+        "coverage": [
+            row for kind in KINDS for n in LABELS for row in covered(kind, n, draws, glide)
+        ],
     }
