@@ -31,7 +31,7 @@ SETS = {
     "nq-utd": lambda root: read_beir(root / "nq-utd"),
     "nfcorpus": lambda root: read_beir(root / "nfcorpus", split="dev"),
 }
-CONFIG = DebiasConfig(quality_cutoff=5, relative_margin=0.005, cutoffs=(1, 3, 5))
+CONFIG = DebiasConfig(quality_cutoff=5, relative_margin=0.005, cutoffs=(1, 3, 5), tolerance=10.0)
 
 
 def encoder_of(text: str, cache: Path):
@@ -71,6 +71,7 @@ def main() -> None:
         found = {
             "groups": dict(described(groups)),
             "settings": dict(first.settings),
+            "verdict": report.verdict,
             "relative_delta": {
                 str(s.cutoff): {"before": ends(s.before), "after": ends(s.after)}
                 for s in outcome.skew
@@ -79,7 +80,8 @@ def main() -> None:
                 "change": quality.relative,
                 "test": quality.test and {
                     "passed": quality.test.passed, "n_needed": quality.test.n_needed,
-                    "n": quality.test.n_queries,
+                    "n": quality.test.n_queries, "lower": quality.test.lower,
+                    "note": quality.test.note,
                 },
             },
         }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.copies import paired_overlap
 from rag_sourcebias.debias.twins import (
     TwinGroups,
@@ -61,7 +62,9 @@ def fit_collection_twins(
 class TwinCollection:
     """A collection whose copies share their place; all else is that of the collection.
 
-    ``query`` asks for twice as many documents, and returns as many as were asked for.
+    ``query`` asks once, for twice as many documents, and returns as many as were asked for. The
+    order of copies is drawn from the query's text: give ``queries``, the texts of the vectors,
+    where other frameworks are to serve the same order; without them the vector stands for its text.
     ``add``, ``upsert``, ``update`` and ``delete`` keep the groups and their file up to date: a
     new document costs one search for its neighbours. ``isinstance(x, chromadb.Collection)`` is
     False.
@@ -101,9 +104,22 @@ class TwinCollection:
         query_texts: Any = None,  # noqa: ANN401
         n_results: int = 10,
         include: Sequence[str] = ("metadatas", "documents", "distances"),
+        *,
+        queries: str | Sequence[str] | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Return what the collection returns, with copies sharing their place."""
+        """Return what the collection returns, with copies sharing their place.
+
+        Parameters
+        ----------
+        queries : str or sequence of str, optional
+            Texts of the vectors in ``query_embeddings``, one each.
+
+        Raises
+        ------
+        DataError
+            If there are not as many texts as vectors.
+        """
         wanted = [*include]
         found = self._collection.query(
             query_embeddings=query_embeddings,
@@ -112,7 +128,10 @@ class TwinCollection:
             include=[*wanted, *({"distances"} - set(wanted))],
             **options,
         )
-        texts = [query_texts] if isinstance(query_texts, str) else query_texts
+        told = query_texts if queries is None else queries
+        texts = [told] if isinstance(told, str) else told
+        if texts is not None and len(texts) != len(found["ids"]):
+            raise DataError(f"{len(texts)} texts for {len(found['ids'])} queries; need as many")
         fields = [name for name, value in found.items() if _per_query(name, value)]
         for row, ranking in enumerate(rankings(found, self._collection)):
             query = texts[row] if texts is not None else _digest(query_embeddings, row)

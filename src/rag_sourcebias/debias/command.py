@@ -779,7 +779,7 @@ def _twins(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
     write_twins(groups, output)
     after = TwinSpec(DenseSpec(before), before, name=f"{before.name}+{output.stem}")
     made = DebiasMethod(
-        name=after.name, kind="twins", settings=described(groups), fitted_on="texts without tags"
+        name=after.name, kind="twins", settings=described(groups), fitted_on=job.fitting.name
     )
     with removed_on_failure(output):
         return job.judged.report(

@@ -72,7 +72,13 @@ _KINDS = {
     "twins": "twin smoothing",
     "model": "another model",
 }
-_NEW = {"transfer": "yes", "held out": "pairs only", "fitted": "no", "overlap": "no"}
+_NEW = {
+    "transfer": "yes",
+    "held out": "pairs only",
+    "fitted": "no",
+    "overlap": "no",
+    "own": "own copies",
+}
 _T = TypeVar("_T")
 _Value: TypeAlias = Callable[[TrainingPoint], float | None]
 _NARROWEST = 10.0  # points of Relative Δ on either side of the target
@@ -827,9 +833,8 @@ def _reading(report: DebiasReport) -> b.Section:
         ),
         (
             "When does a system meet all criteria?",
-            f"{criteria(report)}. No estimate is enough for that. Where the interval neither lies "
-            "there nor excludes the target, the data cannot tell, and the number of queries is "
-            "given with which they could in four cases of five.",
+            f"{criteria(report)}. No estimate is enough for that. An interval that neither lies "
+            "there nor excludes the target cannot tell; then the queries needed are named.",
         ),
         (
             "What does “a loss is excluded” mean?",

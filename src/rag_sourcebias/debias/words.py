@@ -37,7 +37,7 @@ from rag_sourcebias.report.blocks import (
 )
 
 QualityKind: TypeAlias = Literal["kept", "open", "lost", "unknown"]
-Role: TypeAlias = Literal["fitted", "overlap", "held out", "transfer", "unknown"]
+Role: TypeAlias = Literal["fitted", "overlap", "held out", "transfer", "own", "unknown"]
 MADE_WORSE = "made_worse"
 """Verdict on a change that is shown to add skew, or to cost more quality than is accepted."""
 _NAMED = 3  # data sets and systems that a sentence names
@@ -159,9 +159,10 @@ class DebiasVerdict:
     ----------
     method : DebiasMethod or None
         What was done to the system, None where nobody said.
-    role : {"fitted", "overlap", "held out", "transfer", "unknown"}
+    role : {"fitted", "overlap", "held out", "transfer", "own", "unknown"}
         What the data set is to the method: the one it was fitted on, one that shares pairs with
-        it, another split of it without a pair in common, new, or not known.
+        it, another split of it without a pair in common, new, the one whose own texts it looks
+        at anew (copies), or not known.
     skew
         Relative Δ at the cutoff at which it is judged.
     quality
@@ -260,6 +261,8 @@ def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcom
 
 def _role(method: DebiasMethod | None, dataset: DebiasDataset, outcome: DebiasOutcome) -> Role:
     seen = bool(outcome.n_seen)
+    if method is not None and method.kind == "twins":
+        return "own"
     if method is None or not method.fitted_on:
         return "overlap" if seen else "unknown"
     if method.fitted_on == dataset.data.name:
@@ -440,6 +443,7 @@ def role_sentence(verdict: DebiasVerdict) -> str:
         "transfer": f"A transfer test: the method was fitted on {other}.",
         "held out": f"None of its judged pairs was seen in fitting, on {fitted_on}.",
         "overlap": f"{overlap}.",
+        "own": "Copies were found in these texts themselves, without judgments or tags.",
         "unknown": "It is not known what the method was fitted on.",
     }[verdict.role]
 
@@ -457,6 +461,11 @@ def transfer_sentence(standing: Standing) -> str:
     """Return whether a system does on other data what it does on those it was fitted on."""
     name, method = called(standing.system), standing.verdicts[0].method
     tests = [v for v in standing.verdicts if v.role == "transfer"]
+    if standing.verdicts[0].role == "own":
+        return (
+            f"{name} looks for copies in every collection anew; where LLM text has no original "
+            "beside it, it changes nothing."
+        )
     if method is None or not method.fitted_on:
         return (
             f"It is not known on which data {name} was fitted, so nothing here is a proof of "
@@ -645,7 +654,9 @@ def _first_doubts(best: Standing) -> tuple[str, ...]:
     elif not all(v.kept for v in best.verdicts):
         told.append("Whether it finds relevant texts as well as before is not certain.")
     method = best.verdicts[0].method
-    if method is None or not method.fitted_on:
+    if best.verdicts[0].role == "own":
+        told.append("It changes nothing where LLM text has no original beside it.")
+    elif method is None or not method.fitted_on:
         told.append("It is not known what it was fitted on.")
     elif not any(v.role in ("transfer", "held out") for v in best.verdicts):
         told.append("It was not tested on data that are new to it.")

@@ -11,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.audit import measure_debias, unchanged_qualities
 from rag_sourcebias.debias.copies import alike_pairs
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.debias.twins import (
@@ -22,6 +22,7 @@ from rag_sourcebias.debias.twins import (
     read_twins,
     write_twins,
 )
+from rag_sourcebias.debias.words import role_sentence, verdicts
 from rag_sourcebias.retrieval.search import BM25Spec
 
 WORDS = [f"word{i}" for i in range(4000)]
@@ -117,6 +118,32 @@ def test_copies_are_found_without_a_label(copies: int) -> None:
     assert all(len({i.split("-")[0] for i in group}) == 1 for group in found.groups)
     joined = sum(map(len, found.groups))
     assert joined >= 0.9 * len(ids)
+
+
+@pytest.mark.parametrize("first", ["\u4e00", "\u30a1", "\u0e01"])
+def test_scripts_without_spaces_have_copies_too(first: str) -> None:
+    rng = np.random.default_rng(0)
+    size = 46 if first == "\u0e01" else 80 if first == "\u30a1" else 2500
+    letters = np.array([chr(ord(first) + i) for i in range(size)])
+    words = ["".join(rng.choice(letters, 2 if size > 90 else 4)) for _ in range(4000)]
+
+    def text(words: Any) -> str:
+        return "".join(words)
+
+    ids, texts = [], []
+    for document in range(150):
+        own = rng.choice(words, 60)
+        for copy in range(2):
+            other = np.where(rng.random(60) < 0.3 * copy, rng.choice(words, 60), own)
+            ids.append(f"{document}-{copy}")
+            texts.append(text(other))
+    found = group_documents(ids, texts)
+    assert found.settings.chosen == "neighbours"
+    assert len(found.groups) > 0.9 * 150
+    assert all(a.split("-")[0] == b.split("-")[0] for a, b in found.groups)
+    alone = group_documents(ids[::2], texts[::2])  # the control: nothing is a copy
+    assert alone.settings.chosen == "exact"
+    assert not alone.groups
 
 
 def test_without_copies_nothing_is_joined() -> None:
@@ -256,6 +283,15 @@ def test_a_copy_no_longer_displaces_its_original() -> None:
     assert report.methods[0].kind == "twins"
     human = report.datasets[0].outcomes[1].quality_at("human-only", 5)
     assert human.after == human.before
+    kept = report.datasets[0].outcomes[1].quality_at("human-only", 10).test
+    assert kept is not None
+    assert kept.passed  # no human text has a copy among human texts
+    assert kept.note == "unchanged by construction"
+    assert "Copies were found in these texts themselves" in role_sentence(verdicts(report)[0])
+    both = TwinGroups(SETTINGS, data.corpus.doc_ids, [(ids[0], ids[2], 0.9)])  # two human texts
+    specs = (first, RescoredSpec(first, TwinRescorer(both)))
+    sources = data.corpus.tags, ("human", "llm:x")
+    assert unchanged_qualities(*specs, *sources) == ("llm-only",)
     assert spec.settings["rescore.kind"] == "twins"
     # served at one seed, the run has the very order of the rescorer
     run = spec.build(data.corpus).retrieve(data.queries, 10)

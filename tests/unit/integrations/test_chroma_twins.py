@@ -12,7 +12,9 @@ pytest.importorskip("chromadb")
 
 import chromadb
 
+from rag_sourcebias.core.data import Corpus, DocTags, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.rescore import rescore_run
 from rag_sourcebias.debias.twins import TwinRescorer, read_twins
 from rag_sourcebias_integrations.chroma.twins import TwinCollection, fit_collection_twins
 
@@ -87,6 +89,68 @@ def test_the_order_is_that_of_the_rescorer_for_the_same_text(
         expected = [ids[i] for i in sorted(range(10), key=new.__getitem__, reverse=True)]
         order = twins._order(query, ids, scores)
         assert [ids[i] for i in order] == expected
+
+
+def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -> None:
+    """LangChain, LlamaIndex, the audit, and Chroma asked by text or by vector with its text."""
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
+    from langchain_core.documents import Document
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+    from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor
+    from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor
+
+    path, asked = tmp_path / "twins.sqlite", vector(3, 0)
+    groups = fit_collection_twins(collection, path)
+    twins = TwinCollection(collection, path, seed=7)
+    plain = collection.query(query_embeddings=[asked], n_results=20)
+    ids, scores = plain["ids"][0], [1 - d for d in plain["distances"][0]]
+    rescorer = TwinRescorer(groups, seed=7)
+    orders = set()
+    for query in map(str, range(12)):
+        documents = [
+            Document(i, id=i, metadata={"rsb_score": s}) for i, s in zip(ids, scores, strict=True)
+        ]
+        by_langchain = DebiasCompressor(rescorer).compress_documents(documents, query)
+        nodes = [
+            NodeWithScore(node=TextNode(text=i, id_=i), score=s)
+            for i, s in zip(ids, scores, strict=True)
+        ]
+        by_llama = DebiasPostprocessor(rescorer).postprocess_nodes(
+            nodes, query_bundle=QueryBundle(query)
+        )
+        run = Run.from_lists([RankedList(query_id="q", doc_ids=tuple(ids), scores=scores)])
+        corpus = Corpus(texts=tuple(ids), tags=TagTable.from_tags((i, DocTags()) for i in ids))
+        by_audit = rescore_run(run, rescorer, corpus, [Query(query_id="q", text=query)])
+        by_chroma = twins.query(query_embeddings=[asked], queries=query, n_results=10)["ids"][0]
+        assert by_chroma == [d.id for d in by_langchain][:10]
+        assert by_chroma == [n.node.node_id for n in by_llama][:10]
+        assert by_chroma == list(next(iter(by_audit)).doc_ids)[:10]
+        orders.add(tuple(by_chroma))
+    assert len(orders) > 4  # the control: the text decides
+    by_vector = twins.query(query_embeddings=[asked], n_results=10)["ids"][0]
+    assert sorted(by_vector) == sorted(orders.pop())  # the same documents in an order of its own
+    with pytest.raises(DataError, match="2 texts for 1 queries"):
+        twins.query(query_embeddings=[asked], queries=["a", "b"])
+
+
+def test_a_query_asks_the_collection_once(collection: Any, tmp_path: Path) -> None:
+    path, calls = tmp_path / "twins.sqlite", []
+    fit_collection_twins(collection, path)
+
+    class Counted:
+        """The collection, with its calls written down."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(collection, name)
+            if callable(found):
+                return lambda *a, **k: (calls.append(name), found(*a, **k))[1]
+            return found
+
+    twins = TwinCollection(Counted(), path)
+    twins.query(query_embeddings=[vector(3, 0)], n_results=5)
+    assert calls == ["query"]
 
 
 def test_groups_follow_what_is_written(collection: Any, tmp_path: Path) -> None:
