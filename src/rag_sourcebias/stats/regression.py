@@ -673,6 +673,8 @@ def sampling_reach(sample: JudgedSample, target: Target) -> float:
 
 
 _MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on skewness is seen
+_MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
+_NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
 _MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
 _SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
@@ -743,10 +745,16 @@ def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
-    """Return the end at which half the labels or more pile up while few depart from it."""
+    """Return the end at which half the labels or more pile up while few depart from it.
+
+    Or most labels, where these vary nearly as two values at the ends would.
+    """
+    mean = float(y.mean())
+    far = float(y.var()) >= _NEAR_TWO * (mean - ends[0]) * (ends[1] - mean)
     for end in ends:
         departing = int(np.count_nonzero(y != end))
-        if len(y) - departing >= max(_MIN_TIED, departing) and departing < _MIN_DEPARTING:
+        few = departing < (_MIN_DEPARTING_FAR if far else _MIN_DEPARTING)
+        if len(y) - departing >= max(_MIN_TIED, departing) and few:
             return end
     return None
 
