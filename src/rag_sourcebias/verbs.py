@@ -264,7 +264,8 @@ def audit(
 
     with stages(silent_at_first=True) as progress:
         encoders = [getattr(spec, "encoder", None) for spec in specs]
-        for part in cast("list[Any]", [*specs, *encoders]):
+        parts: list[Any] = [*specs, *encoders]
+        for part in parts:
             if hasattr(part, "progress"):
                 part.progress = progress.advance
         return audit_source(

@@ -110,7 +110,7 @@ def test_the_commands_of_every_kind_of_report(file: Path) -> None:
 
 
 def written(source: str) -> Iterator[str]:
-    """Yield the command lines that code puts together, a word in place of each value."""
+    """Yield the command lines that code puts together, a number in place of each value."""
     nodes = list(ast.walk(ast.parse(source)))
     inner = {one for node in nodes if isinstance(node, ast.JoinedStr) for one in node.values}
     for node in nodes:
@@ -120,7 +120,7 @@ def written(source: str) -> Iterator[str]:
         text = "".join(
             (one.value if isinstance(one.value, str) else "")
             if isinstance(one, ast.Constant)
-            else "data"
+            else "9"
             for one in parts
             if isinstance(one, ast.Constant | ast.FormattedValue)
         )

@@ -117,39 +117,12 @@ def answers(
             rich_help_panel=_SCORES,
         ),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            help="Correct is a score of at least this. Default: the one that separates correct "
-            "from wrong answers best.",
-            rich_help_panel=_SCORES,
-        ),
-    ] = None,
     cache: common.Cache = None,
-    adjust: Annotated[
-        bool,
-        typer.Option(
-            help="Also compute the score without the part that style explains.",
-            rich_help_panel=_ADJUSTMENT,
-        ),
-    ] = True,
     fit_on: Annotated[
         Path | None,
         typer.Option(
             help="Learn the adjustment from these answers, not by cross-fitting. Form as FILE.",
             rich_help_panel=_ADJUSTMENT,
-        ),
-    ] = None,
-    folds: Annotated[
-        int,
-        typer.Option(help="Groups of questions of the cross-fitting.", rich_help_panel=_ADJUSTMENT),
-    ] = 5,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            help="Show what intervals of human correctness so many labels per system give, drawn "
-            "from those there are. Default: all there are.",
-            rich_help_panel=_STATISTICS,
         ),
     ] = None,
     text_statistics: Annotated[
@@ -159,9 +132,7 @@ def answers(
             rich_help_panel=_STATISTICS,
         ),
     ] = True,
-    confidence_level: common.ConfidenceLevel = 0.95,
-    resamples: common.Resamples = 10_000,
-    seed: common.Seed = 0,
+    config: AnswerConfig,
     report: common.ReportFolder = None,
 ) -> None:
     """Measure how much a similarity score of correctness rewards a system's style.
@@ -181,15 +152,6 @@ def answers(
 
         rag-sourcebias audit answers ragas.csv --judge semantic_similarity --threshold 0.7
     """
-    config = AnswerConfig(
-        threshold=threshold,
-        adjust=adjust,
-        folds=folds,
-        labels=budget,
-        confidence_level=confidence_level,
-        resamples=resamples,
-        seed=seed,
-    )
     if sample == bool(files):
         raise DataError("give one table of answers, or --sample")
     if not sample and bool(encoder) == bool(judge):
@@ -197,7 +159,7 @@ def answers(
             "give the score to audit: --encoder <model>, such as all-MiniLM-L6-v2, or --judge "
             "<column> of the table"
         )
-    if fit_on is not None and not adjust:
+    if fit_on is not None and not config.adjust:
         raise DataError("--fit-on names what the adjustment is learnt from; leave --no-adjust out")
     require_writable(report)
     named = columns.named()

@@ -24,6 +24,7 @@ from rag_sourcebias.core.values import (
     IntArray,
     Interval,
     from_versioned,
+    setting,
 )
 
 # Answers of several systems as texts, with the references they are compared with.
@@ -437,14 +438,26 @@ class AnswerConfig:
     seed : int
     """
 
-    threshold: float | None = None
-    adjust: bool = True
-    folds: int = 5
+    threshold: float | None = setting(
+        None,
+        "Correct is a score of at least this. Default: the one that separates correct from wrong "
+        "answers best.",
+        panel="Scores",
+    )
+    adjust: bool = setting(
+        True, "Also compute the score without the part that style explains.", panel="Adjustment"
+    )
+    folds: int = setting(5, "Groups of questions of the cross-fitting.", panel="Adjustment")
     ddof: int = 0
-    labels: int | None = None
-    confidence_level: float = 0.95
-    resamples: int = 10_000
-    seed: int = 0
+    labels: int | None = setting(
+        None,
+        "Show what intervals of human correctness so many labels per system give, drawn from those "
+        "there are. Default: all there are.",
+        option="budget",
+    )
+    confidence_level: float = setting(0.95, "")
+    resamples: int = setting(10_000, "Of bootstrap and permutation tests.")
+    seed: int = setting(0, "")
 
     def __post_init__(self) -> None:
         require(

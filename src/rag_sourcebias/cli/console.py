@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from functools import partial, wraps
 from pathlib import Path
 from threading import Event, Thread
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -244,36 +244,104 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         Annotated; parameters whose type is a dataclass stand for the fields, in their order.
     """
     hints = get_type_hints(command, include_extras=True)
-    sets: dict[str, type] = {}
+    sets: dict[str, tuple[type, _Options]] = {}
     shown: list[inspect.Parameter] = []
     for given in inspect.signature(command).parameters.values():
         kind = hints[given.name]
         if not is_dataclass(kind) or not isinstance(kind, type):
             shown.append(given.replace(annotation=kind))
             continue
-        sets[given.name] = kind
-        declared = get_type_hints(kind, include_extras=True)
-        shown.extend(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=given.empty if field.default is MISSING else field.default,
-                annotation=declared[field.name],
-            )
-            for field in fields(kind)
-        )
+        sets[given.name] = kind, _options_of(kind)
+        shown.extend(option for option, _ in sets[given.name][1].values())
 
     @wraps(command)
     def run(**values: Any) -> None:  # noqa: ANN401 - of any option
-        whole = {
-            name: kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-            for name, kind in sets.items()
-        }
+        whole = {}
+        for name, (kind, options) in sets.items():
+            read = {field: read(values.pop(one.name)) for field, (one, read) in options.items()}
+            words = {
+                field: f"--{one.name.replace('_', '-')}" for field, (one, _) in options.items()
+            }
+            with _named_as_options(words):
+                whole[name] = kind(**read)
         command(**values, **whole)
 
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in shown}
     return run
+
+
+_Read = Callable[[Any], Any]
+_Options = dict[str, tuple[inspect.Parameter, _Read]]
+
+
+def _options_of(kind: type) -> _Options:
+    """Return the option of each field, and how its value is read.
+
+    Settings that a program can make too (:func:`~rag_sourcebias.core.values.setting`) say what
+    they are; one without a help page's words is no option.
+    """
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    told = any(field.metadata for field in fields(kind))
+    for field in fields(kind):
+        if told and field.metadata:
+            found[field.name] = _of_setting(field, hints[field.name])
+        elif not told:
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            found[field.name] = _option(field.name, default, hints[field.name]), _as_it_is
+    return found
+
+
+def _option(name: str, default: Any, annotation: Any) -> inspect.Parameter:  # noqa: ANN401
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401
+    return value
+
+
+def _of_setting(field: Field[Any], hint: Any) -> tuple[inspect.Parameter, _Read]:  # noqa: ANN401
+    told = field.metadata
+    option = told["option"] or field.name.replace("_", "-")
+    default: Any = field.default
+    shown: str | bool = True
+    read: _Read = _as_it_is
+    if get_origin(hint) is Literal:
+        read, hint = partial(choice, option, allowed=get_args(hint)), str
+    elif get_origin(hint) is tuple and get_args(hint)[0] is int:
+        read, hint, default = partial(whole_numbers, option), str, ",".join(map(str, default))
+    elif get_origin(hint) is tuple:
+        read = partial(_several, default)
+        hint, shown, default = list[str] | None, ",".join(default), None
+    names = [f"--{option}"] * (default is False)  # there is no --no- of what is off
+    annotation = Annotated[
+        hint,
+        typer.Option(
+            *names,
+            help=told["help"],
+            rich_help_panel=told["panel"],
+            min=told["least"],
+            show_default=shown,
+        ),
+    ]
+    return _option(option.replace("-", "_"), default, annotation), read
+
+
+def _several(default: tuple[str, ...], given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return default
+    return tuple(part.strip() for part in ",".join(given).split(",") if part.strip())
+
+
+@contextmanager
+def _named_as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Begin the message of a data error with an option where it begins with a field."""
+    try:
+        yield
+    except DataError as error:
+        first, blank, rest = str(error).partition(" ")
+        raise type(error)(words.get(first, first) + blank + rest) from error
 
 
 def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it

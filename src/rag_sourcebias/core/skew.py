@@ -17,7 +17,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.values import FloatArray, Interval, from_versioned
+from rag_sourcebias.core.values import FloatArray, Interval, from_versioned, setting
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
 
@@ -547,20 +547,34 @@ class AuditConfig:
     seed : int
     """
 
-    baseline_source: str = "human"
-    cutoffs: tuple[int, ...] = (1, 3, 5)
-    measures: tuple[str, ...] = ("NDCG", "MAP")
-    ties: Literal["expected", "trec"] = "expected"
+    baseline_source: str = setting("human", "Source that the others are compared with.")
+    cutoffs: tuple[int, ...] = setting((1, 3, 5), "Cutoffs k, separated by commas.")
+    measures: tuple[str, ...] = setting(
+        ("NDCG", "MAP"),
+        "Out of NDCG, MAP, MRR, P, Recall; repeatable, or separated by commas.",
+        option="measure",
+    )
+    ties: Literal["expected", "trec"] = setting(
+        "expected", "expected (average over tied orders) or trec (as trec_eval)."
+    )
     gain: Literal["linear", "exponential"] = "linear"
-    confidence_level: float = 0.95
-    interval_method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = "auto"
-    correction: Literal["holm", "bh", "none"] = "holm"
+    confidence_level: float = setting(0.95, "")
+    interval_method: Literal["auto", "delta", "bootstrap", "fieller", "exact"] = setting(
+        "auto", "auto, delta, bootstrap, fieller or exact.", option="interval"
+    )
+    correction: Literal["holm", "bh", "none"] = setting("holm", "holm, bh or none.")
     resamples: int = 10_000
-    margin: float = 5.0
-    primary: str | None = None
-    merge_llms: bool = False
+    margin: float = setting(
+        5.0, "Points of centred Relative Δ within which sources count as treated alike."
+    )
+    primary: str | None = setting(
+        None,
+        "Measure that carries the verdict, such as NDCG@5; by default NDCG at the largest cutoff. "
+        "All others are exploratory.",
+    )
+    merge_llms: bool = setting(False, "Compare the baseline with all sources llm:<model> together.")
     browsing: tuple[str, ...] = ("top-1", "top-5", "dcg")
-    seed: int = 0
+    seed: int = setting(0, "")
 
     def __post_init__(self) -> None:
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]

@@ -40,6 +40,31 @@ Float32Array = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
 
+def setting(
+    default: Any,  # noqa: ANN401 - of any setting
+    help: str,
+    *,
+    option: str = "",
+    panel: str = "Statistics",
+    least: int | None = None,
+) -> Any:  # noqa: ANN401
+    """Return a field that the commands which take its class have as an option.
+
+    Parameters
+    ----------
+    default : object
+    help : str
+        What the option is for, as the help page says it.
+    option : str
+        Its name there; by default that of the field.
+    panel : str
+        Heading of the help page under which it stands.
+    least : int, optional
+    """
+    told = {"help": help, "option": option, "panel": panel, "least": least}
+    return field(default=default, metadata=told)
+
+
 # One refusal of numbers that are none.
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from rag_sourcebias.cli.console import choice, deliver, require_writable, stages, writes_report
+from rag_sourcebias.cli.console import deliver, require_writable, spread, stages, writes_report
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.errors import DataError
@@ -154,6 +154,7 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
 
 
 @writes_report
+@spread
 def explain(
     folder: Annotated[
         Path | None,
@@ -190,9 +191,6 @@ def explain(
             rich_help_panel=_WHAT,
         ),
     ] = None,
-    baseline_source: Annotated[
-        str, typer.Option(help="Source of the originals.", rich_help_panel=_WHAT)
-    ] = "human",
     perplexity: Annotated[
         list[str] | None,
         typer.Option(
@@ -202,45 +200,7 @@ def explain(
             rich_help_panel=_WHAT,
         ),
     ] = None,
-    perplexity_pairs: Annotated[
-        int,
-        typer.Option(min=2, help="Pairs of each source that it reads.", rich_help_panel=_WHAT),
-    ] = 500,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Pairs of each source, drawn at random, those relevant to a judged query first. "
-            "\\[default: all]",
-            rich_help_panel=_WHAT,
-        ),
-    ] = None,
-    map_: Annotated[
-        str,
-        typer.Option(
-            "--map",
-            help="pca, tsne or umap (for pictures only: their distances mean little).",
-            rich_help_panel=_HOW,
-        ),
-    ] = "pca",
-    centre: Annotated[
-        bool,
-        typer.Option(
-            "--centre",
-            help="Subtract each source's mean vector before spectra are compared.",
-            rich_help_panel=_HOW,
-        ),
-    ] = False,
-    normalise: Annotated[
-        bool,
-        typer.Option(
-            "--normalise",
-            help="Scale vectors to length 1 before spectra are compared.",
-            rich_help_panel=_HOW,
-        ),
-    ] = False,
-    confidence_level: Annotated[float, typer.Option(rich_help_panel=_HOW)] = 0.95,
-    seed: Annotated[int, typer.Option(rich_help_panel=_HOW)] = 0,
+    config: ExplainConfig,
     report: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
@@ -270,18 +230,6 @@ def explain(
 
     An interrupted run goes on where it stopped: vectors and perplexities are cached.
     """
-    if not 0 < confidence_level < 1:
-        raise DataError(f"--confidence-level {confidence_level:g} is outside (0, 1)")
-    config = ExplainConfig(
-        baseline_source=baseline_source,
-        limit=limit,
-        perplexity_limit=perplexity_pairs,
-        map_method=choice("map", map_, ("pca", "tsne", "umap")),
-        centre=centre,
-        normalise=normalise,
-        confidence_level=confidence_level,
-        seed=seed,
-    )
     require_writable(report)
     kept = cache or cache_dir()
     models = perplexity_models(perplexity, cache=kept)

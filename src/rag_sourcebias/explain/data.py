@@ -10,7 +10,7 @@ from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import FloatArray, Histogram, Interval, from_versioned
+from rag_sourcebias.core.values import FloatArray, Histogram, Interval, from_versioned, setting
 
 # What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
 
@@ -259,18 +259,39 @@ class ExplainConfig:
     seed : int
     """
 
-    baseline_source: str = "human"
-    limit: int | None = None
-    perplexity_limit: int | None = 500
-    map_method: Literal["pca", "tsne", "umap"] = "pca"
+    baseline_source: str = setting("human", "Source of the originals.", panel="What is looked at")
+    limit: int | None = setting(
+        None,
+        "Pairs of each source, drawn at random, those relevant to a judged query first. "
+        "\\[default: all]",
+        panel="What is looked at",
+        least=2,
+    )
+    perplexity_limit: int | None = setting(
+        500,
+        "Pairs of each source that a language model reads.",
+        option="perplexity-pairs",
+        panel="What is looked at",
+        least=2,
+    )
+    map_method: Literal["pca", "tsne", "umap"] = setting(
+        "pca",
+        "pca, tsne or umap (for pictures only: their distances mean little).",
+        option="map",
+        panel="How",
+    )
     map_limit: int = 1_000
-    centre: bool = False
-    normalise: bool = False
+    centre: bool = setting(
+        False, "Subtract each source's mean vector before spectra are compared.", panel="How"
+    )
+    normalise: bool = setting(
+        False, "Scale vectors to length 1 before spectra are compared.", panel="How"
+    )
     n_values: int | None = None
     terms: int = 15
-    confidence_level: float = 0.95
+    confidence_level: float = setting(0.95, "", panel="How")
     resamples: int = 200
-    seed: int = 0
+    seed: int = setting(0, "", panel="How")
 
     def __post_init__(self) -> None:
         bounded = ("limit", "perplexity_limit", "map_limit", "n_values", "terms")

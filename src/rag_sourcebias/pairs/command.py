@@ -26,7 +26,6 @@ from rag_sourcebias.cli.console import (
     stages,
     tell,
     used,
-    whole_numbers,
     writes_report,
 )
 from rag_sourcebias.cli.models import SpecBuilder
@@ -129,6 +128,7 @@ def has_judgments(data: Dataset | Corpus) -> bool:
 
 
 @writes_report
+@spread
 def check_pairs(
     folder: opt.Folder = None,
     *,
@@ -162,12 +162,6 @@ def check_pairs(
             rich_help_panel=_CHECKS,
         ),
     ] = None,
-    worst: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Flagged pairs shown with both texts, per source.", rich_help_panel=_CHECKS
-        ),
-    ] = 20,
     fail_above: Annotated[
         float | None,
         typer.Option(
@@ -200,16 +194,7 @@ def check_pairs(
             rich_help_panel=_RETRIEVAL,
         ),
     ] = None,
-    cutoffs: opt.Cutoffs = "1,3,5,10",
-    margin: Annotated[
-        float,
-        typer.Option(
-            help="Difference of two means in [0, 1] that counts as none; 0.05 is 5 points of NDCG.",
-            rich_help_panel=_RETRIEVAL,
-        ),
-    ] = 0.05,
-    depth: opt.Depth = 100,
-    seed: opt.Seed = 0,
+    config: PairCheckConfig,
     cache: opt.Cache = None,
     report: opt.ReportFolder = None,
 ) -> None:
@@ -232,13 +217,6 @@ def check_pairs(
         rag-sourcebias check-pairs my-corpus --output sound
     """
     thresholds = read_thresholds(threshold or ())
-    config = PairCheckConfig(
-        cutoffs=whole_numbers("cutoffs", cutoffs),
-        margin=margin,
-        depth=depth,
-        worst=worst,
-        seed=seed,
-    )
     require_writable(report)
     if retriever and not sole_corpus:
         raise DataError("--retriever searches each corpus alone, which --no-sole-corpus forbids")

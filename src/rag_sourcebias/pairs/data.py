@@ -21,6 +21,7 @@ from rag_sourcebias.core.values import (
     Histogram,
     Interval,
     from_versioned,
+    setting,
 )
 
 # What was checked about texts and their rewrites, one row per pair.
@@ -370,18 +371,24 @@ class PairCheckConfig:
     seed : int
     """
 
-    cutoffs: tuple[int, ...] = (1, 3, 5, 10)
+    cutoffs: tuple[int, ...] = setting((1, 3, 5, 10), "Cutoffs k, separated by commas.")
     measures: tuple[str, ...] = ("NDCG", "MAP")
-    margin: float = 0.05
+    margin: float = setting(
+        0.05,
+        "Difference of two means in [0, 1] that counts as none; 0.05 is 5 points of NDCG.",
+        panel="Retrieval",
+    )
     level: float = 0.05
     confidence_level: float = 0.95
     ties: Literal["expected", "trec"] = "expected"
     gain: Literal["linear", "exponential"] = "linear"
-    depth: int = 100
-    worst: int = 20
+    depth: int = setting(100, "Documents per query.", panel="Retrieval", least=1)
+    worst: int = setting(
+        20, "Flagged pairs shown with both texts, per source.", panel="Checks", least=0
+    )
     text_limit: int = 4_000
     resamples: int = 10_000
-    seed: int = 0
+    seed: int = setting(0, "")
 
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)

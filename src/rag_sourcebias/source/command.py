@@ -18,7 +18,6 @@ from rag_sourcebias.cli.console import (
     say,
     spread,
     stages,
-    whole_numbers,
     writes_report,
 )
 from rag_sourcebias.cli.models import (
@@ -127,93 +126,6 @@ class Retrieval:
             help="Also retrieve with other usual k1 and b of BM25.", rich_help_panel=_STATISTICS
         ),
     ] = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """What is measured, and how sure one can be of it."""
-
-    baseline_source: opt.BaselineSource = "human"
-    cutoffs: opt.Cutoffs = "1,3,5"
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Out of NDCG, MAP, MRR, P, Recall; repeatable, or separated by commas.",
-            show_default="NDCG,MAP",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = None
-    primary: Annotated[
-        str | None,
-        typer.Option(
-            help="Measure that carries the verdict, such as NDCG@5; by default NDCG at the largest "
-            "cutoff. All others are exploratory.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = None
-    margin: Annotated[
-        float,
-        typer.Option(
-            help="Points of centred Relative Δ within which sources count as treated alike.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = 5.0
-    merge_llms: Annotated[
-        bool,
-        typer.Option(
-            "--merge-llms",
-            help="Compare the baseline with all sources llm:<model> together.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = False
-    cluster_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or "
-            "user session. Queries of one cluster may depend on one another.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = None
-    ties: Annotated[
-        str,
-        typer.Option(
-            help="expected (average over tied orders) or trec (as trec_eval).",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = "expected"
-    confidence_level: opt.ConfidenceLevel = 0.95
-    interval: Annotated[
-        str,
-        typer.Option(help="auto, delta, bootstrap, fieller or exact.", rich_help_panel=_STATISTICS),
-    ] = "auto"
-    correction: opt.CorrectionOption = "holm"
-    seed: opt.Seed = 0
-
-    def config(self) -> AuditConfig:
-        """Return the checked configuration.
-
-        Raises
-        ------
-        DataError
-            If a value is none of those allowed; the message lists them.
-        """
-        return AuditConfig(
-            baseline_source=self.baseline_source,
-            cutoffs=whole_numbers("cutoffs", self.cutoffs),
-            measures=tuple(
-                m.strip() for m in ",".join(self.measure or ("NDCG", "MAP")).split(",") if m.strip()
-            ),
-            primary=self.primary,
-            margin=self.margin,
-            merge_llms=self.merge_llms,
-            ties=choice("ties", self.ties, ("expected", "trec")),
-            confidence_level=self.confidence_level,
-            interval_method=choice(
-                "interval", self.interval, ("auto", "delta", "bootstrap", "fieller", "exact")
-            ),
-            correction=choice("correction", self.correction, ("holm", "bh", "none")),
-            seed=self.seed,
-        )
 
 
 # Options for work that is done shard by shard.
@@ -415,7 +327,15 @@ def source(
     ] = None,
     split: opt.Split = "test",
     asked: Retrieval,
-    statistics: Statistics,
+    statistics: AuditConfig,
+    cluster_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="TSV, CSV or JSON lines with query_id and cluster: topic, paraphrase group or "
+            "user session. Queries of one cluster may depend on one another.",
+            rich_help_panel=_STATISTICS,
+        ),
+    ] = None,
     scale: Scale,
     report: opt.ReportFolder = None,
 ) -> None:
@@ -438,7 +358,7 @@ def source(
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
     """
-    if folders and len(folders) > 1 and statistics.cluster_file is not None:
+    if folders and len(folders) > 1 and cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
     audit_one = partial(
         _audit_one,
@@ -449,7 +369,8 @@ def source(
         tags=tags,
         split=split,
         asked=asked,
-        statistics=statistics,
+        config=statistics,
+        cluster_file=cluster_file,
         scale=scale,
     )
     if not folders or len(folders) == 1:
@@ -491,12 +412,12 @@ def _audit_one(
     tags: Path | None,
     split: str,
     asked: Retrieval,
-    statistics: Statistics,
+    config: AuditConfig,
+    cluster_file: Path | None,
     scale: Scale,
     report: Path | None,
 ) -> SkewReport:
-    config = statistics.config()
-    clusters = None if statistics.cluster_file is None else read_clusters(statistics.cluster_file)
+    clusters = None if cluster_file is None else read_clusters(cluster_file)
     require_writable(report)
     if run or qrels or tags:
         if any((folder, sample, dataset, asked.retriever, asked.rerank)):

@@ -8,13 +8,11 @@ import typer
 
 from rag_sourcebias.cli import options as common
 from rag_sourcebias.cli.console import (
-    choice,
     deliver,
     err,
     require_writable,
     spread,
     stages,
-    whole_numbers,
     writes_report,
 )
 from rag_sourcebias.cli.models import SpecBuilder
@@ -91,24 +89,6 @@ def style(
             rich_help_panel=_DATA,
         ),
     ] = None,
-    original: Annotated[
-        str,
-        typer.Option(
-            help="Document style that the others are compared with.", rich_help_panel=_DATA
-        ),
-    ] = "human",
-    original_query: Annotated[
-        str,
-        typer.Option(help="Query style that the others are compared with.", rich_help_panel=_DATA),
-    ] = "original",
-    missing: Annotated[
-        str,
-        typer.Option(
-            help="Where some version of a query is missing: balanced (use the queries that have "
-            "all, and say how many were dropped) or refuse.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "balanced",
     encoder: Annotated[
         list[str] | None,
         typer.Option(
@@ -151,24 +131,7 @@ def style(
             rich_help_panel=_STATISTICS,
         ),
     ] = True,
-    cutoffs: Annotated[
-        str,
-        typer.Option(
-            help="Cutoffs k of NDCG and recall in the index, separated by commas.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = "1,5,10",
-    confidence_level: common.ConfidenceLevel = 0.95,
-    correction: common.CorrectionOption = "holm",
-    margin: Annotated[
-        float,
-        typer.Option(
-            help="Average ranks that differ by less than this share of the k - 1 places are alike.",
-            rich_help_panel=_STATISTICS,
-        ),
-    ] = 0.1,
-    resamples: common.Resamples = 10_000,
-    seed: common.Seed = 0,
+    config: StyleConfig,
     report: common.ReportFolder = None,
 ) -> None:
     """Measure which writing styles rankings favour, in documents and in queries.
@@ -185,17 +148,6 @@ def style(
 
         rag-sourcebias audit style styles.csv --no-bm25 --retriever chroma:all-MiniLM-L6-v2
     """
-    config = StyleConfig(
-        original=original,
-        original_query=original_query,
-        missing=choice("missing", missing, ("balanced", "refuse")),
-        cutoffs=whole_numbers("cutoffs", cutoffs),
-        confidence_level=confidence_level,
-        correction=choice("correction", correction, ("holm", "bh", "none")),
-        resamples=resamples,
-        seed=seed,
-        margin=margin,
-    )
     if not (encoder or bm25 or retriever):
         raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")
     require_writable(report)

@@ -28,6 +28,7 @@ from rag_sourcebias.core.values import (
     RankPair,
     from_versioned,
     require_name,
+    setting,
 )
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
@@ -236,17 +237,30 @@ class StyleConfig:
     seed : int
     """
 
-    original: str = "human"
-    original_query: str = "original"
+    original: str = setting(
+        "human", "Document style that the others are compared with.", panel="Data"
+    )
+    original_query: str = setting(
+        "original", "Query style that the others are compared with.", panel="Data"
+    )
     ddof: int = 0
     ties: Literal["average", "min", "max"] = "average"
-    missing: Literal["refuse", "balanced"] = "balanced"
-    cutoffs: tuple[int, ...] = (1, 5, 10)
-    confidence_level: float = 0.95
-    correction: Literal["holm", "bh", "none"] = "holm"
-    resamples: int = 10_000
-    seed: int = 0
-    margin: float = 0.1
+    missing: Literal["balanced", "refuse"] = setting(
+        "balanced",
+        "Where some version of a query is missing: balanced (use the queries that have all, and "
+        "say how many were dropped) or refuse.",
+        panel="Data",
+    )
+    cutoffs: tuple[int, ...] = setting(
+        (1, 5, 10), "Cutoffs k of NDCG and recall in the index, separated by commas."
+    )
+    confidence_level: float = setting(0.95, "")
+    correction: Literal["holm", "bh", "none"] = setting("holm", "holm, bh or none.")
+    resamples: int = setting(10_000, "Of bootstrap and permutation tests.")
+    seed: int = setting(0, "")
+    margin: float = setting(
+        0.1, "Average ranks that differ by less than this share of the k - 1 places are alike."
+    )
 
     def __post_init__(self) -> None:
         require(
