@@ -254,12 +254,13 @@ def test_a_detector_decides_what_the_rules_do_not_know(tmp_path: Path, wiki: Any
         documents=texts["human"][30:] + texts["llm:x"][30:],
         embeddings=[[1.0, 1.0, 1.0]] * 10,
     )
-    succeed(*APPLY, "--detector", "detector", cwd=tmp_path)
+    assert "nobody knows how often" in refused(*APPLY, "--detector", "detector", cwd=tmp_path)
+    succeed(*APPLY, "--detector", "detector", "--unverified", cwd=tmp_path)
     tags = {doc_id: metadata for doc_id, (_, _, metadata) in content(wiki).items()}
     assert tags["d0"]["rsb_origin"] == "declared"
     decided = [tags[doc_id] for doc_id in unknown if "rsb_source" in tags[doc_id]]
     assert len(decided) >= 5
-    assert {row["rsb_origin"] for row in decided} == {"detected"}
+    assert {row["rsb_origin"] for row in decided} == {"unverified"}
     truth = dict(zip(unknown, ["human"] * 5 + ["llm:x"] * 5, strict=True))
     assert all(tags[i].get("rsb_source", truth[i]) == truth[i] for i in unknown)
     text = succeed(*REPORT, "--json", "tags.json", cwd=tmp_path)

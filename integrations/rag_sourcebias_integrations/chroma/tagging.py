@@ -250,9 +250,8 @@ class TagPass:
             else:
                 todo.append((doc_id, text or "", metadata))
         taggers = [_in_bulk(tagger, todo) for tagger in self._taggers]
-        for (doc_id, tags), (_, _, metadata) in zip(
-            tag_documents(todo, taggers), todo, strict=True
-        ):
+        tagged = tag_documents(todo, taggers, conflicts=self._counts.conflicts)
+        for (doc_id, tags), (_, _, metadata) in zip(tagged, todo, strict=True):
             self._add(plan, doc_id, metadata, tags)
         return plan
 

@@ -29,6 +29,7 @@ from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import source
 from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import apply, fit
+from rag_sourcebias.tagging.verify_command import verify
 
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
@@ -56,7 +57,7 @@ class _Root(Group):
             "monitor replay",
             "monitor probe",
         ),
-        "Who wrote the documents of my store?": ("tag apply", "tag fit"),
+        "Who wrote the documents of my store?": ("tag fit", "tag verify", "tag apply"),
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
@@ -95,7 +96,7 @@ _GROUPS: dict[str, tuple[str, tuple[Callable[..., None], ...]]] = {
         """,
         (serve, replay, probe),
     ),
-    "tag": ("Tag documents by source and style.", (apply, fit)),
+    "tag": ("Tag documents by source and style.", (fit, verify, apply)),
 }
 _COMMANDS: tuple[Callable[..., None], ...] = (
     start,

@@ -19,6 +19,7 @@ from rag_sourcebias.cli.console import out, say
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.tagging.detector.model import Rate
 from rag_sourcebias.tagging.documents import (
     CorpusStore,
     DocumentStore,
@@ -30,6 +31,7 @@ from rag_sourcebias.tagging.documents import (
 )
 from rag_sourcebias.tagging.rules import RuleTagger
 from rag_sourcebias.tagging.stores import open_tag_store
+from rag_sourcebias.tagging.verify import LocalError
 
 # What a pass of taggers came to, as tables.
 
@@ -47,6 +49,12 @@ def _table(title: str | None, left: Iterable[str], right: Iterable[str]) -> Tabl
     return table
 
 
+_THE = {
+    "declared": "another declaration",
+    "provenance": "their provenance",
+    "detected": "the detector",
+    "unverified": "the detector",
+}
 _LOOKED_AT, _PER_SOURCE = 1_000, 2  # examples come from the first documents
 _MOST_IDS = 10
 
@@ -73,6 +81,14 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
     out.print(share_table("source", result.sources, result.n_documents))
     if result.styles:
         out.print(share_table("style", result.styles, result.n_documents))
+    if result.origins:
+        known = ", ".join(f"{origin} {n:,}" for origin, n in sorted(result.origins.items()))
+        say(f"how sources are known: {known}")
+    for (stands, against), n in sorted(result.conflicts.items()):
+        say(
+            f"Warning: {n:,} documents are tagged {stands} against {_THE.get(against, against)}; "
+            "look at some of them, and mend the rule or the field that is wrong"
+        )
     # a store may pass over documents that these taggers have done before
     if result.n_unchanged == 0 or isinstance(store, CorpusStore | SidecarStore):
         _show_idle_rules(taggers)
@@ -86,6 +102,35 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
         say(f"the tags that were replaced are kept in {result.backup}")
     if result.dry_run:
         say("dry run: nothing was written")
+
+
+def rate_text(rate: Rate) -> str:
+    """Return a share with its interval and counts."""
+    return (
+        f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
+        if rate.n
+        else "no document"
+    )
+
+
+def show_local(found: LocalError) -> None:
+    """Print how wrong a detector was on verified documents."""
+    what = "relevant retrieved documents" if found.kind == "slots" else "documents of the store"
+    say(f"verified {what}, by people {found.specificity.n:,}, by a model {found.sensitivity.n:,}")
+    say(f"AUROC                        {found.auroc:.3f}")
+    say(f"wrong, if all are decided    {rate_text(found.error_of_all)}")
+    say(f"LLM texts tagged as LLM      {rate_text(found.sensitivity)}")
+    say(f"human texts tagged as human  {rate_text(found.specificity)}")
+    if found.n_unclear:
+        say(f"unclear                      {found.n_unclear:,}, left out of these shares")
+    if found.abstains:
+        say(f"left unknown                 {rate_text(found.unknown)}, as the AUROC is below 0.8")
+        say(f"wrong among the decided      {rate_text(found.error)}")
+    if found.kind == "store":
+        say(
+            "• of documents as they lie in the store: those that are retrieved may be tagged "
+            "better or worse (tag verify --run)"
+        )
 
 
 def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
@@ -146,7 +191,7 @@ class TagSummary:
         self.n_documents += 1
         self.cells[tags.source, tags.style] += 1
         self.origins[tags.origin, tags.source is not None] += 1
-        if tags.origin == "detected" and tags.confidence is not None:
+        if tags.origin in ("detected", "unverified") and tags.confidence is not None:
             self.confidences.append(tags.confidence)
 
     def counts(self, which: int) -> dict[str, int]:

@@ -20,7 +20,7 @@ from rag_sourcebias.core.errors import (
 # Documents, their tags and the queries, stored as columns.
 
 
-Origin = Literal["declared", "provenance", "detected", "pipeline"]
+Origin = Literal["declared", "provenance", "detected", "unverified", "pipeline"]
 IntArray = npt.NDArray[np.int32]
 
 
@@ -37,8 +37,9 @@ class DocTags:
     pair_id : str or None
         Shared by a document and its rewrites.
     origin : str or None
-        How the source became known: ``"declared"``, ``"provenance"``, ``"detected"`` or
-        ``"pipeline"``.
+        How the source became known: ``"declared"``, ``"provenance"``, ``"detected"`` (by a
+        detector whose error on these documents was measured), ``"unverified"`` (by one whose error
+        here nobody knows) or ``"pipeline"``.
     confidence : float or None
         Confidence of a detected source, in [0, 1].
     """

@@ -621,6 +621,8 @@ class DataSummary:
         Groups of documents that are versions of one another across sources.
     mean_words : mapping of str to float
         Mean document length in words per source; empty when no texts were given.
+    origins : mapping of str to int
+        Documents by how their tags are known.
     """
 
     name: str
@@ -632,6 +634,7 @@ class DataSummary:
     mean_words: Mapping[str, float]
     license: str = ""
     attribution: str = ""
+    origins: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -73,14 +73,14 @@ def _record_text(cells: Sequence[str]) -> str:
     return line.getvalue()
 
 
-def read_sheet_csv(path: PathLike) -> Iterator[tuple[int, dict[str, str]]]:
+def read_sheet_csv(path: PathLike, filled: str = "grade") -> Iterator[tuple[int, dict[str, str]]]:
     """Stream records with the line they start in; commas, semicolons or tabs separate cells.
 
     Raises
     ------
     DataError
-        With file and line: no header with ``row_id`` and ``grade``, a column twice, or a record
-        that is not CSV or has another number of cells.
+        With file and line: no header with ``row_id`` and what is filled in, a column twice,
+        or a record that is not CSV or has another number of cells.
     """
     at = [0]
 
@@ -91,7 +91,7 @@ def read_sheet_csv(path: PathLike) -> Iterator[tuple[int, dict[str, str]]]:
 
     stream = lines()
     with sound(path, "a CSV file"):
-        header, delimiter = _header(next(stream, ""), path, at[0])
+        header, delimiter = _header(next(stream, ""), path, at[0], filled)
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     while True:
         start = at[0] + 1
@@ -111,19 +111,19 @@ def read_sheet_csv(path: PathLike) -> Iterator[tuple[int, dict[str, str]]]:
         yield start, dict(zip(header, map(unescaped, cells), strict=True))
 
 
-def _header(line: str, path: PathLike, number: int) -> tuple[list[str], str]:
+def _header(line: str, path: PathLike, number: int, filled: str) -> tuple[list[str], str]:
     if not line:
         raise DataError(f"{path} is empty; expected the header of a labelling sheet")
     for delimiter in (",", ";", "\t"):
         names = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
-        if "row_id" in names and "grade" in names:
+        if "row_id" in names and filled in names:
             twice = {name for name in names if name and names.count(name) > 1}
             if twice:
                 raise DataError(f"{path}:{number}: column {min(twice)!r} stands there twice")
             return names, delimiter
     raise DataError(
-        f"{path}:{number}: the header lacks row_id or grade: {line[:80]!r}; send back all columns "
-        "as they were"
+        f"{path}:{number}: the header lacks row_id or {filled}: {line[:80]!r}; send back all "
+        "columns as they were"
     )
 
 

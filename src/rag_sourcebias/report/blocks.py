@@ -732,6 +732,7 @@ def summary_table(data: DataSummary) -> Table:
             (f"documents, {source_name(source)}", count(n) + lengths.get(source, ""))
             for source, n in data.documents.items()
         ),
+        *((f"tags, {origin}", count(n)) for origin, n in data.origins.items()),
         ("licence", data.license or "not stated"),
         ("attribution", data.attribution or "not stated"),
     )

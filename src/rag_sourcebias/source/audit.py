@@ -16,20 +16,25 @@ from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
+    CentredDelta,
     DataSummary,
     SettingSkew,
+    SkewCell,
+    SkewCode,
     SkewReport,
     SoleCorpusCheck,
     SystemSkew,
     TextStatistic,
 )
 from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.stats.comparisons import random_effects
 from rag_sourcebias.stats.exposure import (
+    MERGED,
     Dependence,
     Design,
     data_warnings,
@@ -42,11 +47,14 @@ from rag_sourcebias.stats.skew import (
     Variant,
     adjusted,
     measure_system,
+    queries_for_verdict,
     require_sources,
     settings_row,
+    skew_code,
     sole_corpus_checks,
 )
 from rag_sourcebias.stats.texts import TEXT_STATISTICS, match_lengths, text_statistics
+from rag_sourcebias.stats.verified import Slots, p_of, relevant_slots, verified_delta
 
 # The verb: measure source bias from runs and judgments.
 
@@ -62,6 +70,7 @@ def measure_source_bias(
     design: Design = "unknown",
     settings: Mapping[str, Mapping[str, str]] | None = None,
     clusters: Mapping[str, str] | None = None,
+    verified: Verification | None = None,
 ) -> SkewReport:
     """Measure whether rankings favour a source, from finished runs ([K] §3.1).
 
@@ -84,6 +93,9 @@ def measure_source_bias(
     clusters : mapping of str to str, optional
         Topic, paraphrase group or user session of each judged query: queries of one cluster may
         depend on one another.
+    verified : Verification, optional
+        Where tags are guesses: documents that people verified (``tag verify``), by which
+        Relative Δ is corrected for wrong tags. Measures must add up over documents (NDCG, P).
 
     Returns
     -------
@@ -108,6 +120,8 @@ def measure_source_bias(
     names = [run.name for run in many]
     if len(set(names)) != len(names):
         raise DataError(f"run names must differ, got {names}")
+    if verified is not None:
+        config, tags = corrected_config(config), of_two_sources(tags, config.baseline_source)
     separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
     if corpus is not None and config.merge_llms:
         corpus = replace(corpus, tags=tags)
@@ -126,6 +140,11 @@ def measure_source_bias(
         )
         for run in many
     ]
+    if verified is not None:
+        systems = [
+            corrected(system, run, qrels, config, dependence=dependence, verified=verified)
+            for system, run in zip(systems, many, strict=True)
+        ]
     systems = [
         replace(system, evidence=evidence_of(system, run, qrels, tags, config, corpus=corpus))
         for system, run in zip(systems, many, strict=True)
@@ -133,7 +152,130 @@ def measure_source_bias(
     dataset = summarise(
         name=name, design=design, qrels=qrels, tags=tags, corpus=corpus, license="", attribution=""
     )
-    return assemble(systems, dataset, config, warnings=data_warnings(dataset, qrels, tags, config))
+    warnings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
+    if verified is not None:
+        warnings.insert(0, _verified_warning(verified))
+    return assemble(systems, dataset, config, warnings=warnings)
+
+
+# Relative Δ from guessed tags, corrected by documents that people verified.
+
+
+def corrected_config(config: AuditConfig) -> AuditConfig:
+    """Return the settings with the measures that verified documents can correct.
+
+    Raises
+    ------
+    DataError
+        If the baseline is not human text, or no measure, or not the primary one, adds up over
+        documents.
+    """
+    kept = tuple(measure for measure in config.measures if measure in ("NDCG", "P"))
+    primary = (config.primary or "").partition("@")[0]
+    if not kept or config.baseline_source != "human" or primary not in ("", *kept):
+        raise DataError(
+            "verified documents correct measures that add up over documents, NDCG and P, of human "
+            f"against LLM text; asked for {config.primary or ', '.join(config.measures)} with "
+            f"baseline {config.baseline_source!r}"
+        )
+    return replace(config, measures=kept, merge_llms=False)
+
+
+def of_two_sources(tags: TagTable, baseline: str) -> TagTable:
+    """Merge all sources but the baseline into ``"llm"``."""
+    models = [name for name in tags.sources if name != baseline]
+    return tags.merge_sources({MERGED: models}) if models else tags
+
+
+def corrected(
+    system: SystemSkew,
+    run: Run,
+    qrels: Qrels,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    verified: Verification,
+) -> SystemSkew:
+    """Replace figures by tags that may be wrong by those that verified documents correct."""
+    cells = []
+    for cell in system.cells:
+        measure, _, cutoff = cell.measure.partition("@")
+        slots = relevant_slots(run, qrels, measure, int(cutoff), ties=config.ties, gain=config.gain)
+        intervals: list[Interval | None] = []
+        refusal = None
+        for centred in (False, True):
+            try:
+                intervals.append(
+                    verified_delta(
+                        slots,
+                        qrels.doc_ids,
+                        verified,
+                        centred=centred,
+                        units=dependence.units(),
+                        what=dependence.what,
+                        confidence_level=config.confidence_level,
+                    )
+                )
+            except InsufficientDataError as error:
+                intervals.append(None)
+                refusal = str(error)
+        cells.append(_corrected_cell(cell, slots, intervals, refusal, config))
+    return replace(
+        system,
+        cells=tuple(cells),
+        notes=(
+            *system.notes,
+            "Relative Δ is corrected for wrong tags; pictures of single queries, twins and "
+            "exposure are by the tags as they are",
+        ),
+    )
+
+
+def _corrected_cell(
+    cell: SkewCell,
+    slots: Slots,
+    intervals: Sequence[Interval | None],
+    refusal: str | None,
+    config: AuditConfig,
+) -> SkewCell:
+    plain, centred = intervals
+    half = float(slots.plain.sum()) / cell.n_queries / 2
+    lead = (plain.estimate if plain else 0.0) / 200
+    several = np.unique(slots.query[np.bincount(slots.query)[slots.query] > 1])
+    found = CentredDelta(
+        value=centred.estimate if centred else None,
+        expected_baseline=half,
+        expected_other=half,
+        interval=centred,
+        refusal=None if centred else refusal,
+        n_queries=len(several),
+    )
+    p_value = None if centred is None else p_of(centred)
+    undecided = skew_code(centred, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
+    return replace(
+        cell,
+        mean_baseline=half * (1 + lead),
+        mean_other=half * (1 - lead),
+        relative_delta=plain.estimate if plain else None,
+        interval=plain,
+        refusal=None if plain else refusal,
+        p_value=p_value,
+        n_needed=queries_for_verdict(centred, margin=config.margin)
+        if undecided and centred
+        else None,
+        centred=found,
+    )
+
+
+def _verified_warning(verified: Verification) -> str:
+    n = len(verified.truth)
+    wrong = sum(side(source) != side(verified.tags[doc]) for doc, source in verified.truth.items())
+    declared = len(verified.tags) - len(verified.chance)
+    return (
+        f"sources of relevant documents: {declared:,} declared, {len(verified.chance) - n:,} by a "
+        f"detector, {n:,} verified by people, who found {wrong:,} of these detected wrong; the "
+        "intervals allow for wrong tags among the others"
+    )
 
 
 def assemble(

@@ -27,7 +27,7 @@ from rag_sourcebias.cli.models import (
     parse_spec,
     similarity_of,
 )
-from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
@@ -36,6 +36,7 @@ from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
+from rag_sourcebias.io.verified import read_verification
 from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
@@ -321,7 +322,15 @@ def source(
         Path | None,
         typer.Option(
             help="Table (tsv, csv, jsonl) with doc_id and source, and optionally pair_id and "
-            "style.",
+            "style; detected: the tags that --verified was drawn with.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    verified: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sheet of rag-sourcebias tag verify --run, filled in: corrects Relative Δ for "
+            "wrong tags of a detector.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -354,6 +363,9 @@ def source(
 
         rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags tags.tsv
 
+        rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags detected \
+--verified sheet.csv
+
         rag-sourcebias audit source big --engine local --retriever dense:all-MiniLM-L6-v2
 
         rag-sourcebias audit source nfcorpus scifact nq --report reports
@@ -367,6 +379,7 @@ def source(
         run=run,
         qrels=qrels,
         tags=tags,
+        verified=verified,
         split=split,
         asked=asked,
         config=statistics,
@@ -410,6 +423,7 @@ def _audit_one(
     run: Sequence[Path] | None,
     qrels: Path | None,
     tags: Path | None,
+    verified: Path | None,
     split: str,
     asked: Retrieval,
     config: AuditConfig,
@@ -419,12 +433,14 @@ def _audit_one(
 ) -> SkewReport:
     clusters = None if cluster_file is None else read_clusters(cluster_file)
     require_writable(report)
-    if run or qrels or tags:
+    if run or qrels or tags or verified:
         if any((folder, sample, dataset, asked.retriever, asked.rerank)):
-            raise DataError("--run, --qrels and --tags replace a data set and retrievers")
+            raise DataError(
+                "--run, --qrels, --tags and --verified replace a data set and retrievers"
+            )
         if asked.text_statistics:
             raise DataError("--text-statistics needs texts, and finished runs hold none")
-        found = _audit_runs(run, qrels, tags, config, clusters)
+        found = _audit_runs(run, qrels, tags, verified, config=config, clusters=clusters)
     elif scale.name == "memory":
         found = _audit(
             _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
@@ -467,6 +483,8 @@ def _audit_runs(
     run: Sequence[Path] | None,
     qrels: Path | None,
     tags: Path | None,
+    verified: Path | None,
+    *,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
 ) -> SkewReport:
@@ -477,13 +495,29 @@ def _audit_runs(
             if not value
         ]
         raise DataError(f"{', '.join(missing)} missing: finished runs need --run, --qrels, --tags")
+    sheet = None if verified is None else read_verification(verified)
+    if str(tags) == "detected" and not tags.exists():
+        if sheet is None:
+            raise DataError(
+                "--tags detected: nobody verified them; draw documents with rag-sourcebias tag "
+                "verify sheet.csv --run … --qrels …, fill the sheet in and give --verified "
+                "sheet.csv"
+            )
+        guessed = sheet.chance.keys() - sheet.truth.keys()
+        table = TagTable.from_tags(
+            (doc, DocTags(source=source, origin="detected" if doc in guessed else "declared"))
+            for doc, source in (sheet.tags | sheet.sources()).items()
+        )
+    else:
+        table = read_tags(tags)
     return measure_source_bias(
         [read_run(path) for path in run],
         read_qrels(qrels),
-        read_tags(tags),
+        table,
         config=config,
         name=", ".join(path.name for path in run),
         clusters=clusters,
+        verified=sheet,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -437,6 +438,9 @@ def summarise(
         n_queries=len(qrels.query_ids),
         n_judgments=len(qrels),
         documents=tags.counts(),
+        origins={}
+        if tags.origins is None
+        else dict(sorted(Counter(filter(None, tags.origins)).items())),
         n_pairs=count_pairs(tags),
         mean_words={} if corpus is None else mean_words(corpus),
         license=license,
@@ -464,6 +468,7 @@ def data_warnings(
     config: AuditConfig,
     *,
     length_adjusted: bool = True,
+    guessed: bool = False,
 ) -> list[str]:
     """List what a reader must know about the data before trusting a number.
 
@@ -471,18 +476,21 @@ def data_warnings(
     ----------
     length_adjusted : bool
         Whether the report has such figures.
+    guessed : bool
+        Tags are of relevant documents only and may be wrong: nothing is said that rests on one.
     """
-    warnings = []
+    warnings: list[str] = []
     elsewhere = ", see the length-adjusted figures" if length_adjusted else ""
     if untagged := data.documents.get("", 0):
         warnings.append(
             f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
             "but belong to no source"
         )
-    if outside := int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)):
+    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
+    if outside and not guessed:
         warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    for code, source in enumerate(tags.sources):
+    for code, source in enumerate(() if guessed else tags.sources):
         having = np.unique(qrels.query_codes[(qrels.grades > 0) & (codes == code)])
         if missing := len(qrels.query_ids) - len(having):
             warnings.append(

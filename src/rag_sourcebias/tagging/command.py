@@ -1,9 +1,12 @@
 """``tag``: tag documents by source and style."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -14,14 +17,17 @@ from rag_sourcebias.cli.console import (
     out,
     require_writable_file,
     say,
+    spread,
     stages,
     tell,
 )
-from rag_sourcebias.cli.tags import show_examples, show_result
+from rag_sourcebias.cli.tags import rate_text, show_examples, show_local, show_result
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.tables import ids_of, read_table
+from rag_sourcebias.io.verified import read_verification
+from rag_sourcebias.stats.verified import require_informative
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
     check_detector_folder,
@@ -29,7 +35,7 @@ from rag_sourcebias.tagging.detector.fit import (
     load_detector,
     save_detector,
 )
-from rag_sourcebias.tagging.detector.model import Detector, Rate
+from rag_sourcebias.tagging.detector.model import NOWHERE, Detector
 from rag_sourcebias.tagging.documents import (
     DocumentStore,
     SidecarStore,
@@ -37,7 +43,14 @@ from rag_sourcebias.tagging.documents import (
     open_document_store,
     taggers_fingerprint,
 )
-from rag_sourcebias.tagging.rules import IdTagger, ProvenanceTagger, RuleTagger, read_rules
+from rag_sourcebias.tagging.rules import (
+    DateTagger,
+    IdTagger,
+    ProvenanceTagger,
+    RuleTagger,
+    read_rules,
+)
+from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
 
 # Options of the tag commands, named once.
 
@@ -70,24 +83,104 @@ def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> Do
     return store if sidecar is None else SidecarStore(store, sidecar)
 
 
-def read_taggers(
-    *, provenance: bool, rules: Path | None, id_pattern: str | None, detectors: Sequence[Path]
-) -> list[Tagger]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggerOptions:
     """Taggers in order of trust: what a document declares comes before what is guessed of it."""
-    taggers: list[Tagger] = []
-    if provenance:
-        taggers.append(ProvenanceTagger())
-    if rules is not None:
-        taggers.append(RuleTagger(read_rules(rules)))
-    if id_pattern is not None:
-        taggers.append(IdTagger() if id_pattern == "auto" else IdTagger(id_pattern))
-    taggers += [DetectorTagger(load_detector(folder)) for folder in detectors]
-    if not taggers:
-        raise DataError(
-            "nothing to tag with: give at least one of --rules FILE, --provenance, "
-            "--id-pattern REGEX and --detector FOLDER"
-        )
-    return taggers
+
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance",
+            help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = False
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
+        ),
+    ] = None
+    id_pattern: Annotated[
+        str | None,
+        typer.Option(
+            help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
+            "reads d17#human and d17@llm:gpt-4o.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None
+    human_before: Annotated[
+        str | None,
+        typer.Option(
+            help="Documents all of whose dates in the metadata are older, such as 2022-11, are by "
+            "people.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None
+    detector: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--detector",
+            help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
+            "repeatable (one for sources, one for styles).",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None
+
+    def declared(self) -> list[Tagger]:
+        """Return the taggers that guess nothing."""
+        taggers: list[Tagger] = []
+        if self.provenance:
+            taggers.append(ProvenanceTagger())
+        if self.rules is not None:
+            taggers.append(RuleTagger(read_rules(self.rules)))
+        if self.id_pattern is not None:
+            auto = self.id_pattern == "auto"
+            taggers.append(IdTagger() if auto else IdTagger(self.id_pattern))
+        if self.human_before is not None:
+            taggers.append(DateTagger(self.human_before))
+        return taggers
+
+    def detectors(self) -> list[Detector]:
+        """Read the detectors."""
+        return [load_detector(folder) for folder in self.detector or ()]
+
+
+def guessing(
+    detectors: Sequence[Detector], verified: Path | None, *, unverified: bool, dry_run: bool
+) -> tuple[list[Tagger], LocalError | None]:
+    """Return taggers that guess, and what is known of their error on these documents.
+
+    Raises
+    ------
+    DataError
+        If nobody verified documents of the store and nobody insists, or the sheet is of another
+        detector.
+    InsufficientDataError
+        If too few were verified, or the tags tell nothing.
+    """
+    sources = [d for d in detectors if d.target == "source"]
+    styles: list[Tagger] = [DetectorTagger(d) for d in detectors if d.target == "style"]
+    if not sources:
+        if verified is not None or unverified:
+            raise DataError("--verified and --unverified go with a detector of sources")
+        return styles, None
+    if verified is None:
+        if not (unverified or dry_run):
+            raise DataError(
+                "nobody knows how often this detector is wrong on these documents, so nothing was "
+                "written; let people say of some 50 who wrote them: rag-sourcebias tag verify "
+                "sheet.csv --store … --detector …, then give --verified sheet.csv (--unverified "
+                "writes the tags all the same, marked as such)"
+            )
+        return [*(DetectorTagger(d, origin="unverified") for d in sources), *styles], None
+    found = read_verification(verified)
+    if len(sources) > 1 or sources[0].fingerprint != found.detector:
+        raise DataError(f"{verified} was drawn for another detector; give that one, or draw again")
+    require_informative(found)
+    local = LocalError.of(found)
+    known = VerifiedTagger(found.sources())
+    return [known, DetectorTagger(sources[0], abstain=local.abstains), *styles], local
 
 
 def backup_file(
@@ -128,7 +221,44 @@ _USUAL = {
     "id": ("doc_id", "id", "_id", "docid", "docno", "document_id", "passage_id"),
     "text": ("text", "contents", "content", "passage", "body", "document"),
     "group": ("pair_id", "group", "topic", "topic_id", "prompt", "query_id", "qid"),
+    "domain": ("domain", "dataset", "data_set", "genre"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Documents (id, text and label), group and domain of each, and where groups come from."""
+
+    documents: list[tuple[str, str, str | None]]
+    groups: list[str | None] | None
+    domains: list[str | None] | None
+    grouped_by: str
+
+    @classmethod
+    def read(cls, paths: Sequence[Path], **columns: Any) -> Labels:  # noqa: ANN401
+        """Read one file or folder, or several, of which each is a domain of its own."""
+        if len(paths) == 1:
+            return read_labelled(paths[0], **columns)
+        names = [path.name.partition(".")[0] for path in paths]
+        if len(set(names)) < len(names):
+            raise DataError(f"labelled files need different names, got {', '.join(names)}")
+        parts = [read_labelled(path, **columns) for path in paths]
+        documents = [
+            (f"{name}/{doc}", text, label)
+            for name, part in zip(names, parts, strict=True)
+            for doc, text, label in part.documents
+        ]
+        groups = [
+            group and f"{name}/{group}"
+            for name, part in zip(names, parts, strict=True)
+            for group in part.groups or [None] * len(part.documents)
+        ]
+        domains = [
+            domain
+            for name, part in zip(names, parts, strict=True)
+            for domain in part.domains or [name] * len(part.documents)
+        ]
+        return cls(documents, groups, domains, parts[0].grouped_by)
 
 
 def read_labelled(
@@ -138,15 +268,10 @@ def read_labelled(
     text: str | None = None,
     label: str | None = None,
     group: str | None = None,
+    domain: str | None = None,
     id: str | None = None,
-) -> tuple[list[tuple[str, str, str | None]], list[str | None] | None, str]:
+) -> Labels:
     """Read labelled documents of a table or a folder.
-
-    Returns
-    -------
-    tuple
-        Documents (id, text and label), the group of each (None where nothing says what belongs
-        together), and where the groups come from, in words.
 
     Raises
     ------
@@ -154,10 +279,10 @@ def read_labelled(
         If a column is missing, an id is empty or occurs twice, or options do not fit a folder.
     """
     if path.is_dir():
-        if text or label or group or id:
+        if text or label or group or domain or id:
             raise DataError(
                 f"{path} is a folder, which has no columns; leave out --text, "
-                "--label, --group and --id"
+                "--label, --group, --domain and --id"
             )
         inner = path.name == "corpus" and not (path / "corpus").exists()
         corpus = read_corpus(path.parent if inner else path, sources=None, titles=False).corpus
@@ -168,8 +293,8 @@ def read_labelled(
         ]
         pairs = [tag.pair_id for tag in tags]
         if any(pairs):
-            return documents, pairs, "pairs of the folder"
-        return documents, None, "nothing: each document alone"
+            return Labels(documents, pairs, None, "pairs of the folder")
+        return Labels(documents, None, None, "nothing: each document alone")
     chosen: dict[str, str | None] = {}
 
     def choose(names: tuple[str, ...]) -> list[str]:
@@ -178,6 +303,7 @@ def read_labelled(
             text=_column(path, names, "text", text, _USUAL["text"]),
             label=_column(path, names, "label", label, (target, "label")),
             group=_column(path, names, "group", group, _USUAL["group"], needed=False),
+            domain=_column(path, names, "domain", domain, _USUAL["domain"], needed=False),
         )
         return list(dict.fromkeys(name for name in chosen.values() if name is not None))
 
@@ -185,15 +311,18 @@ def read_labelled(
     columns = {role: table.columns[name] for role, name in chosen.items() if name is not None}
     # ids of rows when there are none: messages then name the row
     ids = ids_of(table, () if chosen["id"] is None else (chosen["id"],))
-    groups = [_cell(cell) for cell in columns["group"]] if "group" in columns else None
+    groups, domains = (
+        [_cell(cell) for cell in columns[role]] if role in columns else None
+        for role in ("group", "domain")
+    )
     texts, labels = columns["text"], map(_cell, columns["label"])
     documents = [
         (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
         for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))
     ]
     if groups is None:
-        return documents, None, "pair ids in the document ids, if there are any"
-    return documents, groups, f"column {chosen['group']!r}"
+        return Labels(documents, None, domains, "pair ids in the document ids, if there are any")
+    return Labels(documents, groups, domains, f"column {chosen['group']!r}")
 
 
 def _column(
@@ -253,31 +382,56 @@ def show_detector(detector: Detector, *, grouped_by: str) -> None:
         f"judged by a model of {report.n_folds - 1} of {report.n_folds} folds that saw neither it "
         "nor its group" + (f"; left out: {', '.join(left)}" if left else "")
     )
-    say(f"wrong, if all were decided   {_rate(report.error_of_all)}")
+    say(f"wrong, if all were decided   {rate_text(report.error_of_all)}")
     say(
-        f"left unknown                 {_rate(report.unknown)}; {report.unlike.hits:,} of them "
+        f"left unknown                 {rate_text(report.unknown)}; {report.unlike.hits:,} of them "
         "unlike the other labelled documents"
     )
     if report.error.n:
         say(
-            f"wrong among the decided      {_rate(report.error)}, wanted at most "
+            f"wrong among the decided      {rate_text(report.error)}, wanted at most "
             f"{detector.max_error:.1%}"
         )
     say(
         f"calibration                  Brier score {report.brier:.3f} (0 is perfect), mean "
         f"|accuracy − confidence| {report.calibration_error:.3f}"
     )
-    llm, human = report.sensitivity, report.specificity
-    if llm is not None and human is not None:
-        say(f"LLM texts tagged as LLM      {_rate(llm)} of the decided")
-        say(f"human texts tagged as human  {_rate(human)} of the decided")
-        # below this, skew cannot be corrected for tag errors
-        if llm.n and human.n and llm.lower + human.lower - 1 < 0.3:
-            say(
-                "Warning: too weak or too little tested to correct a measured skew for its "
-                "errors; label more documents"
-            )
+    if report.sensitivity is not None and report.specificity is not None:
+        say(f"LLM texts tagged as LLM      {rate_text(report.sensitivity)} of the decided")
+        say(f"human texts tagged as human  {rate_text(report.specificity)} of the decided")
+    _show_elsewhere(detector)
     _warn(detector)
+
+
+def _show_elsewhere(detector: Detector) -> None:
+    if not detector.foreign:
+        say(
+            "elsewhere                    unknown: one domain is labelled; label several "
+            "(--domain, or a file each) to see how wrong it is on one it has not seen"
+        )
+        return
+    table = Table(title="Each domain left out", title_justify="left")
+    table.add_column("domain", overflow="fold")
+    for name in ("documents", "wrong, if all were decided", "left unknown", "wrong of decided"):
+        table.add_column(name, justify="right")
+    for one in detector.foreign:
+        shares = (one.error_of_all, one.unknown, one.error)
+        table.add_row(
+            one.domain or "(none)",
+            f"{one.error_of_all.n:,}",
+            *(f"{rate.value:.1%}" if rate.n else "–" for rate in shares),
+        )
+    out.print(table)
+    wrong = [one.error_of_all.value for one in detector.foreign]
+    say(
+        f"elsewhere                    {min(wrong):.1%} to {max(wrong):.1%} wrong on a domain not "
+        "seen, if all were decided: verify some of your own before you trust a tag"
+    )
+    if detector.domain.limit >= NOWHERE:
+        say(
+            f"• no likeness keeps an error of {detector.max_error:.1%} there: without verified "
+            "documents every text stays unknown"
+        )
 
 
 def _warn(detector: Detector) -> None:
@@ -290,15 +444,7 @@ def _warn(detector: Detector) -> None:
         say("Warning: the fit stopped before it converged; the figures above are of that fit")
     say(
         "• the figures hold for documents like the labelled ones, with labels about as frequent; "
-        "on other topics, genres or models a detector does worse: check some by hand"
-    )
-
-
-def _rate(rate: Rate) -> str:
-    return (
-        f"{rate.value:.1%} [{rate.lower:.1%}, {rate.upper:.1%}] ({rate.hits:,} of {rate.n:,})"
-        if rate.n
-        else "no document"
+        "what is true of yours rag-sourcebias tag verify finds out"
     )
 
 
@@ -310,10 +456,11 @@ _INTERRUPTED = 130
 
 def fit(
     labelled: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
             help="CSV, TSV, JSON lines or Parquet with text and label, or a folder with "
-            "corpus/<source>.jsonl per source (same _id = same document rewritten)."
+            "corpus/<source>.jsonl per source (same _id = same document rewritten). Each of "
+            "several is a domain."
         ),
     ],
     *,
@@ -340,6 +487,14 @@ def fit(
             "split between learning and testing. Default: pair_id, group, topic, …, if there.",
         ),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_COLUMNS,
+            help="Data set, genre or generator; each is left out in turn, to see how wrong the "
+            "detector is elsewhere. Default: domain, dataset, … if there, else the file's name.",
+        ),
+    ] = None,
     id: Annotated[
         str | None, typer.Option(rich_help_panel=_COLUMNS, help="Default: doc_id, id, … or rows.")
     ] = None,
@@ -360,8 +515,7 @@ def fit(
     r"""Learn to tell sources or styles from documents that you labelled.
 
     Label at least 20 documents of every source, better several hundred, out of your own corpus.
-    The table it prints is of documents that the model had not seen; it is stored beside the model,
-    with what is needed to correct a measured skew for wrong tags.
+    The tables it prints are of documents, and of domains, that the model had not seen.
 
     Needs scikit-learn: pip install 'rag-sourcebias\[detector]'
 
@@ -373,20 +527,18 @@ def fit(
 
         rag-sourcebias tag fit labelled.parquet --target style --label tone --output styles
 
-    Then: rag-sourcebias tag apply --store chroma:./db --detector detector
+        rag-sourcebias tag fit essays.jsonl news.csv wiki.parquet --output detector
+
+    Then: rag-sourcebias tag verify sheet.csv --store chroma:./db --detector detector
     """
     kind = choice("target", target, ("source", "style"))
     if one_llm and kind != "source":
         raise DataError("--one-llm goes with --target source")
     check_detector_folder(output)
-    documents, groups, grouped_by = read_labelled(
-        labelled,
-        target=kind,
-        text=text,
-        label=label,
-        group=group,
-        id=id,
+    labels = Labels.read(
+        labelled, target=kind, text=text, label=label, group=group, domain=domain, id=id
     )
+    documents = labels.documents
     if one_llm:
         documents = [
             (doc_id, text, "llm:any" if label and label.startswith("llm:") else label)
@@ -398,7 +550,8 @@ def fit(
             detector = fit_detector(
                 documents,
                 target=kind,
-                groups=groups,
+                groups=labels.groups,
+                domains=labels.domains,
                 rng=seed,
                 max_error=max_error,
                 on_progress=progress.advance,
@@ -407,13 +560,14 @@ def fit(
         err.print("\ninterrupted: no detector was written", soft_wrap=True)
         raise SystemExit(_INTERRUPTED) from None
     save_detector(detector, output)
-    show_detector(detector, grouped_by=grouped_by)
+    show_detector(detector, grouped_by=labels.grouped_by)
     err.print(f"detector: {output}", highlight=False, soft_wrap=True)
 
 
 # ``tag apply``: tag every document of a store.
 
 
+@spread
 def apply(
     *,
     store: Store,
@@ -425,37 +579,24 @@ def apply(
             rich_help_panel=_STORE,
         ),
     ] = None,
-    provenance: Annotated[
+    taggers: TaggerOptions,
+    verified: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sheet that people filled in for rag-sourcebias tag verify; needed with a "
+            "detector of sources.",
+            rich_help_panel=_TAGGERS,
+        ),
+    ] = None,
+    unverified: Annotated[
         bool,
         typer.Option(
-            "--provenance",
-            help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+            "--unverified",
+            help="Write a detector's tags although nobody knows its error here; their origin says "
+            "so.",
             rich_help_panel=_TAGGERS,
         ),
     ] = False,
-    rules: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
-        ),
-    ] = None,
-    id_pattern: Annotated[
-        str | None,
-        typer.Option(
-            help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
-            "reads d17#human and d17@llm:gpt-4o.",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = None,
-    detector: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--detector",
-            help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
-            "repeatable (one for sources, one for styles).",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Count and show examples only.", rich_help_panel=_WRITING),
@@ -490,24 +631,28 @@ def apply(
 --provenance
 
         rag-sourcebias tag apply --store chroma:http://localhost:8000 --detector detector \
---sidecar tags.sqlite
+--verified sheet.csv --sidecar tags.sqlite
 
     Then: rag-sourcebias start chroma:./db
     """
-    taggers = read_taggers(
-        provenance=provenance, rules=rules, id_pattern=id_pattern, detectors=detector or ()
-    )
+    guesses, local = guessing(taggers.detectors(), verified, unverified=unverified, dry_run=dry_run)
+    chosen = [*taggers.declared(), *guesses]
+    if not chosen:
+        raise DataError(
+            "nothing to tag with: give at least one of --rules FILE, --provenance, "
+            "--id-pattern REGEX, --human-before DATE and --detector FOLDER"
+        )
     if backup is not None and not overwrite:
         raise DataError(f"--backup {backup}: no tags are replaced without --overwrite")
     place = store if sidecar is None else f"sidecar:{sidecar}"
-    kept = backup_file(backup, place, collection=collection, taggers=taggers) if overwrite else None
+    kept = backup_file(backup, place, collection=collection, taggers=chosen) if overwrite else None
     opened = open_store(store, collection=collection, sidecar=sidecar)
     try:
         with stages() as progress:
             total = len(opened)
             progress.begin(f"{'counting' if dry_run else 'tagging'} {opened.name}")
             result = opened.tag(
-                taggers,
+                chosen,
                 dry_run=dry_run,
                 overwrite=overwrite,
                 backup=kept,
@@ -523,6 +668,8 @@ def apply(
         if kept is not None and kept.exists():
             tell(f"the tags replaced so far are kept in {kept}")
         raise SystemExit(_INTERRUPTED) from None
-    show_result(opened, result, taggers)
+    show_result(opened, result, chosen)
+    if local is not None:
+        show_local(local)
     if dry_run:
-        show_examples(opened, taggers)
+        show_examples(opened, chosen)

@@ -37,7 +37,10 @@ Row: TypeAlias = tuple[str, str, Mapping[str, object]]
 
 
 def tag_documents(
-    documents: Iterable[Row], taggers: Sequence[Tagger]
+    documents: Iterable[Row],
+    taggers: Sequence[Tagger],
+    *,
+    conflicts: Counter[tuple[str, str]] | None = None,
 ) -> Iterator[tuple[str, DocTags]]:
     """Tag documents in their order, with constant memory.
 
@@ -52,6 +55,9 @@ def tag_documents(
     taggers : sequence of Tagger
         In order of trust. One that has ``tag_many(texts)``, returning a list of ``DocTags`` or
         None, is given many texts at once.
+    conflicts : Counter, optional
+        Documents whose source two taggers name differently are counted here, by the origins of
+        the tag that stands and of the one that contradicts it.
 
     Yields
     ------
@@ -66,10 +72,10 @@ def tag_documents(
     for chunk in _pages(documents, 256):  # some taggers are faster with many at once
         found = [_ask_many(tagger, chunk) for tagger in taggers]
         for index, (doc_id, _, _) in enumerate(chunk):
-            yield (
-                doc_id,
-                _combine([tags for column in found if (tags := column[index]) is not None]),
-            )
+            said = [tags for column in found if (tags := column[index]) is not None]
+            if conflicts is not None:
+                conflicts.update(_contradictions(said))
+            yield doc_id, _combine(said)
 
 
 def _pages(documents: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -117,6 +123,23 @@ def _checked(tags: object, name: str, doc_id: str) -> DocTags | None:
         f"document {doc_id!r}: tagger {name} returned {tags!r} ({type(tags).__name__}); "
         "expected DocTags, or None where it knows nothing"
     )
+
+
+_ANY_MODEL = ("llm:any", "llm:unnamed")
+
+
+def _contradictions(found: Sequence[DocTags]) -> set[tuple[str, str]]:
+    """Origins of the tag that stands and of each that names another source."""
+    named = [tags for tags in found if tags.source is not None]
+    return {
+        (named[0].origin or "unstated", tags.origin or "unstated")
+        for tags in named[1:]
+        if tags.source != named[0].source
+        and (
+            "human" in (tags.source, named[0].source)
+            or not {tags.source, named[0].source} & set(_ANY_MODEL)
+        )
+    }
 
 
 def _combine(found: Sequence[DocTags]) -> DocTags:
@@ -240,6 +263,11 @@ class TagResult:
         Documents whose source no tagger knows.
     sources, styles : mapping of str to int
         Documents of each source and of each style.
+    origins : mapping of str to int
+        Documents with a source, by how it is known.
+    conflicts : mapping of (str, str) to int
+        Documents that two taggers call differently, by the origins of the tag that stands and of
+        the one that contradicts it.
     n_missing : int
         Documents that were deleted from the store before their tags could be written.
     missing_ids : tuple of str
@@ -258,6 +286,8 @@ class TagResult:
     n_untagged: int
     sources: Mapping[str, int] = field(default_factory=dict)
     styles: Mapping[str, int] = field(default_factory=dict)
+    origins: Mapping[str, int] = field(default_factory=dict)
+    conflicts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     n_missing: int = 0
     missing_ids: tuple[str, ...] = ()
     fingerprint: str = ""
@@ -276,6 +306,8 @@ class PassCounts:
     n_unchanged: int = 0
     sources: Counter[str | None] = field(default_factory=Counter)
     styles: Counter[str | None] = field(default_factory=Counter)
+    origins: Counter[str | None] = field(default_factory=Counter)
+    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, tags: DocTags, *, written: bool) -> None:
         """Count one document."""
@@ -283,6 +315,7 @@ class PassCounts:
         self.n_unchanged += not written
         self.sources[tags.source] += 1
         self.styles[tags.style] += 1
+        self.origins[tags.origin if tags.source else None] += 1
 
     def result(self, *, fingerprint: str, dry_run: bool, backup: str | None = None) -> TagResult:
         """Return the counts of the pass that has ended."""
@@ -293,6 +326,8 @@ class PassCounts:
             n_untagged=self.sources[None],
             sources=_known(self.sources),
             styles=_known(self.styles),
+            origins=_known(self.origins),
+            conflicts=dict(self.conflicts),
             fingerprint=fingerprint,
             dry_run=dry_run,
             backup=backup,
@@ -433,7 +468,8 @@ class CorpusStore:
             )
         counts = PassCounts()
         known = self._rows
-        for done, (doc_id, tags) in enumerate(tag_documents(self.documents(), taggers), start=1):
+        tagged = tag_documents(self.documents(), taggers, conflicts=counts.conflicts)
+        for done, (doc_id, tags) in enumerate(tagged, start=1):
             counts.add(tags, written=tags != known[doc_id][2])
             if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
                 on_progress(done)
@@ -556,9 +592,8 @@ class SidecarStore:
             before = self.tag_store.get([doc_id for doc_id, _, _ in page])
             by_text = self.tag_store.get_by_text([texts[doc_id] for doc_id, _, _ in page])
             changed: list[tuple[str, DocTags]] = []
-            for (doc_id, tags), old, same_text in zip(
-                tag_documents(page, taggers), before, by_text, strict=True
-            ):
+            tagged = tag_documents(page, taggers, conflicts=counts.conflicts)
+            for (doc_id, tags), old, same_text in zip(tagged, before, by_text, strict=True):
                 # the text of a document may have changed where its tags have not
                 differs = tags != old or (tags != UNKNOWN and same_text == UNKNOWN)
                 counts.add(tags, written=differs)

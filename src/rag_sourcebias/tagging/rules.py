@@ -310,6 +310,69 @@ class ProvenanceTagger:
         return DocTags(source=source, origin="provenance")
 
 
+# Documents older than the models that could have written them.
+
+
+_DATES = re.compile(
+    r"(dc)?(date|dates|year|timestamp|issued|pubdate)|(date|last|crawl)?(publi(shed|cation)"
+    r"|created|creation|updated?|modified|crawled)(at|on|date|year)?"
+)
+_DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?![\d-])")
+
+
+def read_day(text: str) -> str:
+    """Return the last day that a date may mean: a year, a month or a day, as ISO 8601 has it.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+
+    Examples
+    --------
+    >>> read_day("2022-10"), read_day("2022-10-03T12:00:00Z")
+    ('2022-10-31', '2022-10-03')
+    """
+    found = _DAY.match(text.strip())
+    if found is None:
+        raise DataError(f"{text!r} is no date; write YYYY, YYYY-MM or YYYY-MM-DD")
+    year, month, day = found.groups()
+    return f"{year}-{month or '12'}-{day or '31'}"
+
+
+class DateTagger:
+    """Tag documents as human whose newest date is before models wrote what people read.
+
+    Parameters
+    ----------
+    before : str
+        Such as ``"2022-11"``, the month of the first widely used chat model.
+
+    Notes
+    -----
+    Dates are read from the top of the metadata (date, year, published_at, created, modified, …),
+    as ISO 8601. A document without one, or with one that cannot be read, stays unknown.
+    """
+
+    def __init__(self, before: str) -> None:
+        read_day(before)
+        self.before = before.strip()
+        self.fingerprint = f"dates before {self.before}"
+
+    def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
+        """Tags of one document; None unless all of its dates are old."""
+        given = [
+            v for k, v in metadata.items() if _DATES.fullmatch(re.sub(r"[\W_]", "", k).lower())
+        ]
+        try:
+            days = [read_day(str(value)) for value in given if value not in (None, "")]
+        except DataError:
+            return None
+        if not days or max(days) >= self.before:
+            return None
+        return DocTags(source="human", origin="provenance")
+
+
 # Tags from ids and from rules on metadata, URL, id or text, which a YAML file may hold.
 #
 # ::

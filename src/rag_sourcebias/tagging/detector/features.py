@@ -1,5 +1,7 @@
 """Texts to numbers: hashed character and word n-grams, stylometry, perplexity."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.core.values import FloatArray
+from rag_sourcebias.core.values import BoolArray, FloatArray
 
 # Measurable habits of writing: lengths, punctuation, function words, layout.
 
@@ -177,6 +179,10 @@ class Features(NamedTuple):
 
     hashed: Any
     dense: FloatArray
+
+    def rows(self, chosen: BoolArray) -> Features:
+        """Features of some of the texts."""
+        return Features(self.hashed[np.flatnonzero(chosen)], self.dense[chosen])
 
 
 def require_sklearn() -> None:

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, from_plain, to_plain
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
@@ -29,12 +30,15 @@ from rag_sourcebias.tagging.detector.features import (
     require_sklearn,
 )
 from rag_sourcebias.tagging.detector.model import (
+    NOWHERE,
     Calibration,
     Decision,
     Detector,
     DetectorReport,
     Domain,
+    ForeignError,
     Groups,
+    LabelledTexts,
     LinearModel,
     Prediction,
     Target,
@@ -104,6 +108,7 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
         "fingerprint": detector.fingerprint,
         "versions": dict(detector.versions),
         "report": to_plain(detector.report),
+        "foreign": to_plain(detector.foreign),
         "arrays_sha256": hashlib.sha256(packed.getvalue()).hexdigest(),
     }
     try:
@@ -200,6 +205,9 @@ def _read(
         max_error=float(record["max_error"]),
         report=from_plain(DetectorReport, record["report"], where="report"),
         versions={str(k): str(v) for k, v in record["versions"].items()},
+        foreign=tuple(
+            from_plain(ForeignError, row, where="foreign") for row in record.get("foreign", ())
+        ),
         perplexity=perplexity,
     )
     if detector.fingerprint != record["fingerprint"]:
@@ -219,6 +227,10 @@ class DetectorTagger:
     Parameters
     ----------
     detector : Detector
+    abstain : bool
+        Leave unsure texts, and those unlike the labelled ones, unknown.
+    origin : {"detected", "unverified"}
+        Of the tags: the detector's error on these documents is known, or nobody knows it.
 
     Raises
     ------
@@ -226,8 +238,11 @@ class DetectorTagger:
         If the detector decides nothing at all.
     """
 
-    def __init__(self, detector: Detector) -> None:
-        if detector.threshold is None:
+    def __init__(
+        self, detector: Detector, *, abstain: bool = True, origin: Origin = "detected"
+    ) -> None:
+        self.abstain, self.origin = abstain, origin
+        if abstain and detector.threshold is None:
             raise DataError(
                 f"this detector keeps an error of {detector.max_error:g} at no threshold, so that "
                 "every document would stay unknown; label more documents or fit it with a larger "
@@ -243,7 +258,8 @@ class DetectorTagger:
     @property
     def fingerprint(self) -> str:
         """Identity of everything that changes the tags."""
-        return self.detector.fingerprint
+        marks = ("" if self.abstain else " all", f" {self.origin}".replace(" detected", ""))
+        return self.detector.fingerprint + "".join(marks)
 
     def __call__(
         self,
@@ -256,7 +272,9 @@ class DetectorTagger:
 
     def tag_many(self, texts: Sequence[str]) -> list[DocTags | None]:
         """Tags of texts, in order; the same as of each alone."""
-        return [self._tags(decision) for decision in self.detector.decide(texts)]
+        return [
+            self._tags(decision) for decision in self.detector.decide(texts, abstain=self.abstain)
+        ]
 
     def _tags(self, decision: Decision) -> DocTags | None:
         if decision.label is None:
@@ -265,7 +283,7 @@ class DetectorTagger:
         return (
             DocTags(style=decision.label)
             if self.detector.target == "style"
-            else DocTags(source=decision.label, origin="detected", confidence=decision.confidence)
+            else DocTags(source=decision.label, origin=self.origin, confidence=decision.confidence)
         )
 
 
@@ -367,6 +385,7 @@ def fit_detector(
     *,
     target: Target = "source",
     groups: Groups | None = None,
+    domains: Groups | None = None,
     rng: np.random.Generator | int,
     max_error: float = 0.05,
     perplexity: Perplexity | None = None,
@@ -380,7 +399,8 @@ def fit_detector(
     the report. In the report also calibration and threshold come from other folds than the
     document's own. The detector is the average of the five models: a sixth one, of all documents,
     would be surer of itself than those that were calibrated. A text that is too unlike all
-    labelled ones is unknown, too.
+    labelled ones is unknown, too: with two domains or more, one whose likeness did not keep the
+    wanted error on domains that were left out.
 
     Parameters
     ----------
@@ -392,6 +412,8 @@ def fit_detector(
         Pair, topic or prompt: documents about the same thing stay in one fold, or the detector
         would be tested on topics it knows. None takes the pair id of ids such as
         ``"d17@llm:gpt-4o"``; other documents stand alone.
+    domains : mapping of doc_id to domain, or sequence in the order of the documents, optional
+        Data set, genre or generator. Each is left out in turn, to see the error elsewhere.
     rng : numpy Generator or int
         Assigns groups to folds; nothing else is random.
     max_error : float
@@ -419,36 +441,26 @@ def fit_detector(
         raise DataError(f"max_error {max_error!r} is outside (0, 1); 0.05 is one wrong tag in 20")
     target = checked_target(target)
     require_sklearn()
-    data = prepare(documents, target=target, groups=groups, n_folds=N_FOLDS)
+    data = prepare(documents, target=target, groups=groups, domains=domains, n_folds=N_FOLDS)
     folds = group_folds(data.codes, data.groups, n_folds=N_FOLDS, rng=np.random.default_rng(rng))
     settings = FeatureSettings(perplexity=perplexity is not None)
-    step = _steps(len(data.texts), on_progress)
+    n_domains = len(data.domains) if len(data.domains) > 1 else 0
+    step = _steps(len(data.texts), N_FOLDS * (1 + n_domains), on_progress)
     features = _extract(data.texts, settings, perplexity, step)
     n_labels = len(data.labels)
-    mean, scale = standards(features.dense)
-    scores = np.zeros((len(folds), n_labels))
-    alike = np.zeros(len(folds), dtype=np.bool_)
-    parts = []
-    for fold in range(N_FOLDS):
-        train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        learned, tested = (
-            Features(features.hashed[rows], features.dense[rows]) for rows in (train, held)
-        )
-        part = fit_linear(
-            learned, data.codes[train], n_labels, mean=mean, scale=scale, strength=STRENGTH
-        )
-        scores[held] = part.scores(tested)
-        alike[held] = fit_domain(learned).holds(tested)
-        parts.append(part)
-        step()
+    linear, scores, alike = _learn(features, data.codes, folds, n_labels, step)
     calibration = fit_calibration(scores, data.codes)
+    foreign, likeness = _elsewhere(features, data, folds, max_error, step)
+    domain = fit_domain(features)
+    if likeness is not None:
+        domain = replace(domain, limit=max(domain.limit, likeness))
     return Detector(
         target=target,
         labels=data.labels,
         features=settings,
-        linear=average(parts),
+        linear=linear,
         calibration=calibration,
-        domain=fit_domain(features),
+        domain=domain,
         threshold=_threshold(calibration.probabilities(scores), data.codes, max_error),
         max_error=max_error,
         report=evaluate(
@@ -465,12 +477,72 @@ def fit_detector(
             "numpy": np.__version__,
             "scikit-learn": version("scikit-learn"),
         },
+        foreign=foreign,
         perplexity=perplexity,
     )
 
 
-def _steps(n_documents: int, on_progress: Progress | None) -> Callable[[], None]:
-    total = -(-n_documents // _BATCH) + N_FOLDS
+def _learn(
+    features: Features,
+    codes: IntArray,
+    folds: IntArray,
+    n_labels: int,
+    step: Callable[[], None],
+) -> tuple[LinearModel, FloatArray, BoolArray]:
+    """Fit a model per fold; return their average, held-out scores, and texts like the others."""
+    mean, scale = standards(features.dense)
+    scores = np.zeros((len(folds), n_labels))
+    alike = np.zeros(len(folds), dtype=np.bool_)
+    parts = []
+    for fold in range(N_FOLDS):
+        train, held = folds != fold, folds == fold
+        learned, tested = features.rows(train), features.rows(held)
+        part = fit_linear(
+            learned, codes[train], n_labels, mean=mean, scale=scale, strength=STRENGTH
+        )
+        scores[held] = part.scores(tested)
+        alike[held] = fit_domain(learned).holds(tested)
+        parts.append(part)
+        step()
+    return average(parts), scores, alike
+
+
+def _elsewhere(
+    features: Features,
+    data: LabelledTexts,
+    folds: IntArray,
+    max_error: float,
+    step: Callable[[], None],
+) -> tuple[tuple[ForeignError, ...], float | None]:
+    """Leave each domain out: its error, and the likeness from which on the others keep theirs.
+
+    The likeness is None where nothing could be left out, and above 1 where none keeps the error.
+    """
+    found, likeness, right = [], [], []
+    for code, name in enumerate(data.domains if len(data.domains) > 1 else ()):
+        held = data.domain_codes == code
+        seen = [data.codes[~held & (folds != fold)] for fold in range(N_FOLDS)]
+        if any(len(np.unique(part)) < len(data.labels) for part in seen):
+            continue  # a label that occurs in this domain only
+        learned, tested = features.rows(~held), features.rows(held)
+        linear, scores, _ = _learn(learned, data.codes[~held], folds[~held], len(data.labels), step)
+        calibration = fit_calibration(scores, data.codes[~held])
+        threshold = _threshold(calibration.probabilities(scores), data.codes[~held], max_error)
+        domain = fit_domain(learned)
+        probabilities = calibration.probabilities(linear.scores(tested))
+        reached = sure(probabilities, threshold)
+        prediction = Prediction(probabilities, reached, domain.holds(tested))
+        found.append(ForeignError.of(name, prediction, data.codes[held]))
+        likeness.append((tested.hashed @ domain.centre)[reached])
+        right.append((probabilities.argmax(axis=1) == data.codes[held])[reached])
+    if not found:
+        return (), None
+    limit = choose_threshold(np.concatenate(likeness), np.concatenate(right), max_error=max_error)
+    return tuple(found), NOWHERE if limit is None else limit
+
+
+def _steps(n_documents: int, n_fits: int, on_progress: Progress | None) -> Callable[[], None]:
+    total = -(-n_documents // _BATCH) + n_fits
     done = count(1)
 
     def step() -> None:

@@ -47,6 +47,8 @@ class LabelledTexts:
     labels : tuple of str
         Sorted; ``codes`` index into it.
     codes, groups : int64 arrays of shape (n,)
+    domains : tuple of str
+        ``domain_codes`` index into it; empty where none was given, "" for documents without.
     counts : mapping of str to int
         Documents left out, by reason.
     """
@@ -55,6 +57,8 @@ class LabelledTexts:
     labels: tuple[str, ...]
     codes: IntArray
     groups: IntArray
+    domains: tuple[str, ...]
+    domain_codes: IntArray
     counts: Mapping[str, int]
 
 
@@ -70,6 +74,7 @@ def prepare(
     *,
     target: Target,
     groups: Groups | None,
+    domains: Groups | None = None,
     n_folds: int,
 ) -> LabelledTexts:
     """Check labelled documents and leave out what nothing can be learned from.
@@ -88,13 +93,14 @@ def prepare(
     rows = [(str(doc_id), text or "", label) for doc_id, text, label in documents]
     doc_ids = [doc_id for doc_id, _, _ in rows]
     group_names = _groups(doc_ids, groups)
+    places = [""] * len(rows) if domains is None else _named(doc_ids, domains, "domains")
     if len(set(doc_ids)) < len(doc_ids):
         twice, n = Counter(doc_ids).most_common(1)[0]
         raise DataError(f"document id {twice!r} occurs {n} times; each document needs its own id")
     counts: Counter[str] = Counter(unlabelled=0, empty=0, repeated=0, contradictory=0)
     seen: dict[str, set[str]] = {}
-    usable: list[tuple[str, str, str, str]] = []
-    for (doc_id, text, label), group in zip(rows, group_names, strict=True):
+    usable: list[tuple[str, str, str, str, str]] = []
+    for (doc_id, text, label), group, place in zip(rows, group_names, places, strict=True):
         plain = " ".join(text.split())
         name = _label(label, doc_id, target)
         if name is None or not plain:
@@ -104,16 +110,19 @@ def prepare(
         counts["repeated"] += name in known
         if name not in known:
             known.add(name)
-            usable.append((plain, text, name, group))
+            usable.append((plain, text, name, group, place or ""))
     kept = [row for row in usable if len(seen[row[0]]) == 1]
     counts["contradictory"] = len(usable) - len(kept)
-    labels = tuple(sorted({name for _, _, name, _ in kept}))
+    labels = tuple(sorted({row[2] for row in kept}))
     group_of = {name: code for code, name in enumerate(dict.fromkeys(row[3] for row in kept))}
+    named = tuple(sorted({row[4] for row in kept})) if any(places) else ()
     found = LabelledTexts(
-        texts=tuple(text for _, text, _, _ in kept),
+        texts=tuple(row[1] for row in kept),
         labels=labels,
-        codes=np.array([labels.index(name) for _, _, name, _ in kept], dtype=np.int64),
-        groups=np.array([group_of[group] for _, _, _, group in kept], dtype=np.int64),
+        codes=np.array([labels.index(row[2]) for row in kept], dtype=np.int64),
+        groups=np.array([group_of[row[3]] for row in kept], dtype=np.int64),
+        domains=named,
+        domain_codes=np.array([named.index(row[4]) if named else 0 for row in kept], np.int64),
         counts=dict(counts),
     )
     if len(labels) < 2:
@@ -144,17 +153,21 @@ def _label(label: str | None, doc_id: str, target: Target) -> str | None:
         raise DataError(f"document {doc_id!r}: {error}") from error
 
 
+def _named(doc_ids: Sequence[str], given: Groups, what: str) -> list[str | None]:
+    if isinstance(given, Mapping):
+        return [given.get(doc_id) for doc_id in doc_ids]
+    if len(given) != len(doc_ids):
+        raise DataError(f"{len(given)} {what} for {len(doc_ids)} documents; need as many")
+    return list(given)
+
+
 def _groups(doc_ids: Sequence[str], groups: Groups | None) -> list[str]:
     """Name the group of each document; the mark keeps given names and ids apart."""
     if groups is None:
         pairs = map(re.compile(ID_PATTERN).match, doc_ids)
         names = [None if pair is None else pair["pair_id"] for pair in pairs]
-    elif isinstance(groups, Mapping):
-        names = [groups.get(doc_id) for doc_id in doc_ids]
-    elif len(groups) != len(doc_ids):
-        raise DataError(f"{len(groups)} groups for {len(doc_ids)} documents; need as many")
     else:
-        names = list(groups)
+        names = _named(doc_ids, groups, "groups")
     return [
         f"document {doc_id}" if name in (None, "") else f"group {name}"
         for doc_id, name in zip(doc_ids, names, strict=True)
@@ -234,6 +247,9 @@ def _softmax(scores: FloatArray) -> FloatArray:
 
 
 # Which texts are of the kind that was labelled.
+
+
+NOWHERE = 2.0  # no text is this much like others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -603,6 +619,38 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignError:
+    """How wrong a detector of the other domains was on one that it had not seen.
+
+    Parameters
+    ----------
+    domain : str
+    error_of_all : Rate
+        Wrong, if every document were decided.
+    unknown : Rate
+        Documents left undecided.
+    error : Rate
+        Wrong among the decided.
+    """
+
+    domain: str
+    error_of_all: Rate
+    unknown: Rate
+    error: Rate
+
+    @classmethod
+    def of(cls, domain: str, found: Prediction, codes: IntArray) -> ForeignError:
+        """Hold predictions against the labels."""
+        wrong, decided = found.probabilities.argmax(axis=1) != codes, found.decided
+        return cls(
+            domain=domain,
+            error_of_all=Rate.of(int(wrong.sum()), len(codes)),
+            unknown=Rate.of(int((~decided).sum()), len(codes)),
+            error=Rate.of(int((decided & wrong).sum()), int(decided.sum())),
+        )
+
+
 # A fitted detector.
 
 
@@ -641,6 +689,8 @@ class Detector:
         Held-out figures.
     versions : mapping of str to str
         Of the packages it was fitted with.
+    foreign : tuple of ForeignError
+        Each domain left out; empty where there is one, or none was named.
     perplexity : callable or None
         Given by the caller; not stored.
     """
@@ -655,6 +705,7 @@ class Detector:
     max_error: float
     report: DetectorReport
     versions: Mapping[str, str] = field(default_factory=dict)
+    foreign: tuple[ForeignError, ...] = ()
     perplexity: Perplexity | None = None
 
     def predict(self, texts: Sequence[str]) -> Prediction:
@@ -676,42 +727,14 @@ class Detector:
             alike[batch] = self.domain.holds(known)
         return Prediction(probabilities, sure(probabilities, self.threshold), alike)
 
-    def decide(self, texts: Sequence[str]) -> Iterator[Decision]:
+    def decide(self, texts: Sequence[str], *, abstain: bool = True) -> Iterator[Decision]:
         """Label and confidence of each text, in order."""
         found = self.predict(texts)
         for decided, row in zip(found.decided, found.probabilities, strict=True):
             top = row.argmax()
+            label = self.labels[top] if decided or not abstain else None
             # six digits are more than it knows, and the same on every machine
-            yield Decision(self.labels[top] if decided else None, round(float(row[top]), 6))
-
-    def tag_errors(self) -> dict[str, int]:
-        """Held-out counts for the correction of Relative Δ for tag errors.
-
-        Counted among decided documents, any LLM against human:
-        ``DetectorQuality(**detector.tag_errors())``.
-
-        Raises
-        ------
-        DataError
-            If this is no detector of human and LLM text, or decided none of one of them.
-        """
-        llm, human = self.report.sensitivity, self.report.specificity
-        if llm is None or human is None:
-            raise DataError(
-                f"tag errors need a detector of 'human' and LLM text; this one tells the "
-                f"{self.target}s {', '.join(self.labels)} apart"
-            )
-        if not llm.n or not human.n:
-            raise DataError(
-                f"the detector decided {llm.n} LLM and {human.n} human documents; its errors are "
-                "unknown: label more documents or allow a larger max_error"
-            )
-        return {
-            "n_other": llm.n,
-            "n_other_detected": llm.hits,
-            "n_baseline": human.n,
-            "n_baseline_kept": human.hits,
-        }
+            yield Decision(label, round(float(row[top]), 6))
 
     @property
     def fingerprint(self) -> str:

@@ -9,7 +9,6 @@ import pytest
 from simulated_texts import Documents, simulated
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
-from rag_sourcebias.stats.ratio import DetectorQuality
 from rag_sourcebias.tagging.detector.fit import fit_detector
 from rag_sourcebias.tagging.detector.model import Detector, evaluate
 
@@ -65,25 +64,15 @@ def test_confusion_counts_every_document_once(weak: Detector) -> None:
     assert report.n_groups == 250
 
 
-def test_tag_errors_are_what_the_correction_of_skew_takes(weak: Detector) -> None:
-    quality = DetectorQuality(**weak.tag_errors())
-    table = np.array(weak.report.confusion)
-    assert quality.n_other == table[1, :2].sum()
-    assert quality.sensitivity == table[1, 1] / table[1, :2].sum()
-    assert quality.specificity == table[0, 0] / table[0, :2].sum()
-    assert weak.report.sensitivity is not None
-    assert weak.report.sensitivity.lower < quality.sensitivity < weak.report.sensitivity.upper
-
-
 def test_any_llm_counts_as_llm_where_several_are_told_apart() -> None:
     labels = ("human", "llm:a", "llm:b")
     detector = fit_detector(
         simulated(60, seed=1, labels=labels, strength=0.5), rng=0, max_error=0.15
     )
     table = np.array(detector.report.confusion)
-    errors = detector.tag_errors()
-    assert errors["n_other"] == table[1:, :3].sum()
-    assert errors["n_other_detected"] == table[1:, 1:3].sum()
+    assert detector.report.sensitivity is not None
+    assert detector.report.sensitivity.n == table[1:, :3].sum()
+    assert detector.report.sensitivity.hits == table[1:, 1:3].sum()
     assert table[1, 2] + table[2, 1] > 0  # one LLM taken for the other is no error here
 
 
@@ -183,12 +172,6 @@ def test_bad_labels_are_named() -> None:
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(DataError, match="max_error"):
             fit_detector(documents, rng=0, max_error=wrong)
-
-
-def test_tag_errors_need_human_and_llm() -> None:
-    detector = fit_detector(simulated(30, seed=1, labels=("llm:a", "llm:b")), rng=0)
-    with pytest.raises(DataError, match="tells the sources llm:a, llm:b apart"):
-        detector.tag_errors()
 
 
 def test_progress_ends_at_its_total() -> None:

@@ -97,8 +97,6 @@ def test_a_style_tag_says_nothing_about_the_source() -> None:
     assert len(known) > 20
     assert {tag.style for tag in known} <= set(STYLES)
     assert {(tag.source, tag.origin, tag.confidence) for tag in known} == {(None, None, None)}
-    with pytest.raises(DataError, match="need a detector of 'human' and LLM text"):
-        detector.tag_errors()
 
 
 def test_a_detector_that_decides_nothing_is_no_tagger(detector: Detector, fresh: Documents) -> None:

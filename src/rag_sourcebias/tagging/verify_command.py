@@ -1,0 +1,115 @@
+"""``tag verify``: let people say who wrote some documents, and how wrong a detector is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_sourcebias.cli.console import err, require_writable_file, say, spread
+from rag_sourcebias.cli.tags import show_local
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
+from rag_sourcebias.stats.verified import MIN_VERIFIED, require_informative
+from rag_sourcebias.tagging.command import Collection, TaggerOptions, open_store
+from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
+
+_DRAW = "Draw"
+
+
+@spread
+def verify(
+    sheet: Annotated[
+        Path,
+        typer.Argument(
+            help="Sheet (.csv or .jsonl): drawn where there is none, else read as far as it is "
+            "filled in."
+        ),
+    ],
+    *,
+    store: Annotated[
+        str | None,
+        typer.Option(help="As for tag apply; needed to draw.", rich_help_panel="Store"),
+    ] = None,
+    collection: Collection = None,
+    taggers: TaggerOptions,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run whose skew you will audit: draw relevant documents by what they weigh "
+            "in it; repeatable. Without, documents of the store are drawn evenly.",
+            rich_help_panel=_DRAW,
+        ),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="Judgments, with --run.", rich_help_panel=_DRAW)
+    ] = None,
+    cutoff: Annotated[
+        int, typer.Option(min=1, help="Ranks that count, with --run.", rich_help_panel=_DRAW)
+    ] = 5,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget", "-n", min=MIN_VERIFIED, help="Documents to draw.", rich_help_panel=_DRAW
+        ),
+    ] = 100,
+    seed: Annotated[int, typer.Option(help="Of the draw.", rich_help_panel=_DRAW)] = 0,
+) -> None:
+    """Draw documents for people to say who wrote them, then state a detector's error on them.
+
+    Write human, llm, llm:<model> or unclear into the column source, from the first row on; the same
+    command then says how wrong the detector is, at any time. The manifest beside the sheet holds
+    the draw and the tags: keep it, and keep it from whoever fills in the sheet.
+
+    For example:
+
+        rag-sourcebias tag verify sheet.csv --store chroma:./db --detector detector
+
+        rag-sourcebias tag verify sheet.csv --store corpus:wiki --detector detector \
+--run bm25.run --qrels qrels.txt -n 200
+
+        rag-sourcebias tag verify sheet.csv
+
+    Then: rag-sourcebias tag apply --store chroma:./db --detector detector --verified sheet.csv, or
+    rag-sourcebias audit source --run bm25.run --qrels qrels.txt --tags detected \
+--verified sheet.csv
+    """
+    if sheet.exists():
+        found = read_verification(sheet)
+        say(f"{len(found.truth):,} of {found.n_drawn:,} documents are filled in")
+        require_informative(found)
+        show_local(LocalError.of(found))
+        return
+    require_writable_file("sheet", sheet)
+    detectors = [one for one in taggers.detectors() if one.target == "source"]
+    if store is None or len(detectors) != 1:
+        raise DataError(
+            f"{sheet} does not exist, and drawing one needs --store and one --detector of sources"
+        )
+    if (qrels is None) != (not run):
+        raise DataError("--run and --qrels go together")
+    opened = open_store(store, collection=collection, sidecar=None)
+    declared = taggers.declared()
+    if qrels is None:
+        drawn, texts = draw_store(opened.documents(), declared, detectors[0], budget, rng=seed)
+    else:
+        drawn, texts = draw_slots(
+            opened.documents(),
+            declared,
+            detectors[0],
+            budget,
+            runs=[read_run(path) for path in run or ()],
+            qrels=read_qrels(qrels),
+            cutoff=cutoff,
+            rng=seed,
+        )
+    write_verification(sheet, drawn, texts)
+    err.print(
+        f"sheet: {sheet} ({len(texts):,} documents; fill in source: human, llm, llm:<model> or "
+        f"unclear)\nmanifest: {manifest_of(sheet)} (keep it from whoever fills in the sheet)\n"
+        f"then: rag-sourcebias tag verify {sheet}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,148 @@
+"""From labelled domains to verified tags and a corrected audit, on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused, succeed, write_csv
+
+pytest.importorskip("sklearn")
+
+WORDS = {
+    "human": ["well", "i", "guess", "we", "saw", "it", "and", "who", "knows", "why", "then", "so"],
+    "llm:any": ["furthermore", "this", "comprehensive", "overview", "highlights", "it", "and"],
+}
+N = 40  # queries, with a document of either source
+
+
+def text(rng: np.random.Generator, source: str, pure: float = 0.75) -> str:
+    other = "llm:any" if source == "human" else "human"
+    return " ".join(
+        str(rng.choice(WORDS[source if rng.random() < pure else other])) for _ in range(40)
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("verify")
+    rng = np.random.default_rng(0)
+    for name, pure in (("essays", 0.9), ("news", 0.7)):
+        rows = [(text(rng, source, pure), source) for source in WORDS for _ in range(30)]
+        write_csv(path / f"{name}.csv", ("text", "source"), rows)
+    docs = [(f"{q}{source[0]}", source) for q in range(N) for source in WORDS]
+    (path / "wiki.jsonl").write_text(
+        "".join(
+            json.dumps({"_id": doc, "text": text(rng, source), "year": 2019 + int(doc[:-1]) % 6})
+            + "\n"
+            for doc, source in docs
+        ),
+        encoding="utf-8",
+    )
+    (path / "truth.json").write_text(json.dumps(dict(docs)), encoding="utf-8")
+    run, qrels = [], []
+    for q in range(N):
+        order = rng.permutation([f"{q}h", f"{q}l"]) if q % 3 else [f"{q}h", f"{q}l"]
+        run += [f"q{q} Q0 {doc} {i} {9 - i} r" for i, doc in enumerate(order, start=1)]
+        qrels += [f"q{q} 0 {doc} 1" for doc in order]
+    (path / "r.run").write_text("\n".join(run) + "\n", encoding="utf-8")
+    (path / "qrels.txt").write_text("\n".join(qrels) + "\n", encoding="utf-8")
+    said = succeed("tag", "fit", "essays.csv", "news.csv", "--output", "detector", cwd=path)
+    assert "Each domain left out" in said
+    assert "wrong on a domain not seen" in said
+    return path
+
+
+def fill(folder: Path, name: str, rows: range) -> None:
+    """Do what people do: look at the text, and know."""
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    manifest = json.loads((folder / f"{name}.manifest.json").read_text(encoding="utf-8"))
+    doc_of = {row[0]: row[1] for row in manifest["drawn"]}
+    with (folder / name).open(encoding="utf-8-sig", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert list(table[0]) == ["row_id", "text", "source"]  # nothing of what the detector said
+    for i in rows:
+        table[i]["source"] = truth[doc_of[table[i]["row_id"]]].replace("llm:any", "llm")
+    write_csv(folder / name, list(table[0]), [tuple(row.values()) for row in table])
+
+
+def test_one_domain_says_that_elsewhere_is_unknown(folder: Path) -> None:
+    said = succeed("tag", "fit", "essays.csv", "--output", "alone", cwd=folder)
+    assert "elsewhere unknown: one domain is labelled" in " ".join(said.split())
+    record = json.loads((folder / "detector" / "detector.json").read_text(encoding="utf-8"))
+    assert [row["domain"] for row in record["foreign"]] == ["essays", "news"]
+    assert record["foreign"][0]["error_of_all"]["n"] == 60
+
+
+def test_nothing_is_written_before_people_have_looked(folder: Path) -> None:
+    store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
+    apply = ("tag", "apply", *store, "--sidecar", "tags.jsonl")
+    assert "nothing was written; let people say of some 50" in refused(*apply, cwd=folder)
+    assert not (folder / "tags.jsonl").exists()
+    succeed("tag", "verify", "sheet.csv", *store, "-n", "60", cwd=folder)
+    fill(folder, "sheet.csv", range(49))
+    few = refused(*apply, "--verified", "sheet.csv", cwd=folder)
+    assert "49 of 60 documents are verified; at least 50 are needed" in few
+    fill(folder, "sheet.csv", range(55))
+    said = succeed("tag", "verify", "sheet.csv", cwd=folder)
+    assert "55 of 60 documents are filled in" in said
+    assert "wrong, if all are decided" in said
+    said = succeed(*apply, "--verified", "sheet.csv", cwd=folder)
+    said = " ".join(said.split())
+    assert "how sources are known: declared 55, detected 25" in said  # AUROC above .8: all decided
+    assert "(unknown) │ 0 " in said
+    other = refused(
+        "tag", "apply", "--store", "corpus:wiki.jsonl", "--detector", "alone",
+        "--verified", "sheet.csv", "--sidecar", "other.jsonl", cwd=folder,
+    )  # fmt: skip
+    assert "drawn for another detector" in other
+    said = succeed(
+        "tag", "apply", *store, "--unverified", "--sidecar", "more.jsonl",
+        "--human-before", "2021", cwd=folder,
+    )  # fmt: skip
+    said = " ".join(said.split())
+    assert "provenance 28" in said  # two years of six, of either source
+    assert (
+        '"unverified"' in (folder / "more.jsonl").read_text(encoding="utf-8") or "unknown" in said
+    )
+
+
+def test_rows_left_out_or_changed_are_named(folder: Path) -> None:
+    store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
+    succeed("tag", "verify", "gap.csv", *store, "-n", "60", cwd=folder)
+    fill(folder, "gap.csv", range(1, 60))
+    assert "row 'r01' is blank and later ones are filled in" in refused(
+        "tag", "verify", "gap.csv", cwd=folder
+    )
+    fill(folder, "gap.csv", range(60))
+    sheet = folder / "gap.csv"
+    sheet.write_text(sheet.read_text("utf-8").replace("human", "robot", 1), encoding="utf-8")
+    assert "is none of human, llm, llm:<model> and unclear" in refused(
+        "tag", "verify", "gap.csv", cwd=folder
+    )
+
+
+def test_an_audit_of_detected_tags_is_corrected(folder: Path) -> None:
+    audit = ("audit", "source", "--run", "r.run", "--qrels", "qrels.txt", "--tags", "detected")
+    assert "nobody verified them" in refused(*audit, cwd=folder)
+    draw = ("--store", "corpus:wiki.jsonl", "--detector", "detector", "-n", "70")
+    succeed(
+        "tag", "verify", "slots.csv", *draw, "--run", "r.run", "--qrels", "qrels.txt", cwd=folder
+    )
+    fill(folder, "slots.csv", range(70))
+    said = " ".join(
+        succeed(*audit, "--verified", "slots.csv", "--report", "out", cwd=folder).split()
+    )
+    assert "70 verified by people" in said
+    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    report = report.get("report", report)
+    assert report["data"]["origins"] == {"declared": 70, "detected": 10}
+    for name in ("store.csv",):
+        succeed("tag", "verify", name, *draw, cwd=folder)
+        fill(folder, name, range(70))
+        assert "says nothing of those that are retrieved" in refused(
+            *audit, "--verified", name, cwd=folder
+        )
