@@ -126,6 +126,10 @@ def show_local(found: LocalError) -> None:
     if found.abstains:
         say(f"left unknown                 {rate_text(found.unknown)}, as the AUROC is below 0.8")
         say(f"wrong among the decided      {rate_text(found.error)}")
+    say(
+        "monitor serve: shares, corrected  --tag-errors llm:any="
+        f"{found.sensitivity.value:.3g},{found.specificity.value:.3g}"
+    )
     if found.kind == "store":
         say(
             "• of documents as they lie in the store: those that are retrieved may be tagged "

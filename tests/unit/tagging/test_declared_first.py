@@ -1,0 +1,85 @@
+"""Dates older than the models, and tags that contradict each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.tagging.documents import SidecarStore, open_document_store, tag_documents
+from rag_sourcebias.tagging.rules import DateTagger, IdTagger
+
+
+@pytest.mark.parametrize(
+    ("metadata", "source"),
+    [
+        ({"date": "2021-05-03"}, "human"),
+        ({"year": 2020}, "human"),
+        ({"publishedAt": "2022-10-31T23:00:00Z"}, "human"),
+        ({"published_at": "2022-10"}, "human"),
+        ({"date": "2022-11-01"}, None),
+        ({"year": 2022}, None),  # its last day is too late
+        ({"date": "2019-01-01", "last_modified": "2024-02-01"}, None),
+        ({"date": "2019-01-01", "updated": "yesterday"}, None),
+        ({"date": "3 May 2019"}, None),
+        ({"created": 1556841600}, None),  # seconds since 1970 are no year
+        ({"published": ""}, None),
+        ({"update_frequency": "2019"}, None),
+        ({}, None),
+    ],
+)
+def test_a_document_is_human_where_all_of_its_dates_are_old(metadata, source) -> None:
+    found = DateTagger("2022-11")("d", "text", metadata)
+    expected = None if source is None else DocTags(source="human", origin="provenance")
+    assert found == expected
+
+
+def test_a_date_that_is_none_is_refused() -> None:
+    with pytest.raises(DataError, match="'Nov 2022' is no date; write YYYY"):
+        DateTagger("Nov 2022")
+
+
+def says(source: str, origin: str):
+    def tagger(doc_id: str, text: str, metadata: object) -> DocTags:
+        return DocTags(source=source, origin=origin)  # type: ignore[arg-type]
+
+    return tagger
+
+
+def test_contradictions_are_counted_and_the_first_tagger_decides() -> None:
+    rows = [
+        ("a", "x", {"year": 2001}),
+        ("b", "x", {"year": 2025}),
+        ("c@llm:x", "x", {"year": 2001}),
+    ]
+    taggers = [DateTagger("2022"), IdTagger(), says("llm:any", "detected")]
+    conflicts: Counter[tuple[str, str]] = Counter()
+    tags = dict(tag_documents(rows, taggers, conflicts=conflicts))
+    assert [tags[d].source for d in ("a", "b", "c@llm:x")] == ["human", "llm:any", "human"]
+    assert conflicts == {("provenance", "detected"): 2, ("provenance", "declared"): 1}
+
+
+def test_a_model_and_any_model_do_not_contradict() -> None:
+    conflicts: Counter[tuple[str, str]] = Counter()
+    taggers = [says("llm:gpt-4", "declared"), says("llm:any", "detected")]
+    list(tag_documents([("a", "x", {})], taggers, conflicts=conflicts))
+    assert not conflicts
+    list(
+        tag_documents(
+            [("a", "x", {})], [*taggers, says("llm:b", "provenance")], conflicts=conflicts
+        )
+    )
+    assert conflicts == {("declared", "provenance"): 1}
+
+
+def test_a_pass_counts_how_sources_are_known(tmp_path) -> None:
+    file = tmp_path / "c.jsonl"
+    file.write_text('{"_id": "a", "text": "x", "year": 2001}\n{"_id": "b@human", "text": "y"}\n')
+    store = open_document_store(f"corpus:{file}")
+    taggers = [DateTagger("2022"), IdTagger(), says("llm:any", "detected")]
+    for opened, dry in ((store, True), (SidecarStore(store, tmp_path / "t.jsonl"), False)):
+        found = opened.tag(taggers, dry_run=dry)
+        assert found.origins == {"declared": 1, "provenance": 1}
+        assert found.conflicts == {("provenance", "detected"): 1, ("declared", "detected"): 1}
