@@ -1,13 +1,14 @@
 """The questions that a verdict on a score rests on, with two answers that are both correct."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerTexts, extremes
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.report.evidence import evidence, section
 
 
 def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...]:
@@ -40,29 +41,23 @@ def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...
 
 def evidence_section(report: AnswerBiasReport) -> b.Section | None:
     """Return the questions behind each score's verdict."""
-    blocks: list[b.Block] = []
-    for scorer in report.scorers:
-        cases = scorer.evidence
-        if not cases:
-            continue
-        high, low = cases[0].first.label, cases[0].second.label
-        blocks += [b.Heading(text=b.Name(scorer.name), to=b.PAGE)] * (len(report.scorers) > 1)
-        blocks += evidence(
-            cases,
-            of="difference",
-            noun="question",
-            columns=(b.shorten(high, 24), b.shorten(low, 24), "score"),
-            write=lambda value: b.number(value, digits=3),
-            added=lambda value: b.number(value, digits=3, signed=True),
-            caption=f"Questions in which {scorer.name} parts correct answers most",
-        )
-    if not blocks:
-        return None
-    return b.Section(
-        id="evidence",
-        nav="Evidence",
+    return section(
+        ((scorer.name, _cases(scorer)) for scorer in report.scorers if scorer.evidence),
         title="The questions behind it",
-        lead="Both answers are correct, so a fair score would give them the same. Over them stands "
-        "the reference. Words that the other answer lacks are marked.",
-        blocks=tuple(blocks),
+        lead="Both answers are correct, so a fair score would give them the same. Words that the "
+        "other answer lacks are marked.",
+    )
+
+
+def _cases(scorer: AnswerScorer) -> Iterator[b.Block]:
+    high, low = scorer.evidence[0].first.label, scorer.evidence[0].second.label
+    return evidence(
+        scorer.evidence,
+        of="difference",
+        noun="question",
+        columns=(b.shorten(high, 24), b.shorten(low, 24), "score"),
+        write=lambda value: b.number(value, digits=3),
+        added=lambda value: b.number(value, digits=3, signed=True),
+        about="Reference",
+        caption=f"Questions in which {scorer.name} parts correct answers most",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -362,7 +363,7 @@ def _of_file(path: Path) -> Iterator[Guess]:
             ("audit", "source", "--run", "RUN", "--qrels", name, "--tags", "TAGS"),
             "Name the run, and a table of doc_id and source.",
         )
-    yield from _of_table(name, _columns(path))
+    yield from _of_table(path, _columns(path))
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -393,10 +394,10 @@ def _columns(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _of_table(name: str, columns: tuple[str, ...]) -> Iterator[Guess]:
+def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
     from rag_sourcebias.answers.files import find_answer_columns
 
-    has = set(columns)
+    name, has = str(path), set(columns)
     what = f"a table with the columns {', '.join(columns)}"
     if {"query_id", "side", "style", "text"} <= has or {"query", "doc_styles"} <= has:
         yield Guess(f"{what}: styled texts", ("audit", "style", name))
@@ -413,10 +414,13 @@ def _of_table(name: str, columns: tuple[str, ...]) -> Iterator[Guess]:
     if roles["human"] and roles["judge"]:
         yield Guess(f"{what}: judge values and human labels", ("interval", name))
     if roles["human"] and not roles["judge"]:
+        held = [one for one in _numeric(path, columns) if one not in roles.values()]
         yield Guess(
             f"{what}: human labels, and no column of the usual names for a judge",
-            ("interval", name, "--judge", "COLUMN"),
-            "Name the column of the judge.",
+            ("interval", name, "--judge", held[0] if len(held) == 1 else "COLUMN"),
+            f"Name the column of the judge: {' or '.join(held) or 'none holds numbers'}."
+            if len(held) != 1
+            else f"Only {held[0]} holds numbers: run it if that is what the judge said.",
         )
     if roles["judge"] and not roles["human"]:
         yield Guess(
@@ -443,6 +447,19 @@ def _of_table(name: str, columns: tuple[str, ...]) -> Iterator[Guess]:
             ("tag", "fit", name, "--output", "detector"),
             "It writes a detector: run it when you mean to.",
         )
+
+
+def _numeric(path: Path, columns: Sequence[str]) -> list[str]:
+    """Return the columns that hold numbers and nothing else."""
+    table = read_table(path, lambda _: columns)
+    return [name for name in columns if all(map(_is_number, table.columns[name]))]
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return not isinstance(cell, bool) and math.isfinite(float(str(cell)))
+    except ValueError:
+        return False
 
 
 def _column(columns: tuple[str, ...], role: str, path: str) -> str | None:

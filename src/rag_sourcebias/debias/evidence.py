@@ -1,13 +1,15 @@
 """The queries that a change moved most, with the texts whose ranks it changed."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rag_sourcebias.core.data import Dataset, Run
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, ranks_of, relevant_pair, telling
 from rag_sourcebias.debias.data import DebiasConfig, DebiasReport, DebiasScores
-from rag_sourcebias.debias.words import verdicts
+from rag_sourcebias.debias.words import DebiasVerdict, verdicts
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.report.evidence import evidence, section
 
 
 def evidence_of(
@@ -56,31 +58,25 @@ def evidence_of(
 
 def evidence_section(report: DebiasReport) -> b.Section | None:
     """Return the queries that each change moved most."""
-    blocks: list[b.Block] = []
     base = b.short_names((report.config.baseline_source,))[report.config.baseline_source]
-    found = [verdict for verdict in verdicts(report) if verdict.outcome.evidence]
-    for verdict in found:
-        rival = b.short_names((verdict.dataset.other,))[verdict.dataset.other]
-        subject = f"{verdict.system} on {verdict.on}"
-        blocks += [b.Heading(text=b.Name(subject), to=b.PAGE)] * (len(found) > 1)
-        blocks += evidence(
-            verdict.outcome.evidence,
-            of=f"change ×100, NDCG@{verdict.skew.cutoff}",
-            noun="query",
-            columns=(base, rival, "rank"),
-            write=lambda rank: "not found" if rank is None else b.number(rank, digits=0),
-            added=lambda value: b.number(100 * value, signed=True),
-            caption=f"Queries that {subject} changes most",
-            changed=True,
-        )
-    if not blocks:
-        return None
-    return b.Section(
-        id="evidence",
-        nav="Evidence",
+    return section(
+        ((f"{v.system} on {v.on}", _cases(v, base)) for v in verdicts(report)),
         title="The queries that changed most",
         lead=f"How far the change moved each query towards {base} text (above 0) or away from it. "
         "One relevant document of each source is shown, with its rank before and after; words that "
         "the other text lacks are marked.",
-        blocks=tuple(blocks),
+    )
+
+
+def _cases(verdict: DebiasVerdict, base: str) -> Iterator[b.Block]:
+    rival = b.short_names((verdict.dataset.other,))[verdict.dataset.other]
+    return evidence(
+        verdict.outcome.evidence,
+        of=f"change ×100, NDCG@{verdict.skew.cutoff}",
+        noun="query",
+        columns=(base, rival, "rank"),
+        write=lambda rank: "not found" if rank is None else b.number(rank, digits=0),
+        added=lambda value: b.number(100 * value, signed=True),
+        caption=f"Queries that {verdict.system} on {verdict.on} changes most",
+        changed=True,
     )

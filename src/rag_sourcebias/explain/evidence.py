@@ -1,5 +1,7 @@
 """The pairs in which two sources differ most, with both texts."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rag_sourcebias.core.data import Dataset
@@ -7,7 +9,7 @@ from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
 from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.explain.words import Compared
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.report.evidence import evidence, section
 
 
 def evidence_of(
@@ -58,28 +60,23 @@ def evidence_of(
 
 def evidence_section(sources: tuple[Compared, ...]) -> b.Section | None:
     """Return the pairs in which each source differs most from the baseline."""
-    blocks: list[b.Block] = []
-    for s in sources:
-        scored = s.found.decomposition is not None
-        several = len(sources) > 1 and bool(s.found.evidence)
-        blocks += [b.Heading(text=s.name, to=b.PAGE)] * several
-        blocks += evidence(
-            s.found.evidence,
-            of="score difference" if scored else "ln of the ratio of lengths",
-            noun="query" if scored else "pair",
-            columns=(s.short_base, s.short_other, ""),
-            write=b.number,
-            added=lambda value: b.number(value, digits=4, signed=True),
-            caption=f"Pairs with {s.short_other} versions that differ most, and some that differ "
-            "the other way",
-        )
-    if not blocks:
-        return None
-    return b.Section(
-        id="evidence",
-        nav="Evidence",
+    return section(
+        ((s.name, _cases(s)) for s in sources),
         title="The pairs behind it",
         lead="Above 0 the other version scores higher for the query, or is longer where no scores "
         "were computed. Words that the other version lacks are marked.",
-        blocks=tuple(blocks),
+    )
+
+
+def _cases(s: Compared) -> Iterator[b.Block]:
+    scored = s.found.decomposition is not None
+    return evidence(
+        s.found.evidence,
+        of="score difference" if scored else "ln of the ratio of lengths",
+        noun="query" if scored else "pair",
+        columns=(s.short_base, s.short_other, ""),
+        write=b.number,
+        added=lambda value: b.number(value, digits=4, signed=True),
+        caption=f"Pairs with {s.short_other} versions that differ most, and some that differ the "
+        "other way",
     )

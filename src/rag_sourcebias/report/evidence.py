@@ -1,7 +1,7 @@
 """Cases that a figure rests on, as blocks: a table, and texts with differing words marked."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -46,6 +46,7 @@ def evidence(
     added: Callable[[float], str],
     caption: str,
     changed: bool = False,
+    about: str = "",
 ) -> Iterator[b.Block]:
     """Return the cases of one figure: a table, and each with its texts behind a fold.
 
@@ -61,6 +62,8 @@ def evidence(
         How a value of one side, and what a case adds, are written.
     changed : bool
         Whether each side had a value before.
+    about : str
+        What stands over the two texts where it is not the question, which then is the id.
     """
     if not cases:
         return
@@ -94,7 +97,34 @@ def evidence(
     )
     for case in cases:
         if case.first.text or case.second.text:
-            yield _texts(case, noun=noun, got=got, sides=(first, second), told=told)
+            yield _texts(case, noun=noun, got=got, sides=(first, second), told=told, about=about)
+
+
+def section(
+    parts: Iterable[tuple[str, Iterable[b.Block]]], *, title: str, lead: str
+) -> b.Section | None:
+    """Return the cases of all subjects, each under its name where there are several.
+
+    Parameters
+    ----------
+    parts : iterable of (str, iterable of Block)
+        A subject and its cases; those without cases are left out.
+    """
+    found = [(name, blocks) for name, cases in parts if (blocks := tuple(cases))]
+    if not found:
+        return None
+    named = len(found) > 1
+    return b.Section(
+        id="evidence",
+        nav="Evidence",
+        title=title,
+        lead=lead,
+        blocks=tuple(
+            block
+            for name, blocks in found
+            for block in (*[b.Heading(text=b.Name(name), to=b.PAGE)] * named, *blocks)
+        ),
+    )
 
 
 def _texts(
@@ -104,6 +134,7 @@ def _texts(
     got: str,
     sides: tuple[str, str],
     told: Callable[[EvidenceText], str],
+    about: str,
 ) -> b.Fold:
     values = " · ".join(
         f"{label}: {got} {told(side)}"
@@ -111,13 +142,14 @@ def _texts(
     )
     pieces = differing(case.first.text, case.second.text)
     values *= bool(got)
-    name = b.shorten(case.asked, _ASKED) or f"{noun} {b.shorten(case.item, _NAME)}"
+    title = b.shorten(case.item if about else case.asked, _ASKED)
+    name = title or f"{noun} {b.shorten(case.item, _NAME)}"
     return b.Fold(
         summary=f"{name} ({values})" if values else name,
         blocks=(
             b.Versions(
                 name=f"{noun} {case.item}",
-                about=case.asked,
+                about=f"{about}: {case.asked}" if about and case.asked else case.asked,
                 where=noun,
                 broken=False,
                 findings=(),

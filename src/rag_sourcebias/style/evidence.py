@@ -1,17 +1,20 @@
 """The queries that a verdict on styles rests on, with both versions of a document."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
 from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.report.evidence import evidence, section
 from rag_sourcebias.style.data import (
     StyleCode,
     StyledTexts,
     StyleFinding,
     StyleReport,
     StyleRow,
+    StyleSystem,
     telling_styles,
 )
 from rag_sourcebias.style.words import style_name, verdicts
@@ -51,30 +54,24 @@ def evidence_of(
 
 def evidence_section(report: StyleReport) -> b.Section | None:
     """Return the queries behind each verdict."""
-    blocks: list[b.Block] = []
-    found = verdicts(report)
-    for verdict in found:
-        cases = verdict.system.evidence
-        if not cases:
-            continue
-        high, low = (style_name(side.label) for side in (cases[0].first, cases[0].second))
-        blocks += [b.Heading(text=b.Name(verdict.system.name), to=b.PAGE)] * (len(found) > 1)
-        blocks += evidence(
-            cases,
-            of="places apart",
-            noun="query",
-            columns=(high, low, "place"),
-            write=b.number,
-            added=lambda value: b.number(value, signed=True),
-            caption=f"Queries in which {verdict.system.name} ranks {high} and {low} furthest apart",
-        )
-    if not blocks:
-        return None
-    return b.Section(
-        id="evidence",
-        nav="Evidence",
+    systems = [verdict.system for verdict in verdicts(report)]
+    return section(
+        ((system.name, _cases(system)) for system in systems if system.evidence),
         title="The queries behind it",
         lead="The two styles of the verdict in the queries in which they lie furthest apart, and "
         "in some that point the other way. Words that the other version lacks are marked.",
-        blocks=tuple(blocks),
+    )
+
+
+def _cases(system: StyleSystem) -> Iterator[b.Block]:
+    first, second = system.evidence[0].first, system.evidence[0].second
+    high, low = style_name(first.label), style_name(second.label)
+    return evidence(
+        system.evidence,
+        of="places apart",
+        noun="query",
+        columns=(high, low, "place"),
+        write=b.number,
+        added=lambda value: b.number(value, signed=True),
+        caption=f"Queries in which {system.name} ranks {high} and {low} furthest apart",
     )
