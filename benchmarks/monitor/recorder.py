@@ -188,7 +188,8 @@ def filled(path: Path, n: int) -> None:
         )
         insert_segments(database, segments_of(batch, first=first + 1, weight=1.0))
         add_to_rollups(database, batch, weight=1.0)
-    database.executemany("INSERT INTO state VALUES (?, ?)", [("next", n + 1), ("last", start)])
+    last = int(batch.times[-1])
+    database.executemany("INSERT INTO state VALUES (?, ?)", [("next", n + 1), ("last", last)])
     database.execute("COMMIT")
     database.close()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from time import sleep, time
 from typing import Annotated, Any
 
@@ -32,13 +33,13 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Dataset, Run
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
-from rag_sourcebias.monitor.dashboard.source import DashboardSource
+from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
 from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot, check_range
 from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
@@ -692,6 +693,7 @@ def serve(
         stack.callback(server.close)
         _say_first(log)
         follower.start()
+        Thread(target=_read_once, args=(source,), daemon=True).start()
         stack.callback(follower.close)
         err.print(f"{server.url}  (Ctrl-C ends it)", highlight=False, markup=False)
         if token is not None:
@@ -701,6 +703,12 @@ def serve(
         with suppress(KeyboardInterrupt):  # the ordinary way to end it
             server.run()
     err.print(f"stopped; tests and alarms are kept in {kept}", highlight=False, markup=False)
+
+
+def _read_once(source: DashboardSource) -> None:
+    """Read what happened, so that the first reader of a long log does not wait for it."""
+    with suppress(SourceBiasError):
+        source.series(Parameters(b"", ()))
 
 
 def _say_first(log: Path) -> None:

@@ -23,6 +23,7 @@ from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
+    KeptCounts,
     NotCountedError,
     Rollups,
     iter_newest,
@@ -261,6 +262,7 @@ def read_series(
     until: float | None,
     labels: Mapping[str, str] | None,
     confidence_level: float,
+    kept: KeptCounts | None = None,
 ) -> dict[str, Any]:
     """Return shares of groups over time; parameters as in the API.
 
@@ -281,7 +283,7 @@ def read_series(
     extent, seconds = rollup_extent(path), 60
     if extent:
         seconds = chosen_step(step, extent, since=since, until=until)
-    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by)
+    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by, kept=kept)
     try:
         rollups = read(step=seconds)
         if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
@@ -565,6 +567,7 @@ class DashboardSource:
         self._lock = threading.Lock()
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
         self._fresh_until = -1.0
+        self._kept: KeptCounts = {}
 
     def snapshots(self) -> tuple[MonitorSnapshot, ...]:
         """Return the state of the monitor, at most a second old."""
@@ -645,6 +648,7 @@ class DashboardSource:
             until=until,
             labels=labels,
             confidence_level=self.confidence_level,
+            kept=self._kept,
         )
         wanted = (labels or {}).items()
         chosen = [

@@ -195,6 +195,10 @@ def read_events(
 # Counts over time, read from the rollups of a log: fast however many retrievals there were.
 
 
+KeptCounts = dict[tuple[int, int, int, str], tuple[int, int, list[npt.NDArray[np.float64]]]]
+"""Sums of a log by width and labels: from when on, until when, and the sums."""
+
+
 class NotCountedError(DataError):
     """A label is asked for by a value that is kept with retrievals, and not counted by."""
 
@@ -244,6 +248,7 @@ def read_rollups(
     labels: Mapping[str, str] | None = None,
     by: Literal["source", "style"] = "source",
     step: int = 60,
+    kept: KeptCounts | None = None,
 ) -> Rollups:
     """Return counts per time step.
 
@@ -259,6 +264,8 @@ def read_rollups(
     by : {"source", "style"}
     step : int
         Seconds; a multiple of 60.
+    kept : dict or None
+        Of the caller, with nothing in it at first: what is over is read once.
 
     Raises
     ------
@@ -291,17 +298,42 @@ def read_rollups(
                     "retrievals and has no counts over time; read_events(labels=…) finds them"
                 )
             chosen = f"AND labels IN ({','.join(codes)})"
-        where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
-        cells, traffic = (
-            database.execute(
-                f"SELECT start / {step} * {step} AS s, {sums} {where} GROUP BY {keys}", (low, high)
-            ).fetchall()
-            for sums, keys in (
-                ("tag, sum(documents), sum(first), sum(exposure) FROM rollups", "s, tag"),
-                ("sum(retrievals), sum(empty), sum(kept) FROM traffic", "s ORDER BY s"),
-            )
-        )
-        return _table(cells, traffic, [tag[by == "style"] or "" for tag in tags_of(database)])
+        cells, traffic = _counts(database, (width, chosen), low, high, {} if kept is None else kept)
+        return _table(cells, traffic, [tag[by == "style"] or "" for tag in tags_of(database)], step)
+
+
+_MOST_KEPT = 16
+_SUMS = (
+    ("tag, sum(documents), sum(first), sum(exposure) FROM rollups", "start, tag", 5),
+    ("sum(retrievals), sum(empty), sum(kept) FROM traffic", "start", 4),
+)
+
+
+def _counts(
+    database: sqlite3.Connection, what: tuple[int, str], low: int, high: int, kept: KeptCounts
+) -> list[npt.NDArray[np.float64]]:
+    """Return sums over sets of labels, by start and tag, and by start.
+
+    Times never fall: what began before the latest retrieval's step stays as it is.
+    """
+    (width, chosen), state = what, state_of(database)
+    key, edge = (state.log, state.erased, *what), state.latest // 1_000_000 // width * width
+    known = kept.get(key)
+    if known is None or known[0] > low or known[1] < low:
+        known = (low, low, [np.zeros((0, n)) for *_, n in _SUMS])
+    start, since, before = known
+    where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
+    found = []
+    for old, (sums, keys, n) in zip(before, _SUMS, strict=True):
+        rows = database.execute(
+            f"SELECT start, {sums} {where} GROUP BY {keys} ORDER BY start", (since, high)
+        ).fetchall()
+        found.append(np.concatenate([old, np.array(rows, np.float64).reshape(-1, n)]))
+    if high > edge:
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        kept[key] = start, max(edge, since), [rows[rows[:, 0] < edge] for rows in found]
+    return [rows[(rows[:, 0] >= low) & (rows[:, 0] < high)] for rows in found]
 
 
 def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
@@ -333,13 +365,15 @@ def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:
 
 
 def _table(
-    cells: list[tuple[float, ...]], traffic: list[tuple[float, ...]], names: list[str]
+    rows: npt.NDArray[np.float64], traffic: npt.NDArray[np.float64], names: list[str], step: int
 ) -> Rollups:
-    starts, retrievals, empty, kept = np.array(traffic, np.float64).reshape(-1, 4).T
-    rows = np.array(cells, np.float64).reshape(-1, 5)
+    starts, place = np.unique(traffic[:, 0] // step * step, return_inverse=True)
+    sums = np.zeros((len(starts), 3))
+    np.add.at(sums, place, traffic[:, 1:])
+    retrievals, empty, kept = sums.T
     groups = sorted({names[int(tag)] for tag in rows[:, 1]})
     column = np.array([groups.index(n) if n in groups else 0 for n in names], np.intp)
-    at = (np.searchsorted(starts, rows[:, 0]), column[rows[:, 1].astype(np.intp)])
+    at = (np.searchsorted(starts, rows[:, 0] // step * step), column[rows[:, 1].astype(np.intp)])
     tables = np.zeros((3, len(starts), len(groups)))
     for table, values in zip(tables, rows[:, 2:].T, strict=True):
         np.add.at(table, at, values)
