@@ -62,7 +62,7 @@ def fit_collection_twins(
 class TwinCollection:
     """A collection whose copies share their place; all else is that of the collection.
 
-    ``query`` asks once, for twice as many documents, and returns as many as were asked for. The
+    ``query`` asks once, for half as many documents more, and returns as many as were asked for. The
     order of copies is drawn from the query's text: give ``queries``, the texts of the vectors,
     where other frameworks are to serve the same order; without them the vector stands for its text.
     ``add``, ``upsert``, ``update`` and ``delete`` keep the groups and their file up to date: a
@@ -124,7 +124,7 @@ class TwinCollection:
         found = self._collection.query(
             query_embeddings=query_embeddings,
             query_texts=query_texts,
-            n_results=2 * n_results,
+            n_results=n_results + -(-n_results // 2),
             include=[*wanted, *({"distances"} - set(wanted))],
             **options,
         )

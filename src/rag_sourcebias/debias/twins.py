@@ -294,6 +294,8 @@ def group_documents(
             f"{len(doc_ids)} documents ({len(set(doc_ids))} ids) with {len(texts)} texts: copies "
             "are looked for among at least 2 documents, each with an id of its own and a text"
         )
+    if len(set(texts)) == 1:
+        raise DataError(f"all {len(texts):,} documents have one text: leave repeated documents out")
     if threshold is not None and not 0 < threshold <= 1:
         raise DataError(f"threshold {threshold!r} is outside (0, 1], the range of a cosine")
     weights, rng = TextOverlap.of(texts), as_generator(rng)

@@ -170,7 +170,7 @@ def test_a_space_whose_neighbours_do_not_say_the_same_is_refused() -> None:
     [
         (["a"], ["one"], "at least 2 documents"),
         (["a", "a"], ["one", "two"], "an id of its own"),
-        ([str(i) for i in range(300)], ["the same"] * 300, "equal documents, or one template"),
+        ([str(i) for i in range(300)], ["the same"] * 300, "documents have one text: leave"),
     ],
 )
 def test_what_is_refused(ids: list[str], texts: list[str], message: str) -> None:

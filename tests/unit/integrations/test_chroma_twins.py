@@ -104,7 +104,7 @@ def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -
     path, asked = tmp_path / "twins.sqlite", vector(3, 0)
     groups = fit_collection_twins(collection, path)
     twins = TwinCollection(collection, path, seed=7)
-    plain = collection.query(query_embeddings=[asked], n_results=20)
+    plain = collection.query(query_embeddings=[asked], n_results=15)
     ids, scores = plain["ids"][0], [1 - d for d in plain["distances"][0]]
     rescorer = TwinRescorer(groups, seed=7)
     orders = set()

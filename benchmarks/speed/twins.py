@@ -1,0 +1,166 @@
+"""What twin smoothing costs: finding groups, keeping them, rescoring, and queries to Chroma.
+
+    python benchmarks/speed/twins.py [--documents 100000]
+
+Each figure is a ratio of two times of this run. Groups: against one exhaustive product of the
+matrix with itself in blocks. Updates: one document more in an index against ten times as large.
+Rescoring: against the exact search that it follows. Chroma: against the collection itself, alone.
+Writes benchmarks/results/twins_speed.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from rag_sourcebias.core.values import environment
+from rag_sourcebias.debias.copies import alike_pairs
+from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, TwinSettings
+
+RESULT = Path(__file__).resolve().parents[1] / "results" / "twins_speed.json"
+SETTINGS = TwinSettings(space="simulated", threshold=0.9, chosen="given")
+WIDTH, BLOCK = 384, 4096
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def vectors_of(n: int) -> np.ndarray:
+    """Half of the documents have a copy."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(n // 4 * 3, WIDTH)).astype(np.float32)
+    copies = base[: n - len(base)] + 0.3 * rng.normal(size=(n - len(base), WIDTH))
+    found = np.concatenate((base, copies)).astype(np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def product(vectors: np.ndarray) -> None:
+    for start in range(0, len(vectors), BLOCK):
+        for left in range(0, len(vectors), BLOCK):
+            vectors[start : start + BLOCK] @ vectors[left : left + BLOCK].T
+
+
+def grouping(n: int) -> dict:
+    vectors = vectors_of(n)
+    whole = seconds(lambda: product(vectors))
+    found, rows = {}, {}
+    for index in ("exact", "faiss"):
+        found[index] = seconds(
+            lambda index=index: rows.update({index: alike_pairs(vectors, 0.9, index=index)[0]})
+        )
+    pairs = [set(zip(p.first.tolist(), p.second.tolist(), strict=True)) for p in rows.values()]
+    return {
+        "documents": n,
+        "product_s": round(whole, 2),
+        "exact": round(found["exact"] / whole, 2),
+        "faiss": round(found["faiss"] / whole, 2),
+        "faiss_same_pairs": round(len(pairs[0] & pairs[1]) / max(len(pairs[0] | pairs[1]), 1), 4),
+    }
+
+
+def groups_of(n: int) -> TwinGroups:
+    pairs = [(f"d{i}", f"d{i + 1}", 0.95) for i in range(0, n, 2)]
+    return TwinGroups(SETTINGS, [f"d{i}" for i in range(n)], pairs)
+
+
+def updating() -> dict:
+    """One document added and removed, in indexes of two sizes."""
+
+    def one(groups: TwinGroups) -> float:
+        def change() -> None:
+            groups.add(["new"], [("new", "d0", 0.99)])
+            groups.remove(["new"])
+
+        return min(seconds(change) for _ in range(200))
+
+    small, large = one(groups_of(10_000)), one(groups_of(100_000))
+    return {"ten_times_the_documents": round(large / small, 2)}
+
+
+def rescoring(n: int) -> dict:
+    """100 retrieved documents of an index of n, half of them with a copy among them."""
+    vectors, groups = vectors_of(n), groups_of(n)
+    rescorer, ratios = TwinRescorer(groups), []
+    for query in range(30):
+        asked = vectors[query]
+
+        def search(asked: np.ndarray = asked) -> np.ndarray:
+            scores = vectors @ asked
+            best = np.argpartition(-scores, 100)[:100]
+            return best[np.argsort(-scores[best])]
+
+        taken = min(seconds(search) for _ in range(3))
+        ids = [f"d{i}" for i in range(50)] + [f"d{2 * i}" for i in range(100, 150)]
+        scores = np.linspace(1, 0, 100).tolist()
+        after = min(
+            seconds(
+                lambda: rescorer(str(query), doc_ids=ids, texts=ids, tags=[], scores=scores)  # noqa: B023
+            )
+            for _ in range(3)
+        )
+        ratios.append(after / taken)
+    return {"of_the_search": round(float(np.median(ratios)), 4), "documents": n}
+
+
+def chroma(n: int = 10_000) -> dict:
+    """10 results of a collection, and of the same with copies sharing their place."""
+    import tempfile
+
+    import chromadb
+
+    from rag_sourcebias.debias.twins import write_twins
+    from rag_sourcebias_integrations.chroma.twins import TwinCollection
+
+    client = chromadb.EphemeralClient()
+    collection = client.create_collection("twins", configuration={"hnsw": {"space": "cosine"}})
+    vectors = vectors_of(n)
+    for start in range(0, n, 2_000):
+        part = range(start, min(start + 2_000, n))
+        collection.add(
+            ids=[f"d{i}" for i in part],
+            embeddings=vectors[part.start : part.stop].tolist(),
+            documents=[f"text {i} " * 40 for i in part],
+        )
+    quarter = n // 4
+    pairs = [(f"d{i}", f"d{n - quarter + i}", 0.95) for i in range(quarter)]
+    settings = TwinSettings(space="c", threshold=0.9, collection=str(collection.id))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.sqlite"
+        write_twins(TwinGroups(settings, [f"d{i}" for i in range(n)], pairs), path)
+        smoothed, times = TwinCollection(collection, path), {"plain": [], "smoothed": []}
+        for query in range(400):
+            asked = [vectors[query].tolist()]
+            sides = [("plain", collection), ("smoothed", smoothed)]
+            for name, target in sides if query % 2 else reversed(sides):
+                times[name].append(
+                    seconds(lambda: target.query(query_embeddings=asked, n_results=10))  # noqa: B023
+                )
+    plain, with_twins = (float(np.median(found)) for found in times.values())
+    return {"query_ratio": round(with_twins / plain, 3), "plain_ms": round(1e3 * plain, 2)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=100_000)
+    options = parser.parse_args()
+    record = {
+        "environment": dict(environment()),
+        "groups": grouping(options.documents),
+        "updates": updating(),
+        "rescoring": rescoring(options.documents),
+        "chroma": chroma(),
+    }
+    print(json.dumps(record, indent=1))
+    RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

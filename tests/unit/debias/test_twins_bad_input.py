@@ -1,0 +1,76 @@
+"""What twin smoothing refuses or counts, through the verbs that people call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.debias.twins import TwinRescorer, fit_twins, read_twins, write_twins
+
+
+class Vectors:
+    """An encoder whose vectors are given."""
+
+    name = fingerprint = "given"
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors.astype(np.float32)
+
+    def encode_documents(self, texts):
+        return self.vectors[: len(texts)]
+
+    encode_queries = encode_documents
+
+
+def corpus(texts: list[str]) -> Corpus:
+    return Corpus(
+        texts=tuple(texts),
+        tags=TagTable.from_tags((f"d{i}", DocTags()) for i in range(len(texts))),
+    )
+
+
+def test_an_index_of_one_document_is_refused() -> None:
+    with pytest.raises(DataError, match="at least 2 documents"):
+        fit_twins(corpus(["alone"]))
+    with pytest.raises(DataError, match="at least 2 documents"):
+        TwinRescorer.fit(corpus(["alone"]), Vectors(np.ones((1, 8))))
+
+
+@pytest.mark.parametrize("by_vector", [True, False])
+def test_equal_documents_are_refused_with_the_remedy(by_vector: bool) -> None:
+    equal = corpus(["the very same words again"] * 300)
+    encoder = Vectors(np.ones((300, 8))) if by_vector else None
+    with pytest.raises(DataError, match="all 2 documents have one text"):
+        fit_twins(corpus(["the same"] * 2), encoder)
+    with pytest.raises(DataError, match="leave repeated documents out"):
+        fit_twins(equal, encoder)
+
+
+def test_a_few_equal_documents_are_one_group_and_the_template_is_counted() -> None:
+    rng = np.random.default_rng(0)
+    words = [" ".join(f"w{i}" for i in rng.integers(0, 5000, 40)) for _ in range(300)]
+    found = fit_twins(corpus([*words, words[0], *["one template"] * 150]))
+    assert ("d0", "d300") in found.groups
+    assert found.settings.n_crowded in (0, 150)
+
+
+def test_groups_of_another_model_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = [" ".join(f"w{i}" for i in rng.integers(0, 5000, 40)) for _ in range(60)]
+    path = tmp_path / "twins.sqlite"
+    write_twins(fit_twins(corpus(words), Vectors(rng.normal(size=(60, 16)))), path)
+    for open_it in (read_twins, TwinRescorer.read):
+        with pytest.raises(DataError, match="Fit the groups again with that one"):
+            open_it(path, encoder="another")
+    with pytest.raises(DataError, match="fit the groups of this collection"):
+        read_twins(path, collection="another")
+    assert read_twins(path, encoder="given").settings.space == "given"
+
+
+def test_vectors_of_another_number_are_refused() -> None:
+    with pytest.raises(DataError, match=r"2|3"):
+        fit_twins(corpus(["one", "two", "three"]), Vectors(np.ones((2, 8))))
