@@ -1,6 +1,6 @@
 """Learnt remedies beside twin smoothing: every data set, rewriter and method in one table.
 
-    python benchmarks/debias/learnt.py [--cache FILE]   # judges what is missing, then the page
+    python benchmarks/debias/learnt.py [--cache FILE]   # judges what is not there, then the page
     python benchmarks/debias/learnt.py --page           # the table of docs/debias.md again
 
 Every method is fitted twice: on the set it is judged on ("seen", which flatters it; NFCorpus: on
@@ -22,15 +22,16 @@ import numpy as np
 import sets
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.audit import measure_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.fit import score_twins
 from rag_sourcebias.debias.parity import ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, fit_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
+from rag_sourcebias.debias.twins import fit_twins
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
@@ -40,6 +41,9 @@ from rag_sourcebias.retrieval.search import DenseSpec
 HERE = Path(__file__).resolve()
 RESULT = HERE.parents[1] / "results" / "learnt.json"
 PAGE = HERE.parents[2] / "docs" / "debias.md"
+SAID = {"favours_baseline": "favours human text", "favours_other": "favours LLM text"} | {
+    "made_worse": "made it worse"
+}
 MOST = 800  # pairs of one rewriter in a pool
 PROJECTIONS = {"projection, mean": ("mean", 1), "projection, 4 directions": ("pca", 4)}
 CONFIG = DebiasConfig(cutoffs=(5, 10), resamples=1_999)
@@ -99,6 +103,15 @@ def systems(pool: Pool, encoder: CachedEncoder, fit: str) -> Iterator[tuple[str,
             yield name, str(error)
 
 
+def smoothed(data: Dataset, source: str, encoder: CachedEncoder) -> object:
+    """Return twin smoothing, or why it refuses."""
+    try:
+        fit_twins(two_sources(data, "human", source).corpus, encoder)
+    except DataError as error:
+        return str(error)
+    return TwinSpec(DenseSpec(encoder), encoder, name="twins")
+
+
 def rows_of(
     name: str,
     data: Dataset,
@@ -109,7 +122,7 @@ def rows_of(
     """Judge all methods on one set and rewriter."""
     model = rewriter(source)
     others = [pool for (_, other), pool in pools.items() if rewriter(other) != model]
-    tried = {("twin smoothing", "nothing"): TwinSpec(DenseSpec(encoder), encoder, name="twins")}
+    tried = {("twin smoothing", "nothing"): smoothed(data, source, encoder)}
     for fit, pool in (("seen", pools[name, source]), ("unseen", drawn(others, source))):
         tried |= {(method, fit): spec for method, spec in systems(pool, encoder, fit)}
     specs = {key: spec for key, spec in tried.items() if not isinstance(spec, str)}
@@ -125,7 +138,7 @@ def rows_of(
         outcome = report.datasets[0].outcome(spec.name)
         skew = outcome.skew_at(5)
         yield row | {
-            "verdict": verdict_of[spec.name].replace("_", " "),
+            "verdict": SAID.get(verdict_of[spec.name], verdict_of[spec.name].replace("_", " ")),
             "n_needed": skew.n_needed,
             "before": ends(skew.before),
             "after": ends(skew.after),
@@ -143,6 +156,7 @@ def ends(interval) -> list[float]:
 
 def cost(change) -> dict:
     return {
+        "shown": f"{change.relative:+.1f}".replace("-", "−") + " ✓" * change.test.passed,
         "percent": round(change.relative, 2),
         "lower": round(change.test.lower, 2),
         "kept": change.test.passed,
@@ -153,6 +167,7 @@ def rewriter(source: str) -> str:
     return source.removeprefix("llm:").removesuffix("-7b-chat-tmp0.2")
 
 
+WHY = ("too few pairs", "no copies here")
 CELLS = ("before", "after", "verdict", "human", "mixed")
 
 
@@ -164,7 +179,7 @@ def page(rows: list[dict]) -> None:
     for place, row in enumerate(rows):
         cells = [row["data"], row["rewriter"], row["method"], row["fitted"]]
         if "refused" in row:
-            cells += ["–", "–", "refused: too few pairs", "–", "–"]
+            cells += ["–", "–", f"refused: {WHY[row['method'] == 'twin smoothing']}", "–", "–"]
         else:
             at = f"learnt > rows > {place} >"
             ids = {cell: f"lr{place}{cell[0]}" for cell in CELLS}
@@ -173,7 +188,7 @@ def page(rows: list[dict]) -> None:
                 figures.append(f"{ids[cell]} | {at} {cell} | {{:+.1f}} [{{:.1f}}, {{:.1f}}]")
             figures.append(f"{ids['verdict']} | {at} verdict | {{}}")
             for cell, name in (("human", "human-only"), ("mixed", "mixed")):
-                figures.append(f"{ids[cell]} | {at} quality > {name} > percent | {{:+.1f}}")
+                figures.append(f"{ids[cell]} | {at} quality > {name} > shown | {{}}")
         lines.append(f"| {' | '.join(cells)} |")
     text = PAGE.read_text("utf-8")
     start, end = text.index("<!-- learnt -->"), text.index("<!-- /learnt -->")
@@ -202,8 +217,9 @@ def main() -> None:
                 )
             for source in (s for s in found.corpus.tags.sources if s != "human"):
                 pools[name, source] = pool_of(fitting, source, encoder, exclude)
-        rows = []
-        for name, source in pools:
+        rows = json.loads(RESULT.read_text("utf-8"))["rows"] if RESULT.is_file() else []
+        done = {(row["data"], row["rewriter"]) for row in rows}
+        for name, source in (key for key in pools if (key[0], rewriter(key[1])) not in done):
             new = list(rows_of(name, replace(data[name], name=name), source, pools, encoder))
             print(*new, sep="\n", flush=True)
             rows += new
