@@ -25,12 +25,14 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags
+from rag_sourcebias.core.tags import to_metadata
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.log.schema import Batch, insert_segments, open_for_writing, segments_of
 from rag_sourcebias.monitor.log.writing import add_to_rollups
-from rag_sourcebias.observe.events import RetrievalEvent, event_of
+from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import Recorder
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -43,19 +45,18 @@ BARE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE t"
 def events_of(n: int) -> list[RetrievalEvent]:
     """As instrumentations make them: tags of a store, labels of their own, scores left out."""
     rng = np.random.default_rng(0)
-    pool = [DocTags(source=s, style=t) for s, t in TAGS]
+    pool = [to_metadata(DocTags(source=s, style=t)) for s, t in TAGS]
     picks, docs = rng.integers(0, len(pool), (n, DEPTH)), rng.integers(0, 5_000, (n, DEPTH))
-    return [
-        event_of(
-            tuple(f"d{d}" for d in docs[i]),
-            tuple(pool[k] for k in picks[i]),
-            query_id=f"{i:016x}",
-            scores=None,
-            labels={"route": f"r{i % ROUTES}"},
-            monotonic=time.monotonic(),
-        )
-        for i in range(n)
+    collected = CollectingObserver(capacity=n)
+    recorders = [
+        Recorder(collected, labels={"route": f"r{route}"}, query_key=bytes(16), queue=False)
+        for route in range(ROUTES)
     ]
+    for i in range(n):
+        recorders[i % ROUTES].record(
+            tuple(f"d{d}" for d in docs[i]), [pool[k] for k in picks[i]], query=f"{i}"
+        )
+    return list(collected.events)
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:

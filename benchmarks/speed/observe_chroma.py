@@ -4,8 +4,8 @@
 
 Time of the whole process, the observer's thread included, with and without observation in turns.
 Prints a Markdown table and writes JSON. Exit status 1 when a target is missed (never with
-``--quick``). Chroma's own time varies by more than observing takes, so that the target holds for
-an answer that is already there; the rows with a real query show the size of that noise.
+``--quick``): seven tenths of a real query; where the answer is already there, so that nothing but
+observing is measured, 20 µs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Instrumentation, instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
-TARGET = 20.0
+TARGET, MOST_OF_BARE = 20.0, 0.7
 N_DOCUMENTS = 1_000
 DEPTH = 10
 
@@ -68,13 +68,15 @@ def row(
     if observer.counts().n_retrievals != n_calls * (rounds + 1):
         raise SystemExit(f"{what}: {observer.counts().n_retrievals} retrievals were observed")
     low, middle, high = statistics.quantiles(added, n=4)
+    base = statistics.median(bare)
+    most = MOST_OF_BARE * base if target_us is None else target_us
     return {
         "what": what,
-        "bare_us": round(statistics.median(bare), 1),
+        "bare_us": round(base, 1),
         "added_us": round(middle, 1),
         "added_quartiles_us": [round(low, 1), round(high, 1)],
-        "target": "" if target_us is None else f"≤ {target_us:g} µs",
-        "met": None if target_us is None else middle <= target_us,
+        "target": f"≤ {MOST_OF_BARE:g} of it" if target_us is None else f"≤ {target_us:g} µs",
+        "met": middle <= most,
     }
 
 
@@ -168,7 +170,7 @@ def main() -> int:
         low, high = r["added_quartiles_us"]
         print(
             f"| {r['what']} | {r['bare_us']} µs | {r['added_us']} µs ({low} to {high}) "
-            f"| {r['target']} | {'' if r['met'] is None else 'yes' if r['met'] else 'no'} |"
+            f"| {r['target']} | {'yes' if r['met'] else 'no'} |"
         )
     if options.output:
         found = {
@@ -177,7 +179,7 @@ def main() -> int:
             "rows": rows,
         }
         options.output.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    return 0 if options.quick or all(r["met"] is not False for r in rows) else 1
+    return 0 if options.quick or all(r["met"] for r in rows) else 1
 
 
 if __name__ == "__main__":

@@ -38,8 +38,7 @@ from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Recorder, instrument
 
 N_NODES = 10
-TARGET_US = 20.0
-TARGET_SHARE = 0.1
+MOST_OF_OPENINFERENCE, MOST_OF_BARE = 0.05, 0.7
 
 
 SOURCES = ("human", "llm:x", "llm:y", None)
@@ -225,11 +224,17 @@ def main() -> int:
     options = parser.parse_args()
     rounds, n, before = (3, 200, 200) if options.quick else (60, 300, 25_000)
     found = measure(rounds=rounds, n=n, before=before)
-    met = found["added_us"] <= TARGET_US and found["share_of_openinference"] <= TARGET_SHARE
+    most = max(found["added_us"], found["added_for_one_object_us"])
+    met = (
+        most <= MOST_OF_BARE * found["bare_us"]
+        and most <= MOST_OF_OPENINFERENCE * found["openinference_added_us"]
+        and found["share_of_openinference"] <= MOST_OF_OPENINFERENCE
+    )
     for name, value in found.items():
         print(f"{name:36s} {value}")
     print(
-        f"targets (≤ {TARGET_US:.0f} µs and ≤ 1/10 of OpenInference): {'met' if met else 'missed'}"
+        f"targets (≤ {MOST_OF_OPENINFERENCE:g} of OpenInference and ≤ {MOST_OF_BARE:g} of bare): "
+        f"{'met' if met else 'missed'}"
     )
     if options.quick:
         return 0
@@ -244,7 +249,7 @@ def main() -> int:
         "rounds": rounds,
         "retrievals_per_round": n,
         "retrievals_before": before,
-        "targets": {"added_us": TARGET_US, "share_of_openinference": TARGET_SHARE},
+        "targets": {"share_of_openinference": MOST_OF_OPENINFERENCE, "share_of_bare": MOST_OF_BARE},
         "met": met,
         **found,
         "environment": {**environment(), **{name: version(name) for name in packages}},

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import math
 import re
 import sys
 import threading
-import weakref
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from operator import attrgetter
-from types import FrameType
-from typing import Any, Self, TypeAlias
+from types import CodeType, FrameType
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseRunManager
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, BaseRunManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.base import RunnableBindingBase
@@ -35,14 +33,17 @@ from rag_sourcebias.observe.events import (
     guarded,
     listed,
     text_id,
+    text_ids,
 )
 from rag_sourcebias.observe.patching import Patch
-from rag_sourcebias.observe.recorder import Attachment, Block, Observing, Recorder, leave
+from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
+from rag_sourcebias.observe.runs import Block, leave
 
 # LangChain documents to what a recorder takes.
 
 
-_ID, _METADATA = attrgetter("id"), attrgetter("metadata")  # a generator costs twice as much
+# A generator costs twice as much.
+_ID, _METADATA, _TEXT = map(attrgetter, ("id", "metadata", "page_content"))
 
 
 def id_of(document: Any) -> str:  # noqa: ANN401 - a Document
@@ -59,14 +60,7 @@ def ids_of(
     """Return the id of each document, by the user's accessor where there is one."""
     if doc_id is not None:
         return [str(doc_id(document)) for document in documents]
-    ids = tuple(map(_ID, documents))
-    try:
-        "".join(ids)  # only texts can be joined: asking each for its type takes three times as long
-    except TypeError:
-        if ids.count(None) == len(ids):  # many stores give none
-            return [text_id(document.page_content) for document in documents]
-        return [id_of(document) for document in documents]
-    return ids if all(ids) else [id_of(document) for document in documents]
+    return [id_of(document) for document in documents]
 
 
 def record_documents(
@@ -79,13 +73,22 @@ def record_documents(
 ) -> None:
     """Record what was retrieved, best first; never raises."""
     try:
-        recorder.record(
-            ids_of(listed(documents), recorder.doc_id),
-            metadata=map(_METADATA, documents),
-            scores=scores,
-            query=query,
-            labels=labels,
-        )
+        if documents.__class__ is not list:
+            listed(documents)
+        ids: Sequence[str] = ()
+        plain = recorder.doc_id is None
+        if plain:
+            ids = tuple(map(_ID, documents))
+            if ids and ids[0] is None and ids.count(None) == len(ids):  # many stores give none
+                ids = text_ids(map(_TEXT, documents))
+            try:
+                "".join(ids)  # only texts can be joined: asking each takes three times as long
+                plain = all(ids)
+            except TypeError:
+                plain = False
+        if not plain:
+            ids = ids_of(documents, recorder.doc_id)
+        recorder.record(ids, map(_METADATA, documents), scores, query, labels)
     except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
         recorder.dropped.add("result could not be read", error=error)
 
@@ -303,99 +306,7 @@ def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noq
     return [watch for watch in watches if watch.recorder.observer is not told]
 
 
-# The runs a handler has seen begin and not end, and those of them that never will.
-
-
-_MOST_OPEN = 10_000
-_running_loop, _thread = asyncio._get_running_loop, threading.get_ident  # found once
-
-
-#: Query, name and store; then a reference to the UUID, the task or thread the run is in, and the
-#: run that was the newest there. A tuple, because one is made for every retrieval.
-OpenRun: TypeAlias = tuple[str | None, object, object, "weakref.ref[Any] | None", int, int]
-CHAIN: OpenRun = (None, None, None, None, 0, 0)
-"""A chain run inside a retrieval."""
-
-
-class OpenRuns(dict[int, OpenRun]):
-    """Open runs by the number of their UUID; a UUID held here would live as long.
-
-    LangChain calls neither end nor error for a run that was cancelled or interrupted. Left open,
-    it would make the next retrieval of its task look nested. Two things tell: its UUID is gone,
-    which lives in the frame of the run; or another run begins in the same task (or thread) and
-    the frame of the first is not below it (a task keeps the frames of what was cancelled until
-    its next step, so that a fallback after a timeout comes too early for the first sign).
-
-    Parameters
-    ----------
-    ended : callable
-        Told the number of a run that was cancelled.
-    """
-
-    def __init__(self, ended: Callable[[int], object]) -> None:
-        super().__init__()
-        self._ended = ended
-        self._newest: dict[int, int] = {}  # by place
-        self._gone = self._is_gone
-
-    def begin(
-        self,
-        run_id: Any,  # noqa: ANN401 - a UUID
-        parent: int | None,
-        query: str,
-        name: object,
-        store: object,
-    ) -> int:
-        """Add a retriever run and return its number.
-
-        Raises
-        ------
-        AttributeError, TypeError
-            If ``run_id`` is no UUID.
-        """
-        key: int = run_id.int
-        if key in self:  # the handler was added twice
-            return key
-        loop = _running_loop()  # current_task raises where there is none
-        task = None if loop is None else asyncio.current_task(loop)
-        place = _thread() if task is None else id(task)
-        newest = self._newest
-        under = newest.get(place, 0)
-        if under and parent not in self:
-            under = self._close_cancelled(under)
-        newest[place] = key
-        self[key] = (query, name, store, weakref.ref(run_id, self._gone), place, under)
-        if len(self) > _MOST_OPEN:
-            self.end(next(iter(self)))
-        return key
-
-    def end(self, key: int | None) -> OpenRun | None:
-        """Remove and return a run; None if it is not open."""
-        run = self.pop(key, None)  # type: ignore[arg-type]
-        if run is not None:
-            _, _, _, _, place, under = run
-            newest = self._newest
-            if newest.get(place) == key:
-                if under:
-                    newest[place] = under
-                else:
-                    newest.pop(place, None)
-        return run
-
-    def _close_cancelled(self, key: int) -> int:
-        """Close runs of a place, newest first, down to one that still runs; return that one."""
-        while key and not _on_stack(key):
-            run = self.pop(key, None)
-            if run is None:
-                return 0
-            self._ended(key)
-            key = run[5]
-        return key
-
-    def _is_gone(self, reference: object) -> None:
-        for key, run in list(self.items()):
-            if run[3] is reference and self.end(key) is not None:
-                self._ended(key)
+# LangChain's callbacks, handed to a recorder.
 
 
 def _on_stack(key: int) -> bool:
@@ -409,7 +320,11 @@ def _on_stack(key: int) -> bool:
     return False
 
 
-# LangChain's callbacks, handed to a recorder.
+_start_llm = inspect.unwrap(AsyncCallbackManager.on_llm_start).__code__
+_LLM_START = (  # with the comprehensions inside, which are functions in Python 3.11
+    _start_llm,
+    *(inner for inner in _start_llm.co_consts if isinstance(inner, CodeType)),
+)
 
 
 class RecordingHandler(Observing, BaseCallbackHandler):
@@ -429,8 +344,7 @@ class RecordingHandler(Observing, BaseCallbackHandler):
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._labels = run_labels(recorder)
-        self._runs = OpenRuns(recorder.end)
-        self._begin, self._has_ended = recorder.begin, recorder.end
+        self._runs, self._begin, self._end = recorder.open, recorder.begin, recorder.end
         self._stopped = False
 
     @property
@@ -440,10 +354,7 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         Except for who asks for ``on_llm_start``: where one handler runs inline, LangChain's
         asynchronous start of a language model tells no other one (langchain-core 1.0 to 1.7).
         """
-        caller = sys._getframe(1)
-        if caller.f_code.co_name == "<listcomp>" and caller.f_back is not None:  # Python 3.11
-            caller = caller.f_back
-        return caller.f_code.co_name != "on_llm_start"
+        return sys._getframe(1).f_code not in _LLM_START
 
     @property
     def ignore_chain(self) -> bool:
@@ -470,13 +381,11 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         if self._stopped:
             return
         try:
-            parent = None if parent_run_id is None else parent_run_id.int
             store = metadata.get("ls_vector_store_provider") if metadata else None
-            key = self._runs.begin(run_id, parent, query, name, store)
+            parent = None if parent_run_id is None else parent_run_id.int
+            self._begin(run_id.int, parent, (self, query, name, store), run_id, _on_stack)
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
-        else:
-            self._begin(key, parent)
 
     def on_retriever_end(
         self,
@@ -488,12 +397,12 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Record the result, if no other retrieval stands around this one."""
-        run = self._end(run_id)
-        if run is not None and not self._stopped:
-            query, name, store, _, _, _ = run
-            record_documents(
-                self._recorder, documents, query=query, labels=self._labels(name, store)
-            )
+        note = self._end(getattr(run_id, "int", None))
+        if note:
+            handler, query, name, store = note  # the first that was told of the start
+            if not handler._stopped:
+                labels = handler._labels(name, store)
+                record_documents(handler._recorder, documents, query=query, labels=labels)
 
     def on_chain_start(
         self,
@@ -506,12 +415,11 @@ class RecordingHandler(Observing, BaseCallbackHandler):
     ) -> None:
         """Note a chain that lies inside a retrieval."""
         if parent_run_id is not None and parent_run_id.int in self._runs:
-            self._runs[run_id.int] = CHAIN
-            self._recorder.begin(run_id.int, parent_run_id.int, is_retrieval=False)
+            self._begin(run_id.int, parent_run_id.int, None, run_id, is_retrieval=False)
 
     def on_chain_end(self, outcome: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Note that such a chain ended, or failed, or a retriever did: with no result to record."""
-        self._end(run_id)
+        self._end(getattr(run_id, "int", None))
 
     on_chain_error = on_retriever_error = on_chain_end
 
@@ -520,12 +428,6 @@ class RecordingHandler(Observing, BaseCallbackHandler):
 
     def __deepcopy__(self, memo: object) -> RecordingHandler:  # a copied config is observed too
         return self
-
-    def _end(self, run_id: Any) -> OpenRun | None:  # noqa: ANN401
-        """Close a run; return it if its result is to be recorded."""
-        key = getattr(run_id, "int", None)
-        run = self._runs.end(key)
-        return run if run is not None and self._has_ended(key) else None
 
 
 # The callback handler that users add to a call, to a bound retriever or to a chain.

@@ -127,6 +127,15 @@ def text_id(text: str) -> str:
     return found
 
 
+def text_ids(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return :func:`text_id` of each text."""
+    texts = tuple(texts)
+    try:  # all at once, as they are found again and again
+        return tuple(map(_text_ids.__getitem__, map(hash, texts)))
+    except KeyError:
+        return tuple(map(text_id, texts))
+
+
 class TagLookup:
     """A tag store in front of which frequent documents are remembered; not thread-safe.
 
@@ -237,7 +246,7 @@ class RetrievalEvent:
         # A copy: the event outlives the call, and the caller may reuse its mapping.
         object.__setattr__(self, "labels", checked(dict(self.labels)))
         if len(self.tags) != len(self.ranked):
-            object.__setattr__(self, "tags", _tags_for(len(self.ranked), self.tags))
+            object.__setattr__(self, "tags", tags_for(len(self.ranked), self.tags))
 
     @property
     def query_hash(self) -> str | None:
@@ -245,7 +254,8 @@ class RetrievalEvent:
         return self.ranked.query_id or None
 
 
-def _tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
+def tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
+    """Return "all unknown" for each of n documents, where there are no tags at all."""
     if tags:
         raise DataError(f"an event of {n} documents has {len(tags)} tags")
     return (UNKNOWN,) * n
@@ -294,7 +304,7 @@ def checked(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
-class _Recorded(RetrievalEvent):
+class Recorded(RetrievalEvent):
     """An event whose ranking is put together when it is asked for: most observers count tags."""
 
     __slots__ = ("_doc_ids", "_query_id", "_scores")
@@ -305,6 +315,7 @@ class _Recorded(RetrievalEvent):
 
     @property
     def ranked(self) -> RankedList:
+        """Document ids, best first."""
         try:
             found: RankedList = _get_ranked(self)
         except AttributeError:
@@ -334,47 +345,20 @@ class _Recorded(RetrievalEvent):
         return partial(RetrievalEvent, labels=dict(self.labels), **kept), ()
 
 
-_Recorded.__qualname__ = RetrievalEvent.__qualname__
+Recorded.__qualname__ = RetrievalEvent.__qualname__
 _RANKED: Any = vars(RetrievalEvent)["ranked"]
 _get_ranked, _set_ranked = _RANKED.__get__, _RANKED.__set__
-# The members of a frozen class, set directly: half the cost of a constructor, on the path that
-# every retrieval takes.
-_set_query_id, _set_doc_ids, _set_scores = (
-    getattr(_Recorded, n).__set__ for n in ("_query_id", "_doc_ids", "_scores")
-)
-_set_tags, _set_labels, _set_monotonic, _set_bad_tags = (
-    getattr(RetrievalEvent, n).__set__ for n in ("tags", "labels", "monotonic", "bad_tags")
-)
 
 
-def event_of(  # noqa: PLR0917 - by position, as that saves a tenth of the time
-    doc_ids: tuple[str, ...],
-    tags: tuple[DocTags, ...],
-    query_id: str,
-    scores: array[float] | None,
-    labels: Mapping[str, str],
-    monotonic: float,
-    bad_tags: int = 0,
-) -> RetrievalEvent:
-    """Build an event from labels that were checked before and do not change.
+class Filling(Recorded):
+    """A recorded event while its members are set, which takes a third of a constructor's time.
 
-    Parameters
-    ----------
-    scores : array of C floats, or None
-        Made within a third of the time that numpy takes for ten of them.
+    Tags as many as documents; labels that were checked before and do not change.
     """
-    if len(tags) != len(doc_ids):
-        tags = _tags_for(len(doc_ids), tags)
-    event = object.__new__(_Recorded)
-    _set_query_id(event, query_id)
-    _set_doc_ids(event, doc_ids)
-    if scores is not None:
-        _set_scores(event, scores)
-    _set_tags(event, tags)
-    _set_labels(event, labels)
-    _set_monotonic(event, monotonic)
-    _set_bad_tags(event, bad_tags)
-    return event
+
+    __slots__ = ()
+    __init__ = object.__init__
+    __setattr__, __delattr__ = object.__setattr__, object.__delattr__
 
 
 def memory_of(event: RetrievalEvent) -> int:

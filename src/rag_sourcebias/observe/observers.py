@@ -1,7 +1,7 @@
 """Who gets the ranks: running counts of retrieved documents per source or style."""
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -248,8 +248,9 @@ class ExposureObserver(Locked):
         self._n_retrievals = self._n_empty = 0
         self._groups: dict[str | None, _Group] = {}
         self._waiting: deque[tuple[DocTags, ...]] = deque()
-        #: By the identities of the tags, which are kept beside the times they were seen.
-        self._seen: dict[tuple[int, ...], tuple[int, tuple[DocTags, ...]]] = {}
+        #: By the identities of the tags, which are kept so that none is used again.
+        self._seen: dict[tuple[int, ...], tuple[DocTags, ...]] = {}
+        self._times: Counter[tuple[int, ...]] = Counter()
         super().__init__()
 
     def __repr__(self) -> str:
@@ -272,20 +273,21 @@ class ExposureObserver(Locked):
         """Count the orders of what waits; the caller holds the lock."""
         # The same few sources alternate: counting their orders costs a third of adding up their
         # ranks, which waits until someone asks, or there are too many to keep.
-        waiting, seen = self._waiting, self._seen
-        while waiting:
-            tags = waiting.popleft()
-            order = tuple(map(id, tags))  # equal tags are one object: names cost twice as much
-            times, tags = seen.get(order, (0, tags))
-            seen[order] = times + 1, tags
-            if len(seen) > _MOST_SEEN or len(order) > _LONGEST_SEEN:
-                self._add_up()
+        waiting = self._waiting
+        batch = [waiting.popleft() for _ in range(len(waiting))]
+        # Equal tags are one object: names would cost twice as much.
+        orders = [tuple(map(id, tags)) for tags in batch]
+        self._times.update(orders)
+        self._seen.update(zip(orders, batch, strict=True))
+        if len(self._seen) > _MOST_SEEN or max(map(len, batch), default=0) > _LONGEST_SEEN:
+            self._add_up()
 
     def _add_up(self) -> None:
         """Turn the orders seen into counts; the caller holds the lock."""
         groups, seen = self._groups, self._seen
         while seen:
-            _, (times, tags) = seen.popitem()
+            order, tags = seen.popitem()
+            times = self._times.pop(order)
             names = tuple(map(self._name_of, tags))
             self._n_retrievals += times
             if not names:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextvars import ContextVar, Token
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from time import monotonic
@@ -25,66 +23,22 @@ from rag_sourcebias.observe.events import (
     CheckedLabels,
     Coverage,
     DroppedEvents,
+    Filling,
     Locked,
     MetadataTags,
+    Recorded,
     RetrievalEvent,
     Seen,
     TagLookup,
     check_key,
     checked,
     closes_at_exit,
-    event_of,
     guarded,
     hash_query,
+    tags_for,
 )
+from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost, suppress, suppressed
 from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, type_name
-
-# Switching observation off for a stretch of code.
-
-
-suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
-
-
-class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
-    """Observe no retrieval inside this block.
-
-    The mark follows the context: tasks started inside the block keep it (also after the block
-    has ended), and so do threads into which the context is copied (``asyncio.to_thread``,
-    LangChain's executor). A plain ``threading.Thread`` starts without it. Other tasks and
-    threads are not affected. Blocks nest; one object serves one block.
-
-    Examples
-    --------
-    >>> with suppress():
-    ...     is_suppressed()
-    True
-    >>> is_suppressed()
-    False
-    """
-
-    __slots__ = ("_token",)
-
-    _token: Token[bool]
-
-    def __enter__(self) -> None:
-        self._token = suppressed.set(True)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # A generator may be closed in another context than the one it was started in; there the
-        # mark was never set, and a ValueError would reach the host.
-        with contextlib.suppress(ValueError):
-            suppressed.reset(self._token)
-
-
-def is_suppressed() -> bool:
-    """Return whether the current context is inside a :class:`suppress` block."""
-    return suppressed.get()
-
 
 # Hand events to an observer on another thread, so that a retrieval never waits for it.
 
@@ -239,215 +193,6 @@ class EventQueue(Locked, Generic[EventT]):
             return (self._taken.popleft(),) if self._taken else None
 
 
-# The outermost of nested direct calls, for wrappers that see no run ids.
-
-
-#: Whether it is open, its owner, when it hides nothing any more, the block around it, and its run.
-#: A list, because one is made for every retrieval: an object of a class costs as much again.
-Block: TypeAlias = list[Any]
-_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN = range(5)
-
-_innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
-
-
-def enter(
-    owner: object, lasts: float = math.inf, run_id: Hashable | None = None
-) -> tuple[Block, bool]:
-    """Begin a block, see :class:`outermost`; return it, and whether it is an outermost one."""
-    around = _innermost.get()
-    while around is not None and not around[_OPEN]:
-        around = around[_OUTER]
-    now = monotonic()
-    block: Block = [True, owner, now + lasts, around, run_id]
-    _innermost.set(block)
-    while around is not None:
-        if around[_OPEN] and around[_OWNER] is owner and now < around[_DEADLINE]:
-            return block, False
-        around = around[_OUTER]
-    return block, True
-
-
-def leave(block: Block) -> None:
-    """End a block; in any context, and as often as one likes."""
-    block[_OPEN] = False
-    # Not by token: a generator may be closed in another context than the one it was started in,
-    # or after blocks that were entered later.
-    if _innermost.get() is block:
-        outer = block[_OUTER]
-        while outer is not None and not outer[_OPEN]:  # ended before this one: they would pile up
-            outer = outer[_OUTER]
-        _innermost.set(outer)
-
-
-class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
-    """Tell whether this block is the outermost one of its owner.
-
-    Blocks nest through calls, awaits, tasks started inside, and threads into which the context
-    is copied. Once a block has ended it hides nothing, also from a task that outlives it or when
-    a generator holding it was abandoned.
-
-    Parameters
-    ----------
-    owner : object
-        Blocks of different owners (compared by identity) do not nest: give the observer, so that
-        two observers at different levels of one application both see their retrievals.
-    lasts : float
-        Seconds after which a block that has not ended hides nothing any more. For blocks that
-        begin and end in callbacks: an interrupted application never calls the second one.
-
-    Examples
-    --------
-    >>> with outermost() as first:
-    ...     with outermost() as second:
-    ...         print(first, second)
-    True False
-    """
-
-    __slots__ = ("_block", "_lasts", "_owner")
-
-    _block: Block
-
-    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
-        self._owner = owner
-        self._lasts = lasts
-
-    def __enter__(self) -> bool:
-        self._block, first = enter(self._owner, self._lasts)
-        return first
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        leave(self._block)
-
-
-def began_inside(owner: object, run_id: Hashable) -> bool:
-    """Return whether this context comes from inside the block of a run, ended or not."""
-    block = _innermost.get()
-    while block is not None:
-        if block[_OWNER] is owner and block[_RUN] == run_id:
-            return True
-        block = block[_OUTER]
-    return False
-
-
-# The outermost of nested retrievals, for frameworks that give every run an id.
-
-
-_LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
-_MOST_OPEN = 10_000
-
-#: The block of a retrieval (None for other runs), and whether the retrieval is an outermost one.
-_Entry: TypeAlias = tuple[Block | None, bool]
-_STEP: _Entry = (None, False)
-
-
-class RunTable:
-    """Runs that began and have not ended; tells which of them are outermost retrievals.
-
-    Composite retrievers (ensembles, fusion, wrappers) announce each inner retrieval as well;
-    counting those would count one user query two or three times. A retrieval is nested if it
-    begins inside another one, seen by the context (calls, tasks, threads with the context) or by
-    the parent it names (also through other runs between them). Ids are LangChain's run ids or
-    LlamaIndex's span ids; none is ever used for two runs. Runs may end in any order and on any
-    thread, and be announced twice (a handler registered twice). All retrievals are in the table,
-    other runs only where they lie inside a retrieval: so whatever has its parent here is nested.
-    Nothing here raises into the application: what cannot be read is counted.
-
-    Beyond 10,000 open runs the oldest are forgotten.
-
-    No lock, and nothing to renew in a forked child: each change of the table is one call of a
-    dict with keys that hash in C, which no other thread and no signal interrupts.
-
-    Parameters
-    ----------
-    owner : object
-        Whose retrievals these are; the owner of their blocks, see
-        :class:`~rag_sourcebias.observe.recorder.outermost`.
-    dropped : DroppedEvents
-        Counts outermost retrievals forgotten before they ended.
-
-    Examples
-    --------
-    >>> runs = RunTable(object(), DroppedEvents())
-    >>> runs.begin("ensemble")
-    >>> runs.begin("bm25", "ensemble")
-    >>> runs.end("bm25"), runs.end("ensemble"), runs.end("ensemble")
-    (False, True, False)
-    """
-
-    __slots__ = ("_dropped", "_open", "_owner")
-
-    def __init__(self, owner: object, dropped: DroppedEvents) -> None:
-        self._owner = owner
-        self._dropped = dropped
-        self._open: dict[Hashable, _Entry] = {}
-
-    def begin(
-        self, run_id: Hashable, parent_id: Hashable | None = None, *, is_retrieval: bool = True
-    ) -> None:
-        """Note that a run began, in the context it runs in.
-
-        Announcing an open run again changes nothing. Runs that are no retrievals need to be
-        announced only where they may lie between an outer and an inner retrieval.
-        """
-        try:
-            runs = self._open
-            if run_id in runs:
-                return
-            if not is_retrieval:
-                if parent_id not in runs:
-                    return
-                runs[run_id] = _STEP
-            elif suppressed.get():
-                return
-            else:
-                # A task that outlives the run it names has the block of that run in its context.
-                nested = parent_id is not None and (
-                    parent_id in runs or began_inside(self._owner, parent_id)
-                )
-                block, first = enter(self._owner, _LONGEST_RUN, run_id)
-                entry = (block, first and not nested)
-                if runs.setdefault(run_id, entry) is not entry:  # another thread was first
-                    leave(block)
-            if len(runs) > _MOST_OPEN:
-                self._forget()
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            self._dropped.add("start could not be read", error=error)
-
-    def end(self, run_id: Hashable) -> bool:
-        """Note that a run ended, also when it failed.
-
-        Returns
-        -------
-        bool
-            True for an outermost retrieval, once. False for every other run, among them those
-            never announced or forgotten.
-        """
-        try:
-            block, first = self._open.pop(run_id, _STEP)
-            if block is not None:
-                leave(block)
-        except Exception as error:  # noqa: BLE001 - as in begin
-            self._dropped.add("end could not be read", error=error)
-            return False
-        return first
-
-    def _forget(self) -> None:
-        """Forget the oldest runs, which were interrupted: their end was never announced."""
-        runs = self._open
-        while len(runs) > _MOST_OPEN:
-            try:
-                _, first = runs.pop(next(iter(runs)), _STEP)
-            except (RuntimeError, StopIteration):  # another thread changed the table in between
-                return
-            if first:
-                self._dropped.add("retrieval never ended")
-
-
 # One observer and what all its instrumentations share: queue, open runs, count of lost events.
 
 
@@ -584,8 +329,7 @@ class Recorder:
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
     begin, end : callable
-        ``begin(run_id, parent_id=None, *, is_retrieval=True)`` and ``end(run_id) -> bool`` note
-        runs of a framework with run ids, see :class:`RunTable`; they never raise.
+        The methods of :class:`RunTable`, for frameworks with run ids; they never raise.
     flush : callable
         ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
         when time ran out.
@@ -627,8 +371,8 @@ class Recorder:
         self._sink = self._delivery.sink(self._lookup)
         self._seen = None if self._lookup is not None else self._delivery.seen
         # Not methods of our own: every retrieval would pay for two more calls.
-        self.begin = self._delivery.runs.begin
-        self.end = self._delivery.runs.end
+        runs = self._delivery.runs
+        self.begin, self.end, self.open = runs.begin, runs.end, runs.open
         self.flush = self._delivery.flush
         self.coverage = self._delivery.seen.coverage
         self.close = self._delivery.seen.close
@@ -662,7 +406,6 @@ class Recorder:
     def record(
         self,
         doc_ids: Iterable[str],
-        *,
         metadata: Iterable[Mapping[str, object] | None] = (),
         scores: Iterable[float] | None = None,
         query: str | None = None,
@@ -692,17 +435,18 @@ class Recorder:
                 labels = self._labels
             ids = tuple(doc_ids)
             tags, n_bad = self._tags.read(metadata)
-            event = event_of(
-                ids,
-                tags,
-                "" if key is None or query is None else hash_query(query, key=key),
-                None if scores is None else array("f", scores),
-                labels
-                if labels.__class__ is CheckedLabels
-                else checked({**labels, **self._labels}),
-                monotonic(),
-                n_bad,
+            if len(tags) != len(ids):
+                tags = tags_for(len(ids), tags)
+            event: Any = Filling()
+            event._query_id = "" if key is None or query is None else hash_query(query, key=key)
+            event._doc_ids, event.tags, event.bad_tags = ids, tags, n_bad
+            event.labels = (
+                labels if labels.__class__ is CheckedLabels else checked({**labels, **self._labels})
             )
+            if scores is not None:
+                event._scores = array("f", scores)
+            event.monotonic = monotonic()
+            event.__class__ = Recorded
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.dropped.add("result could not be read", error=error)
             return
@@ -711,7 +455,7 @@ class Recorder:
                 if tags and tags[0] is not UNKNOWN:  # as Seen.add does, at a third of the cost
                     self._seen.tick()
                 else:
-                    self._seen.add(event.tags)
+                    self._seen.add(tags)
             self._sink(event)
         except Exception as error:  # noqa: BLE001 - as guarded
             self.dropped.add("observer raised", error=error)

@@ -22,7 +22,8 @@ from rag_sourcebias.observe.events import (
     guarded,
     hash_query,
 )
-from rag_sourcebias.observe.recorder import EventQueue, is_suppressed
+from rag_sourcebias.observe.recorder import EventQueue
+from rag_sourcebias.observe.runs import is_suppressed
 
 # How alike two rankings of one query are.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recorded_events import event_of
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
@@ -23,7 +24,7 @@ from rag_sourcebias.monitor.log.reading import (
     read_events,
     read_rollups,
 )
-from rag_sourcebias.observe.events import RetrievalEvent, event_of, hash_query
+from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Recorder
 

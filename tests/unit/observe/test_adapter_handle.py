@@ -8,7 +8,8 @@ import pytest
 
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import CollectingObserver
-from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder, outermost
+from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder
+from rag_sourcebias.observe.runs import outermost
 
 
 def test_closing_detaches_once_and_waits_for_what_was_seen() -> None:

@@ -7,7 +7,7 @@ import contextvars
 import threading
 from collections.abc import Iterator
 
-from rag_sourcebias.observe.recorder import is_suppressed, outermost, suppress
+from rag_sourcebias.observe.runs import is_suppressed, outermost, suppress
 
 
 def test_blocks_nest_and_end_on_errors() -> None:

@@ -10,11 +10,12 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+from recorded_events import event_of
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, event_of, hash_query
+from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.observe.recorder import EventQueue
 

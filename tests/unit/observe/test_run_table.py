@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from rag_sourcebias.observe import recorder as runs
+from rag_sourcebias.observe import runs
 from rag_sourcebias.observe.events import DroppedEvents
-from rag_sourcebias.observe.recorder import RunTable, outermost, suppress
+from rag_sourcebias.observe.runs import RunTable, outermost, suppress
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
     order = ("b", "a", "below", "step", "ensemble", "app")
     ends = {run: table.end(run) for run in order}
     assert ends == dict.fromkeys(order, False) | {"ensemble": True}
-    assert len(table._open) == 0
+    assert len(table.open) == 0
 
 
 def test_runs_outside_retrievals_are_not_kept(table) -> None:
     for n in range(100):
         table.begin(n, n - 1 if n else None, is_retrieval=False)
-    assert len(table._open) == 0
+    assert len(table.open) == 0
 
 
 def test_two_retrievals_of_one_chain_both_count(table) -> None:
@@ -60,7 +60,7 @@ def test_a_handler_registered_twice_counts_once(table) -> None:
         table.begin(run, parent)
     ends = [table.end(run) for run in ("inner", "inner", "outer", "outer")]
     assert ends == [False, False, True, False]
-    assert len(table._open) == 0
+    assert len(table.open) == 0
 
 
 def test_an_open_run_stays_what_it_was(table) -> None:
@@ -98,7 +98,7 @@ def test_a_task_that_outlives_the_run_it_names_is_nested(table) -> None:
         return await asyncio.gather(*late)
 
     assert asyncio.run(main()) == [False, True, True]
-    assert len(table._open) == 0
+    assert len(table.open) == 0
 
 
 def test_runs_never_announced(table) -> None:
@@ -110,7 +110,7 @@ def test_runs_never_announced(table) -> None:
 def test_a_suppressed_run_is_not_kept(table) -> None:
     with suppress():
         table.begin("run")
-    assert len(table._open) == 0
+    assert len(table.open) == 0
     assert not table.end("run")
 
 
@@ -126,13 +126,13 @@ def test_memory_is_bounded_and_what_is_lost_is_counted(monkeypatch) -> None:
     for n in range(99):
         interrupted(("step", n), "outer", is_retrieval=False)
     interrupted("next")
-    assert (len(table._open), dropped.total) == (100, 1)
+    assert (len(table.open), dropped.total) == (100, 1)
     for n in range(99):  # the steps are lost first, which loses nothing
         interrupted(n)
-    assert (len(table._open), dropped.total) == (100, 1)
+    assert (len(table.open), dropped.total) == (100, 1)
     for n in range(99, 299):
         interrupted(n)
-    assert len(table._open) == 100
+    assert len(table.open) == 100
     assert dropped.by_reason == {"retrieval never ended": 201}
     assert [table.end(198), table.end(199)] == [False, True]
 
@@ -165,7 +165,7 @@ def test_threads_with_nested_runs_count_exactly(table) -> None:
     for thread in threads:
         thread.join()
     assert counts == [100] * 8
-    assert len(table._open) == 0
+    assert len(table.open) == 0
 
 
 def test_one_run_begun_and_ended_by_several_threads_counts_once(table) -> None:
@@ -205,5 +205,5 @@ def test_many_threads_over_capacity_raise_nothing(monkeypatch) -> None:
     for thread in threads:
         thread.join()
     table.begin("last")
-    assert len(table._open) == 10
-    assert sum(ended) + dropped.total + len(table._open) == 12_001
+    assert len(table.open) == 10
+    assert sum(ended) + dropped.total + len(table.open) == 12_001

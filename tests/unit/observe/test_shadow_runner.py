@@ -15,7 +15,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import hash_query
-from rag_sourcebias.observe.recorder import is_suppressed, suppress
+from rag_sourcebias.observe.runs import is_suppressed, suppress
 from rag_sourcebias.observe.shadow import ShadowRunner
 from rag_sourcebias.tagging.stores import MemoryTagStore
 

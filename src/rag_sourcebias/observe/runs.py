@@ -1,0 +1,342 @@
+"""Which retrievals are outermost ones, and where none is observed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar, Token
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from rag_sourcebias.observe.events import DroppedEvents
+
+# Switching observation off for a stretch of code.
+
+
+suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
+
+
+class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Observe no retrieval inside this block.
+
+    The mark follows the context: tasks started inside the block keep it (also after the block
+    has ended), and so do threads into which the context is copied (``asyncio.to_thread``,
+    LangChain's executor). A plain ``threading.Thread`` starts without it. Other tasks and
+    threads are not affected. Blocks nest; one object serves one block.
+
+    Examples
+    --------
+    >>> with suppress():
+    ...     is_suppressed()
+    True
+    >>> is_suppressed()
+    False
+    """
+
+    __slots__ = ("_token",)
+
+    _token: Token[bool]
+
+    def __enter__(self) -> None:
+        self._token = suppressed.set(True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # A generator may be closed in another context than the one it was started in; there the
+        # mark was never set, and a ValueError would reach the host.
+        with contextlib.suppress(ValueError):
+            suppressed.reset(self._token)
+
+
+def is_suppressed() -> bool:
+    """Return whether the current context is inside a :class:`suppress` block."""
+    return suppressed.get()
+
+
+# The outermost of nested direct calls, for wrappers that see no run ids.
+
+
+#: Whether it is open, its owner, when it hides nothing any more, the block around it, and its run.
+#: A list, because one is made for every retrieval: an object of a class costs as much again.
+Block: TypeAlias = list[Any]
+_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN = range(5)
+
+_innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
+
+
+def enter(
+    owner: object, lasts: float = math.inf, run_id: Hashable | None = None
+) -> tuple[Block, bool]:
+    """Begin a block, see :class:`outermost`; return it, and whether it is an outermost one."""
+    around = _innermost.get()
+    while around is not None and not around[_OPEN]:
+        around = around[_OUTER]
+    now = monotonic()
+    block: Block = [True, owner, now + lasts, around, run_id]
+    _innermost.set(block)
+    while around is not None:
+        if around[_OPEN] and around[_OWNER] is owner and now < around[_DEADLINE]:
+            return block, False
+        around = around[_OUTER]
+    return block, True
+
+
+def leave(block: Block) -> None:
+    """End a block; in any context, and as often as one likes."""
+    block[_OPEN] = False
+    # Not by token: a generator may be closed in another context than the one it was started in,
+    # or after blocks that were entered later.
+    if _innermost.get() is block:
+        outer = block[_OUTER]
+        while outer is not None and not outer[_OPEN]:  # ended before this one: they would pile up
+            outer = outer[_OUTER]
+        _innermost.set(outer)
+
+
+class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
+    """Tell whether this block is the outermost one of its owner.
+
+    Blocks nest through calls, awaits, tasks started inside, and threads into which the context
+    is copied. Once a block has ended it hides nothing, also from a task that outlives it or when
+    a generator holding it was abandoned.
+
+    Parameters
+    ----------
+    owner : object
+        Blocks of different owners (compared by identity) do not nest: give the observer, so that
+        two observers at different levels of one application both see their retrievals.
+    lasts : float
+        Seconds after which a block that has not ended hides nothing any more. For blocks that
+        begin and end in callbacks: an interrupted application never calls the second one.
+
+    Examples
+    --------
+    >>> with outermost() as first:
+    ...     with outermost() as second:
+    ...         print(first, second)
+    True False
+    """
+
+    __slots__ = ("_block", "_lasts", "_owner")
+
+    _block: Block
+
+    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
+        self._owner = owner
+        self._lasts = lasts
+
+    def __enter__(self) -> bool:
+        self._block, first = enter(self._owner, self._lasts)
+        return first
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        leave(self._block)
+
+
+# The outermost of nested retrievals, for frameworks that give every run an id.
+
+
+_LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
+_MOST_OPEN = 10_000
+_running_loop, _current_task = asyncio._get_running_loop, asyncio.current_task  # found once
+_thread = threading.get_ident
+
+
+#: The block of a retrieval (None for other runs); what ``end`` returns; a reference to what lives
+#: as long as the run; the task or thread it is in; what finds it on the stack. A tuple, because
+#: one is made for every retrieval.
+_Entry: TypeAlias = tuple[
+    Block | None, Any, "weakref.ref[Any] | None", int, Callable[[Any], bool] | None
+]
+_STEP: _Entry = (None, False, None, 0, None)
+
+
+class RunTable:
+    """Runs that began and have not ended; tells which of them are outermost retrievals.
+
+    Composite retrievers (ensembles, fusion, wrappers) announce each inner retrieval as well;
+    counting those would count one user query two or three times. A retrieval is nested if it
+    begins inside another one, seen by the context (calls, tasks, threads with the context) or by
+    the parent it names (also through other runs between them). Ids are LangChain's run ids or
+    LlamaIndex's span ids; none is ever used for two runs. Runs may end in any order and on any
+    thread, and be announced twice (a handler registered twice). All retrievals are in the table,
+    other runs only where they lie inside a retrieval: so whatever has its parent here is nested.
+    Nothing here raises into the application: what cannot be read is counted.
+
+    LangChain calls neither end nor error for a run that was cancelled or interrupted. Left open,
+    it would make the next retrieval of its task look nested. Two things tell: what lives in the
+    frame of the run is gone; or another run begins in the same task (or thread) and the frame of
+    the first is not below it (a task keeps the frames of what was cancelled until its next step,
+    so that a fallback after a timeout comes too early for the first sign).
+
+    Beyond 10,000 open runs the oldest are forgotten.
+
+    No lock, and nothing to renew in a forked child: each change of the table is one call of a
+    dict with keys that hash in C, which no other thread and no signal interrupts.
+
+    Parameters
+    ----------
+    owner : object
+        Whose retrievals these are; the owner of their blocks, see
+        :class:`~rag_sourcebias.observe.recorder.outermost`.
+    dropped : DroppedEvents
+        Counts outermost retrievals forgotten before they ended.
+
+    Attributes
+    ----------
+    open : dict
+        The open runs, by id.
+
+    Examples
+    --------
+    >>> runs = RunTable(object(), DroppedEvents())
+    >>> runs.begin("ensemble")
+    >>> runs.begin("bm25", "ensemble")
+    >>> runs.end("bm25"), runs.end("ensemble"), runs.end("ensemble")
+    (False, True, False)
+    """
+
+    __slots__ = ("_dropped", "_gone", "_owner", "open")
+
+    def __init__(self, owner: object, dropped: DroppedEvents) -> None:
+        self._owner = owner
+        self._dropped = dropped
+        self.open: dict[Hashable, _Entry] = {}
+        self._gone = partial(_close_gone, self.open)  # not a method, which would hold the owner
+
+    def begin(
+        self,
+        run_id: Hashable,
+        parent_id: Hashable | None = None,
+        note: object = True,
+        alive: object = None,
+        on_stack: Callable[[Any], bool] | None = None,
+        *,
+        is_retrieval: bool = True,
+    ) -> None:
+        """Note that a run began, in the context it runs in.
+
+        Announcing an open run again changes nothing. Runs that are no retrievals need to be
+        announced only where they may lie between an outer and an inner retrieval.
+
+        Parameters
+        ----------
+        note : object
+            What :meth:`end` returns for an outermost retrieval.
+        alive : object, optional
+            Something that lives as long as the run: a run that loses it has ended.
+        on_stack : callable, optional
+            Whether the run of an id is among the callers, where its framework may never say that
+            it ended.
+        """
+        try:
+            runs = self.open
+            if run_id in runs:
+                return
+            lives = None if alive is None else weakref.ref(alive, self._gone)
+            if not is_retrieval:
+                if parent_id in runs:
+                    runs[run_id] = (None, False, lives, 0, None)
+                return
+            if suppressed.get():
+                return
+            around = _innermost.get()
+            while around is not None and not around[_OPEN]:
+                around = around[_OUTER]
+            # A task that outlives the run it names has the block of that run in its context.
+            named = parent_id is not None and (parent_id in runs or self._began_inside(parent_id))
+            if named or (around is not None and self._hides(around)):
+                note = False
+            block = [True, self._owner, monotonic() + _LONGEST_RUN, around, run_id]
+            loop = _running_loop()  # current_task raises where there is none
+            task = None if loop is None else _current_task(loop)
+            place = _thread() if task is None else id(task)
+            entry = (block, note, lives, place, on_stack)
+            if runs.setdefault(run_id, entry) is entry:  # otherwise another thread was first
+                _innermost.set(block)
+            if len(runs) > _MOST_OPEN:
+                self._forget()
+        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self._dropped.add("start could not be read", error=error)
+
+    def end(self, run_id: Hashable) -> Any:  # noqa: ANN401
+        """Note that a run ended, also when it failed.
+
+        Returns
+        -------
+        object
+            The note of an outermost retrieval (True where none was given), once. False for every
+            other run, among them those never announced or forgotten.
+        """
+        try:
+            block, outcome, _, _, _ = self.open.pop(run_id, _STEP)
+            if block is not None:
+                block[_OPEN] = False
+                if _innermost.get() is block:
+                    if block[_OUTER] is None:  # as leave does, without a call
+                        _innermost.set(None)
+                    else:
+                        leave(block)
+        except Exception as error:  # noqa: BLE001 - as in begin
+            self._dropped.add("end could not be read", error=error)
+            return False
+        return outcome
+
+    def _began_inside(self, run_id: Hashable) -> bool:
+        """Return whether this context comes from inside the block of a run, ended or not."""
+        block = _innermost.get()
+        while block is not None:
+            if block[_OWNER] is self._owner and block[_RUN] == run_id:
+                return True
+            block = block[_OUTER]
+        return False
+
+    def _hides(self, around: Block | None) -> bool:
+        """Return whether a retrieval of the owner is still running in one of these blocks."""
+        now = monotonic()
+        while around is not None:
+            if around[_OPEN] and around[_OWNER] is self._owner and now < around[_DEADLINE]:
+                _, _, _, place, on_stack = self.open.get(around[_RUN], _STEP)
+                if on_stack is None or not _in_place(place) or on_stack(around[_RUN]):
+                    return True
+                self.end(around[_RUN])
+            around = around[_OUTER]
+        return False
+
+    def _forget(self) -> None:
+        """Forget the oldest runs, which were interrupted: their end was never announced."""
+        runs = self.open
+        while len(runs) > _MOST_OPEN:
+            try:
+                _, outcome, _, _, _ = runs.pop(next(iter(runs)), _STEP)
+            except (RuntimeError, StopIteration):  # another thread changed the table in between
+                return
+            if outcome:
+                self._dropped.add("retrieval never ended")
+
+
+def _in_place(place: int) -> bool:
+    loop = _running_loop()
+    return place == (_thread() if loop is None else id(_current_task(loop)))
+
+
+def _close_gone(runs: dict[Hashable, _Entry], reference: object) -> None:
+    """Close the run of which only a reference is left: its end will not be announced."""
+    for run_id, entry in list(runs.items()):
+        if entry[2] is reference and (block := runs.pop(run_id, _STEP)[0]) is not None:
+            leave(block)
