@@ -4,21 +4,19 @@ import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError, import_extra
+from rag_sourcebias.core.errors import MissingExtraError, import_extra
 
 require = import_extra
 
 
 @cache  # reads a file; what raises is tried again
-def require_version(package: str, *, extra: str, at_least: str) -> None:
-    """Check that a distribution is installed and not too old.
+def outside(package: str, *, extra: str, at_least: str, below: str) -> str:
+    """Return what is to be said of a distribution that is too old or too new; "" for others.
 
     Raises
     ------
     MissingExtraError
         If it is not installed.
-    UnsupportedVersionError
-        If its version is below ``at_least``.
     """
     try:
         found = version(package)
@@ -27,10 +25,13 @@ def require_version(package: str, *, extra: str, at_least: str) -> None:
             package=package, extra=extra, feature=f"instrumenting {package}"
         ) from error
     if _numbers(found) < _numbers(at_least):
-        raise UnsupportedVersionError(
+        return (
             f"{package} {found} is too old; rag-sourcebias works with {at_least} or newer: "
             f"pip install -U '{package}>={at_least}'"
         )
+    if below and _numbers(found) >= _numbers(below):
+        return f"{package} {found} is newer than what rag-sourcebias was tested with (<{below})"
+    return ""
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any, cast
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias.retrieval.application import Hit
-from rag_sourcebias_integrations._require import require_version
+from rag_sourcebias_integrations._require import outside
 
 
 @dataclass(kw_only=True, eq=False)
@@ -26,8 +27,8 @@ class FrameworkAdapter:
         ``hits``, ``metadata`` and ``score``.
     package, extra : str, optional
         Distribution of the framework, and the extra that installs it.
-    at_least : str, optional
-        Lowest supported version of the distribution.
+    at_least, below : str, optional
+        Lowest supported version of the distribution, and the first one above what was tested.
     completes : str
         Models that it can make a completer of, for error messages; empty if none.
     completer_class : str
@@ -44,6 +45,7 @@ class FrameworkAdapter:
     package: str | None = None
     extra: str = ""
     at_least: str = "0"
+    below: str = ""
     completes: str = ""
     completer_class: str = ""
     searches: str = ""
@@ -54,15 +56,27 @@ class FrameworkAdapter:
     ) -> Attachment | None:
         """Instrument an object; None when it is not one of the framework's that can be.
 
+        A framework outside the tested versions is observed all the same, where what is observed
+        is still there; that it is outside, or cannot be observed, is said once, counted, and
+        named in the coverage.
+
         Raises
         ------
         MissingExtraError
             If the framework is not installed.
-        UnsupportedVersionError
-            If it is too old.
         """
-        attach = self._loaded(self.module).attach
-        return cast("Attachment | None", attach(obj, recorder, **readers))
+        warning = self._outside()
+        if warning:
+            recorder.note(warning)
+        try:
+            attach = import_module(f"rag_sourcebias_integrations.{self.module}").attach
+            return cast("Attachment | None", attach(obj, recorder, **readers))
+        except (ImportError, AttributeError) as error:
+            if self.package is None or isinstance(error, MissingExtraError):
+                raise
+            recorder.note(f"{self.package} {version(self.package)} cannot be observed: {error}")
+            recorder.dropped.add("framework cannot be observed", error=error)
+            return Attachment(obj, lambda: None)
 
     def completer(self, obj: object, options: Mapping[str, Any]) -> Completer | None:
         """Make a completer of a model; None where the framework has no models.
@@ -105,9 +119,14 @@ class FrameworkAdapter:
         return str(self._loaded(self.asking).document_id(found, key))
 
     def _loaded(self, module: str) -> ModuleType:
-        if self.package is not None:
-            require_version(self.package, extra=self.extra, at_least=self.at_least)
+        if "too old" in (warning := self._outside()):
+            raise UnsupportedVersionError(warning)
         return import_module(f"rag_sourcebias_integrations.{module}")
+
+    def _outside(self) -> str:
+        if self.package is None:
+            return ""
+        return outside(self.package, extra=self.extra, at_least=self.at_least, below=self.below)
 
 
 LANGCHAIN = FrameworkAdapter(
@@ -116,6 +135,7 @@ LANGCHAIN = FrameworkAdapter(
     package="langchain-core",
     extra="langchain",
     at_least="1.0",
+    below="2",
     completes="a LangChain chat model or LLM",
     completer_class="langchain.completer:LangChainCompleter",
     searches="a LangChain retriever, chain or vector store",
@@ -127,6 +147,7 @@ LLAMA_INDEX = FrameworkAdapter(
     package="llama-index-core",
     extra="llama-index",
     at_least="0.13",
+    below="0.15",
     completes="a LlamaIndex LLM",
     completer_class="llama_index.completer:LlamaIndexCompleter",
     searches="a LlamaIndex retriever, query engine, index or vector store",
@@ -138,6 +159,7 @@ CHROMA = FrameworkAdapter(
     package="chromadb",
     extra="chroma",
     at_least="1.0.20",
+    below="2",
     searches="a Chroma collection",
     asking="chroma.asking",
 )

@@ -682,14 +682,18 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """
     if isinstance(obj, str):
         everywhere = Watch(recorder)
-        _retrievers.add(everywhere)
-        _stores.add(recorder)
 
         def leave_all() -> None:
             everywhere.stopped = True
             _retrievers.remove(everywhere)
             _stores.remove(recorder)
 
+        try:
+            _retrievers.add(everywhere)
+            _stores.add(recorder)
+        except BaseException:
+            leave_all()
+            raise
         return Attachment(obj, leave_all)
     if isinstance(obj, VectorStore):
         return Attachment(obj, add_observer(obj, recorder, store_members))

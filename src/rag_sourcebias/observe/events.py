@@ -590,6 +590,8 @@ class Coverage:
         Of these: with a tagged document, with documents of which none is, without documents.
     dropped : int
         Events lost, see :class:`DroppedEvents`.
+    notes : tuple of str
+        What else is to be known, such as a framework outside the tested versions.
     """
 
     retrievals: int
@@ -597,8 +599,12 @@ class Coverage:
     untagged: int
     empty: int
     dropped: int
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return "; ".join((self._counts(), *self.notes))
+
+    def _counts(self) -> str:
         lost = f", {self.dropped:,} event(s) dropped" if self.dropped else ""
         if not self.retrievals:
             return (
@@ -638,6 +644,16 @@ class Seen(Locked):
         self.tick = self._ticks.__next__
         self._untagged = self._empty = 0
         self._said = False
+        self._notes: tuple[str, ...] = ()
+
+    def note(self, text: str) -> None:
+        """Say something once, and keep it for the coverage."""
+        with self._lock:
+            if text in self._notes:
+                return
+            self._notes += (text,)
+        with contextlib.suppress(Exception):  # a broken log handler must not reach the host
+            _logger.warning("%s", text)
 
     def add(self, tags: Sequence[DocTags]) -> None:
         """Count one retrieval by the tags of its documents."""
@@ -667,6 +683,7 @@ class Seen(Locked):
                 untagged=self._untagged,
                 empty=self._empty,
                 dropped=self._dropped.total,
+                notes=self._notes,
             )
 
     def close(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - as at exit

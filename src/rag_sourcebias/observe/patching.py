@@ -47,9 +47,13 @@ class Patch:
         with self._lock:
             self.observers = (*self.observers, observer)
             if len(self.observers) == 1:
-                self._set(self._base, "__init_subclass__", self._made_later())
-                for kind in _family(self._base):
-                    self._replace(kind)
+                try:
+                    self._set(self._base, "__init_subclass__", self._made_later())
+                    for kind in _family(self._base):
+                        self._replace(kind)
+                except BaseException:
+                    self.remove(observer)
+                    raise
 
     def remove(self, observer: object) -> None:
         """Take an observer back, twice does no harm; the last one restores the methods."""

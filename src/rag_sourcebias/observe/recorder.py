@@ -335,6 +335,8 @@ class Recorder:
         when time ran out.
     coverage, close : callable
         What was recorded so far; say, once, where that is nothing or bears no tags.
+    note : callable
+        ``note(text)`` says something once, and keeps it for the coverage.
 
     Raises
     ------
@@ -376,6 +378,7 @@ class Recorder:
         self.flush = self._delivery.flush
         self.coverage = self._delivery.seen.coverage
         self.close = self._delivery.seen.close
+        self.note = self._delivery.seen.note
 
     def retrieval(self) -> outermost:
         """Stand around a direct call: ``with recorder.retrieval() as first``.
@@ -701,8 +704,9 @@ def instrument(
     DataError
         If the object cannot be instrumented (the message says what can), or ``hits``,
         ``metadata`` or ``score`` are given for an object of a framework.
-    MissingExtraError, UnsupportedVersionError
-        If the framework is missing or too old.
+    MissingExtraError
+        If the framework is missing. One outside the tested versions is observed as far as it
+        can be; ``coverage`` names it.
     """
     given = {"hits": hits, "metadata": metadata, "score": score}
     readers = {name: _reader(name, how) for name, how in given.items() if how is not None}

@@ -406,6 +406,6 @@ def test_without_the_framework_it_is_said(monkeypatch) -> None:
         raise importlib.metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(_require, "version", missing)
-    _require.require_version.cache_clear()
+    _require.outside.cache_clear()
     with pytest.raises(MissingExtraError, match="langchain"):
         as_completer(Told())

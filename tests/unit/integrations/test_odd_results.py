@@ -18,11 +18,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import UnsupportedVersionError
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import SqliteTagStore
-from rag_sourcebias_integrations import _require
+from rag_sourcebias_integrations import _require, adapters
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
@@ -174,15 +173,59 @@ def test_a_tag_store_that_is_gone_meanwhile(tmp_path: Path) -> None:
     ("what", "package"),
     [("langchain", "langchain-core"), ("llama-index", "llama-index-core"), ("chroma", "chromadb")],
 )
-def test_a_framework_that_is_too_old_is_refused_and_left_alone(
-    monkeypatch: pytest.MonkeyPatch, what: str, package: str
+@pytest.mark.parametrize("version", ["0.1.0", "99.0"])
+def test_a_framework_outside_the_tested_versions_is_observed_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    what: str,
+    package: str,
+    version: str,
 ) -> None:
     observer, retriever = CollectingObserver(), Odd(make=lambda: FOUND)
     with monkeypatch.context() as patched:
-        patched.setattr(_require, "version", lambda name: "0.1.0")
-        _require.require_version.cache_clear()
-        with pytest.raises(UnsupportedVersionError, match=f"{package} 0.1.0 is too old"):
-            instrument(what, observer)
-    assert retriever.invoke("q") == FOUND
-    assert observer.events == ()
-    instrument(what, observer).close()  # the version is asked for again
+        patched.setattr(_require, "version", lambda name: version)
+        _require.outside.cache_clear()
+        for _ in range(2):
+            with instrument(what, observer) as handle:
+                assert retriever.invoke("q") == FOUND
+                assert handle.flush(10)
+                (note,) = handle.coverage.notes
+    _require.outside.cache_clear()
+    assert note.startswith(f"{package} {version} is ")
+    assert note in str(handle.coverage)
+    assert [r.message for r in caplog.records].count(note) == 1
+    assert len(observer.events) == (2 if what == "langchain" else 0)
+    other = CollectingObserver()
+    with instrument(what, other) as handle:  # the version is asked for again
+        assert handle.coverage.notes == ()
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "99.0"])
+def test_a_framework_without_what_is_observed_goes_on_unobserved(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    from rag_sourcebias_integrations.langchain import observe as langchain
+
+    observer, retriever = CollectingObserver(), Odd(make=lambda: FOUND)
+    with monkeypatch.context() as patched:
+        patched.setattr(_require, "version", lambda name: version)
+        patched.delattr(langchain._stores, "_base")  # as a class that is gone
+        _require.outside.cache_clear()
+        with instrument("langchain", observer) as handle:
+            assert retriever.invoke("q") == FOUND
+            assert handle.target == "langchain"
+        assert handle.dropped.by_reason == {"framework cannot be observed": 1}
+        assert handle.coverage.dropped == 1
+        assert "cannot be observed" in str(handle.coverage)
+    _require.outside.cache_clear()
+
+
+def test_the_tested_versions_are_those_of_the_extras() -> None:
+    import tomllib
+
+    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for adapter in (adapters.LANGCHAIN, adapters.LLAMA_INDEX, adapters.CHROMA):
+        wanted = f"{adapter.package}>={adapter.at_least},<{adapter.below}"
+        assert wanted in extras[adapter.extra]
