@@ -622,7 +622,7 @@ class DataSummary:
     mean_words : mapping of str to float
         Mean document length in words per source; empty when no texts were given.
     origins : mapping of str to int
-        Documents by how their tags are known.
+        Documents by how their tags are known; empty where all are declared.
     """
 
     name: str

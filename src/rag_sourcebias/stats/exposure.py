@@ -438,14 +438,17 @@ def summarise(
         n_queries=len(qrels.query_ids),
         n_judgments=len(qrels),
         documents=tags.counts(),
-        origins={}
-        if tags.origins is None
-        else dict(sorted(Counter(filter(None, tags.origins)).items())),
+        origins=_origins(tags),
         n_pairs=count_pairs(tags),
         mean_words={} if corpus is None else mean_words(corpus),
         license=license,
         attribution=attribution,
     )
+
+
+def _origins(tags: TagTable) -> dict[str, int]:
+    found = Counter(filter(None, tags.origins or ()))
+    return {} if found.keys() <= {"declared"} else {str(k): n for k, n in sorted(found.items())}
 
 
 def summarise_dataset(dataset: Dataset) -> DataSummary:
