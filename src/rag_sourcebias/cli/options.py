@@ -41,18 +41,8 @@ BaselineSource = Annotated[
     str,
     typer.Option(help="Source that the others are compared with.", rich_help_panel=_STATISTICS),
 ]
-Cutoffs = Annotated[
-    str, typer.Option(help="Cutoffs k, separated by commas.", rich_help_panel=_STATISTICS)
-]
 ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
-CorrectionOption = Annotated[
-    str, typer.Option(help="holm, bh or none.", rich_help_panel=_STATISTICS)
-]
 Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
-]
-Resamples = Annotated[
-    int,
-    typer.Option(help="Of bootstrap and permutation tests.", rich_help_panel=_STATISTICS),
 ]
