@@ -126,7 +126,9 @@ def labels_part(found: dict) -> list[str]:
         "one within strata gains by its allocation only, and with 15 labels hardly. Shares of a "
         "stratum that grow with its size to the power .3, .5 (ours) and .7 gave .963, .964 and "
         ".971 of the random draw's width (150 draws a cell, 30 to 120 labels).",
-        "Made by `python benchmarks/coverage/labels.py`.",
+        f"Of {len({r['set'] for r in found['plans']})} of 38 populations (every second), "
+        "1,000 draws and 400 pilots a cell, by the functions of "
+        "`benchmarks/coverage/labels.py`.",
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import ppi_py
 
+from rag_sourcebias.core.values import normal_quantile, t_quantile
 from rag_sourcebias.stats.means import mean_interval, ppi_interval
 from rag_sourcebias.stats.regression import t_interval
 
@@ -41,6 +42,14 @@ def default_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray, bounds: Bounds 
 def same_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray, _: Bounds | None) -> Bounds:
     found = ppi_interval(y, f, pool, lam=None, normal=True)
     return found.lower, found.upper
+
+
+def glide_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray) -> Bounds:
+    """Return our PPI with the power and the normal quantile of glide-py."""
+    spread = float(np.concatenate([f, pool]).var(ddof=1)) * (1 + len(y) / len(pool))
+    found = ppi_interval(y, f, pool, lam=float(np.cov(y, f)[0, 1]) / spread)
+    half = found.half_width * normal_quantile(0.975) / t_quantile(0.975, len(y) - 1)
+    return found.estimate - half, found.estimate + half
 
 
 def labels_alone(y: np.ndarray, _f: np.ndarray, _pool: np.ndarray, _: Bounds | None) -> Bounds:
@@ -102,7 +111,7 @@ def covered(kind: str, n: int, draws: int, glide: str | None) -> list[dict[str, 
     if found:
         pairs = zip(ends["glide-py, PPI++"], made, strict=True)
         found["apart"] = max(
-            np.abs(np.subtract(theirs, same_ours(*parts, None))).max()
+            np.abs(np.subtract(theirs, glide_ours(*parts))).max()
             for theirs, parts in pairs
             if theirs is not None
         )

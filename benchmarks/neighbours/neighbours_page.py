@@ -138,7 +138,8 @@ def by_glide(found: dict[str, Any]) -> str:
     ]
     return (
         "glide-py needs Python 3.12, so it got the same draws in a process of its own; its PPI++ "
-        f"and ours of the same formula (`normal=True`) differ by {apart:.1g} at most. An interval "
+        f"and our `ppi_interval` with its power and quantile differ by {apart:.1g} at most. An "
+        "interval "
         f"takes it {' and '.join(times)}."
     )
 
