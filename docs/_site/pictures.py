@@ -43,7 +43,8 @@ def take(browser: Browser, name: str) -> None:
     first, last, zoom = PARTS[name]
     browser.run(f"document.documentElement.style.zoom = {zoom}")
     (top, _), (_, bottom) = json.loads(browser.run(ENDS % (json.dumps(first), json.dumps(last))))
-    top, bottom = max(top - EDGE, 0), bottom + EDGE * (name != "numbers")
+    # Below all others stands the next fold.
+    top, bottom = max(top - EDGE, 0), bottom + EDGE * (last == "header")
     clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top, "scale": 1}
     shot = browser.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
@@ -62,6 +63,8 @@ def main() -> None:
             browser.size(WIDTH, 900)
             browser.open((Path(sys.argv[1]).resolve() / "report.html").as_uri())
             browser.run("document.querySelectorAll('.part').forEach(d => { d.open = true; }); true")
+            narrow = "document.querySelectorAll('#numbers :is(td, th)')"
+            browser.run(f"{narrow}.forEach(cell => {{ cell.style.paddingInline = '6px'; }}); true")
             for name in PARTS:
                 take(browser, name)
         finally:
