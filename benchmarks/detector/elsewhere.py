@@ -3,8 +3,9 @@
     python benchmarks/detector/elsewhere.py [--data FOLDER] [--output FILE]
 
 Leaves each domain out, fits a detector on the others, and compares two statements with its error
-on all documents of that domain: the held-out error of `tag fit`, and the error on 50 or 200 documents drawn evenly, as `tag verify`
-states it (1,000 draws: share within 5 points, and how often the interval holds the truth).
+on all documents of that domain: the held-out error of `tag fit`, and the error on 50 or 200
+documents drawn evenly, as `tag verify` states it (1,000 draws: share within 5 points, and how often
+the interval holds the truth).
 """
 
 from __future__ import annotations
