@@ -339,15 +339,14 @@ class Retrievals:
     ----------
     codes : sequence of int
         Documents of all, one retrieval after another, ``lengths`` of each.
-    keys, topics : list of (str or None), or None
-        None where no retrieval has any.
+    keys, topics : list of (str or None)
     """
 
     codes: list[int] | IntArray = field(default_factory=list)
-    lengths: list[int] | IntArray = field(default_factory=list)
-    at: list[float] | FloatArray = field(default_factory=list)
-    keys: list[str | None] | None = field(default_factory=list)
-    topics: list[str | None] | None = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    topics: list[str | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +436,7 @@ class LabelWatch:
             null = np.tile(rows.pool, (1, len(self.settings.measures)))
         kept = np.flatnonzero(rows.shown)
         values, null, at = values[kept], None if null is None else null[kept], at[kept]
-        keys = None if batch.keys is None else [batch.keys[i] for i in kept.tolist()]
+        keys = [batch.keys[i] for i in kept.tolist()]
         before, seen = self.totals.n, self.totals.documents - rows.documents.sum(axis=0)
         path, nulls = self.totals.observe(values, null)
         found: list[_Found]
@@ -445,11 +444,9 @@ class LabelWatch:
             came = rows.documents[kept].cumsum(axis=0) + seen > 0
             tested = self._tested(values, null, came)
             if self.settings.topics:
-                topics = [
-                    self._topic(None if batch.topics is None else batch.topics[i]) for i in kept
-                ]
+                topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
                 tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
-            units = keys if keys and any(key is not None for key in keys) else None
+            units = keys if any(key is not None for key in keys) else None
             added = self.blocks.add_many(tested, at, units=units) if len(at) else []
             found = [(row, shift, 0) for row, shift in added]
         elif self.aggregator is None:
@@ -474,8 +471,7 @@ class LabelWatch:
 
         def row(i: int) -> tuple[Any, ...]:
             shown = codes[ends[i - 1] if i else 0 : ends[i]].tolist()
-            beside = [None if one is None else one[i] for one in (batch.keys, batch.topics)]
-            return float(at[i]), shown, *beside
+            return float(at[i]), shown, batch.keys[i], batch.topics[i]
 
         last = self._before
         before = np.concatenate([[math.nan if last is None else last[0]], at[:-1]])
@@ -533,11 +529,11 @@ class LabelWatch:
         values: FloatArray,
         null: FloatArray | None,
         at: FloatArray,
-        keys: list[str | None] | None,
+        keys: list[str | None],
     ) -> list[_Found]:
         """Test what is complete of the retrievals that belong together."""
         found: list[_Found] = []
-        for i, (key, now) in enumerate(zip(keys or [None] * len(at), at.tolist(), strict=True)):
+        for i, (key, now) in enumerate(zip(keys, at.tolist(), strict=True)):
             ends = None if null is None else null[[i]]
             if key is None or self.aggregator is None:
                 raised = self.tests.observe(values[[i]], ends)

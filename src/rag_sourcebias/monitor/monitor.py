@@ -972,8 +972,8 @@ class SkewMonitor:
             here = np.flatnonzero(rows).tolist()
             found[key] = Retrievals(
                 columns[codes],
-                lengths,
-                own.times,
+                lengths.tolist(),
+                own.times.tolist(),
                 [keys[i] and short_text(keys[i] or "") for i in here],
                 [topics[i] and short_text(topics[i] or "") for i in here],
             )
