@@ -144,7 +144,20 @@ def test_a_wrong_command_of_a_report_is_seen() -> None:
 
 # the name of the package before an ordinary word
 PROSE = {
-    *("is", "and", "measures", "has", "to", "cannot", "wrote", "writes", "needs", "reads", "in"),
+    *(
+        "is",
+        "was",
+        "and",
+        "measures",
+        "has",
+        "to",
+        "cannot",
+        "wrote",
+        "writes",
+        "needs",
+        "reads",
+        "in",
+    ),
     *("that", "labelling", "dashboard", "or", "before", "answers", "detector", "works"),
 }
 
