@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +47,7 @@ from rag_sourcebias.answers.measure import (
     threshold_verdicts,
     verdict_flips,
 )
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import IntArray, Interval, environment, normal_quantile, t_quantile
@@ -175,18 +174,6 @@ def _expit(value: float) -> float:
 
 
 # Everything that can be said about one correctness score.
-
-
-T = TypeVar("T")
-
-
-def attempt(compute: Callable[[], T], notes: list[str], what: str) -> T | None:
-    """Compute, or note why there is too little data for it."""
-    try:
-        return compute()
-    except InsufficientDataError as error:
-        notes.append(f"{what}: {error}")
-        return None
 
 
 def measure_bias(

@@ -23,7 +23,6 @@ from rag_sourcebias.core.values import (
     FloatArray,
     IntArray,
     Interval,
-    from_versioned,
     setting,
 )
 
@@ -656,6 +655,8 @@ class AnswerBiasReport(Shown):
         Per system, against the reference; over answers people marked correct.
     """
 
+    _versioned = ("answer report", ANSWER_SCHEMA_VERSION)
+
     schema_version: int
     name: str
     config: AnswerConfig
@@ -694,14 +695,3 @@ class AnswerBiasReport(Shown):
             if scorer.name == name:
                 return scorer
         raise DataError(f"no scorer {name!r}; there are {[s.name for s in self.scorers]}")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> AnswerBiasReport:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it was written by a release with another schema.
-        """
-        return from_versioned(cls, data, version=ANSWER_SCHEMA_VERSION, what="answer report")

@@ -15,9 +15,9 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 _LONGEST = 1_500  # characters of a message
 
@@ -94,6 +94,18 @@ def require(*rules: tuple[object, str]) -> None:
     for holds, why in rules:
         if not holds:
             raise DataError(why)
+
+
+T = TypeVar("T")
+
+
+def attempt(compute: Callable[[], T], notes: list[str], what: str) -> T | None:
+    """Compute, or note why there is too little data for it."""
+    try:
+        return compute()
+    except InsufficientDataError as error:
+        notes.append(f"{what}: {error}")
+        return None
 
 
 def require_at_least(least: int, **settings: float | None) -> None:

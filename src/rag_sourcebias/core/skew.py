@@ -17,7 +17,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.values import FloatArray, Interval, from_versioned, setting
+from rag_sourcebias.core.values import FloatArray, Interval, setting
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
 
@@ -656,6 +656,8 @@ class SkewReport(Shown):
         Of the texts of each source; empty where they were not asked for.
     """
 
+    _versioned = ("report", SCHEMA_VERSION)
+
     schema_version: int
     data: DataSummary
     config: AuditConfig
@@ -697,10 +699,12 @@ class SkewReport(Shown):
 
         Raises
         ------
+        DataError
+            If a field is missing or has the wrong shape.
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        report = from_versioned(cls, data, version=SCHEMA_VERSION, what="report")
+        report = super().from_dict(data)
         for system in report.systems:
             scores = system.scores
             shape = (len(scores.measures), len(scores.sources), len(scores.query_ids))

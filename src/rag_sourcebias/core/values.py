@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import (
     Any,
+    ClassVar,
     Literal,
     Self,
     TypeAlias,
@@ -221,9 +222,13 @@ T = TypeVar("T")
 
 
 class Stored:
-    """A dataclass that can be stored as plain JSON values and read again."""
+    """A dataclass that can be stored as plain JSON values and read again.
+
+    One that says what it is called and its schema version is read in this version only.
+    """
 
     __slots__ = ()
+    _versioned: ClassVar[tuple[str, int] | None] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -237,8 +242,13 @@ class Stored:
         ------
         DataError
             If a field is missing or has the wrong shape.
+        UnsupportedVersionError
+            If it was written by a release with another schema.
         """
-        return from_plain(cls, data)
+        if cls._versioned is None:
+            return from_plain(cls, data)
+        what, version = cls._versioned
+        return from_versioned(cls, data, version=version, what=what)
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type

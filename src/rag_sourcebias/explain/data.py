@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import FloatArray, Histogram, Interval, from_versioned, setting
+from rag_sourcebias.core.values import FloatArray, Histogram, Interval, setting
 
 # What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
 
@@ -486,6 +486,8 @@ class ExplainReport(Shown):
     warnings : tuple of str
     """
 
+    _versioned = ("report of an explanation", EXPLAIN_SCHEMA_VERSION)
+
     config: ExplainConfig
     data: DataSummary
     encoder: str
@@ -504,18 +506,3 @@ class ExplainReport(Shown):
                 code = "scored_higher" if gap.estimate > 0 else "scored_lower"
                 code = code if gap.excludes(0.0) else "cannot_tell"
             yield Outcome(found.source, code, "score gap", gap, digits=3)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ExplainReport:
-        """Read what :meth:`to_dict` returned.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If another release wrote it.
-        DataError
-            If a field is missing or malformed.
-        """
-        return from_versioned(
-            cls, data, version=EXPLAIN_SCHEMA_VERSION, what="report of an explanation"
-        )

@@ -15,7 +15,7 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -878,6 +878,21 @@ class SqliteFile:
         # UnicodeDecodeError: of a message that quotes what is damaged
         except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
             raise self.damaged(reason_of(error)) from error
+
+    def rows_of(
+        self, query: str, keys: Sequence[object], *first: object
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query that ends in ``IN ({})``, for any number of keys.
+
+        Nothing where there is no file; ``first`` are the values before the keys.
+        """
+        if not self.exists:
+            return
+        with self.connection() as database:
+            for start in range(0, len(keys), MOST_KEYS):
+                part = keys[start : start + MOST_KEYS]
+                marks = ",".join("?" * len(part))
+                yield from database.execute(query.format(marks), (*first, *part))
 
     def unusable(self, error: sqlite3.OperationalError) -> DataError:
         """Return the error for a file that cannot be opened or written."""

@@ -22,7 +22,7 @@ from rag_sourcebias.core.errors import (
     require_at_least,
 )
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.files import MOST_KEYS, SqliteFile
+from rag_sourcebias.io.files import SqliteFile
 
 # When to ask again, and how long to wait before.
 
@@ -194,16 +194,8 @@ class CompletionCache:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Return the answers that are there."""
-        found: dict[bytes, Answer] = {}
-        if not self._file.exists:
-            return found
-        with self._file.connection() as database:
-            for start in range(0, len(keys), MOST_KEYS):
-                part = keys[start : start + MOST_KEYS]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT request, answer FROM answers WHERE request IN ({marks})"
-                found |= {key: self._decoded(text) for key, text in database.execute(query, part)}
-        return found
+        rows = self._file.rows_of("SELECT request, answer FROM answers WHERE request IN ({})", keys)
+        return {key: self._decoded(text) for key, text in rows}
 
     def put(self, answers: Mapping[bytes, Answer]) -> None:
         """Store answers in one transaction; existing ones are replaced."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from rag_sourcebias.core.errors import (
     require,
 )
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator, from_versioned
+from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.io.tables import sheet_csv
 
@@ -171,17 +171,14 @@ class AnnotationKey(Stored):
         In the order in which they are shown, annotator after annotator.
     """
 
+    _versioned = ("annotation key", _VERSION)
+
     sheet_id: str
     questions: tuple[AnnotationQuestion, ...]
     annotators: tuple[str, ...]
     units: tuple[KeyUnit, ...]
     rows: tuple[KeyRow, ...]
     schema_version: int = _VERSION
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> AnnotationKey:
-        """Read what :meth:`to_dict` wrote."""
-        return from_versioned(cls, data, version=_VERSION, what="annotation key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,6 +228,8 @@ class Annotations(Stored):
         One per question.
     """
 
+    _versioned = ("annotations", _VERSION)
+
     sheet_id: str
     annotators: tuple[str, ...]
     units: tuple[KeyUnit, ...]
@@ -250,11 +249,6 @@ class Annotations(Stored):
                 return table
         asked = ", ".join(repr(t.question) for t in self.tables)
         raise DataError(f"question {question!r} was not asked; the sheet asked {asked}")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Annotations:
-        """Read what :meth:`to_dict` wrote."""
-        return from_versioned(cls, data, version=_VERSION, what="annotations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from rag_sourcebias.core.values import (
     FloatArray,
     Histogram,
     Interval,
-    from_versioned,
     setting,
 )
 
@@ -590,6 +589,8 @@ class PairReport(Shown):
     warnings : tuple of str
     """
 
+    _versioned = ("pair report", PAIRS_SCHEMA_VERSION)
+
     schema_version: int = PAIRS_SCHEMA_VERSION
     kind: Literal["pairs"] = "pairs"
     data: DataSummary
@@ -625,14 +626,3 @@ class PairReport(Shown):
             if found.source == source:
                 return found
         raise DataError(f"no source {source!r}; there are {[s.source for s in self.sources]}")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> PairReport:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it was written by a release with another schema.
-        """
-        return from_versioned(cls, data, version=PAIRS_SCHEMA_VERSION, what="pair report")

@@ -18,7 +18,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.protocols import Encoder, Model, Reranker
 from rag_sourcebias.core.values import Float32Array
-from rag_sourcebias.io.files import MOST_KEYS, SqliteFile
+from rag_sourcebias.io.files import SqliteFile
 
 # Vectors of a corpus and of queries, checked and normalised.
 
@@ -228,20 +228,12 @@ class VectorCache:
         self, fingerprint: str, side: str, texts: Sequence[str]
     ) -> list[npt.NDArray[np.float32] | None]:
         """Return the vector of each text, shape (dimension,); None where there is none."""
-        if not self._file.exists:
-            return [None] * len(texts)
+        query = (
+            "SELECT text, vector FROM vectors WHERE fingerprint = ? AND side = ? AND text IN ({})"
+        )
         keys = [_key(text) for text in texts]
-        found: dict[bytes, npt.NDArray[np.float32]] = {}
-        with self._file.connection() as database:
-            for start in range(0, len(keys), MOST_KEYS):
-                part = keys[start : start + MOST_KEYS]
-                marks = ",".join("?" * len(part))
-                rows = database.execute(
-                    "SELECT text, vector FROM vectors "
-                    f"WHERE fingerprint = ? AND side = ? AND text IN ({marks})",
-                    (fingerprint, side, *part),
-                )
-                found.update((key, self._decoded(vector)) for key, vector in rows)
+        rows = self._file.rows_of(query, keys, fingerprint, side)
+        found = {key: self._decoded(vector) for key, vector in rows}
         return [found.get(key) for key in keys]
 
     def put(
@@ -308,17 +300,19 @@ class OfEncoder(OfModel, ABC):
 
     def encode_queries(self, texts: Sequence[str]) -> Float32Array:
         """Encode the query side."""
-        return self._encode(texts, "query", self.encoder.encode_queries)
+        encode = self.encoder.encode_queries
+        return self._encode(texts, "query", encode) if texts else encode(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> Float32Array:
         """Encode the document side."""
-        return self._encode(texts, "document", self.encoder.encode_documents)
+        encode = self.encoder.encode_documents
+        return self._encode(texts, "document", encode) if texts else encode(texts)
 
     @abstractmethod
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
     ) -> Float32Array:
-        """Encode texts of one side, each once."""
+        """Encode one text or more of one side, each once."""
 
 
 class RememberedEncoder(OfEncoder):
@@ -336,8 +330,6 @@ class RememberedEncoder(OfEncoder):
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
     ) -> Float32Array:
-        if not texts:
-            return encode(texts)
         if missing := [t for t in dict.fromkeys(texts) if (side, t) not in self._known]:
             vectors = encode(missing)
             if len(vectors) != len(missing):
@@ -378,8 +370,6 @@ class CachedEncoder(OfEncoder):
     def _encode(
         self, texts: Sequence[str], side: str, encode: Callable[[Sequence[str]], Float32Array]
     ) -> Float32Array:
-        if not texts:
-            return encode(texts)
         distinct = longest_first(texts)
         vectors = _through_cache(
             self.cache,
@@ -415,8 +405,6 @@ class BatchedEncoder(OfEncoder):
         side: str,  # noqa: ARG002
         encode: Callable[[Sequence[str]], Float32Array],
     ) -> Float32Array:
-        if not texts:
-            return encode(texts)
         distinct = longest_first(texts)
         size = self.batch_size
         parts = [encode(distinct[i : i + size]) for i in range(0, len(distinct), size)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError, attempt
 from rag_sourcebias.core.skew import (
     AcrossSources,
     AuditConfig,
@@ -445,7 +445,7 @@ def sole_corpus_checks(
                     other=other,
                     mean_baseline=float(h.mean()),
                     mean_other=float(low.mean()),
-                    difference=_attempt(difference, [], "difference"),
+                    difference=attempt(difference, [], "difference"),
                     p_value=difference_test(h - low, queries),
                 )
             )
@@ -658,15 +658,6 @@ def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
             )
 
 
-def _attempt(compute: Callable[[], Interval], notes: list[str], what: str) -> Interval | None:
-    """Compute an interval, or note why there is none."""
-    try:
-        return compute()
-    except InsufficientDataError as error:
-        notes.append(f"{what}: {error}")
-        return None
-
-
 def _twins(
     run: Run,
     qrels: Qrels,
@@ -693,19 +684,19 @@ def _twins(
         other=other,
         n_pairs=len(found.query),
         n_unseen=found.n_unseen,
-        win_rate=_attempt(
+        win_rate=attempt(
             lambda: _win_rate(found, unit, tags, level),
             notes,
             "win rate",
         ),
-        margin=_attempt(
+        margin=attempt(
             lambda: clustered_standardised_mean(gap, unit[both], confidence_level=level),
             notes,
             "score margin",
         ),
         win_rate_equal_length=None
         if corpus is None
-        else _attempt(
+        else attempt(
             lambda: win_rate_at(
                 found.above,
                 np.column_stack((log_ratio, kept)),
@@ -779,7 +770,7 @@ def _exposure(
                 browsing=browsing,
                 share=float(shares.mean()),
                 corpus_share=corpus_share,
-                difference=_attempt(
+                difference=attempt(
                     partial(
                         clustered_mean,
                         shares - corpus_share,

@@ -26,7 +26,6 @@ from rag_sourcebias.core.values import (
     FriedmanTest,
     Interval,
     RankPair,
-    from_versioned,
     require_name,
     setting,
 )
@@ -500,6 +499,8 @@ class StyleReport(Shown):
         What the reader must know before trusting a number.
     """
 
+    _versioned = ("style report", STYLE_SCHEMA_VERSION)
+
     schema_version: int
     data: StyleData
     config: StyleConfig
@@ -531,17 +532,6 @@ class StyleReport(Shown):
             if system.name == name:
                 return system
         raise DataError(f"no system {name!r}; there are {[s.name for s in self.systems]}")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> StyleReport:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it was written by a release with another schema.
-        """
-        return from_versioned(cls, data, version=STYLE_SCHEMA_VERSION, what="style report")
 
 
 # Versions of texts, one at a time, put together as styled texts.

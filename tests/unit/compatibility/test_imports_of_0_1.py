@@ -41,6 +41,7 @@ REMOVED = {
     "rag_sourcebias.inference.queries_needed",
     "rag_sourcebias.inference.sign_flip_test",
     "rag_sourcebias.report.verdicts.Elsewhere",
+    "rag_sourcebias.types.judgments.LabelBounds",
 }
 _USE = re.compile(r"; use (rag_sourcebias[\w.]+)$")
 
