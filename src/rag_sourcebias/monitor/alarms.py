@@ -1,0 +1,436 @@
+"""State and alarms of one set of labels, in the types that leave the monitor, and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from rag_sourcebias.core.values import FloatArray, t_quantile
+from rag_sourcebias.monitor.data import (
+    OTHER,
+    Alarm,
+    BlockState,
+    CanaryPoint,
+    GroupShare,
+    MonitorSnapshot,
+    Move,
+    ShiftPart,
+)
+from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt
+from rag_sourcebias.monitor.settings import (
+    CorpusShare,
+    PoolShare,
+    ReferenceWindow,
+)
+from rag_sourcebias.stats.aggregation import beta_interval
+from rag_sourcebias.stats.blocks import DAY, WEEK, Shift
+
+_WHAT = {"exposure": "exposure", "first": "first ranks"}
+
+
+def _interval(n: int, mean: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    # A uniform mixing distribution: no baseline is favoured, and shares near 0 are no worse.
+    if not n:
+        return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
+    return beta_interval(float(n), mean * n, a=1.0, b=1.0, confidence_level=level)
+
+
+def _name(watch: LabelWatch, column: int) -> tuple[str, int]:
+    """Return group and number of the measure of a column of values."""
+    measure, group = divmod(column, watch.groups.width)
+    names = watch.groups.names
+    return (names[group] if group < len(names) else OTHER), measure
+
+
+def _baselines(watch: LabelWatch) -> dict[int, float]:
+    """Return the baseline of each tested column of values."""
+    kind, totals = watch.settings.baseline, watch.totals
+    columns = watch.tests.columns.tolist()
+    if isinstance(kind, CorpusShare):
+        return {c: kind.shares[_name(watch, c)[0]] for c in columns}
+    if isinstance(kind, PoolShare) and totals.n:
+        return {c: float(totals.null[c] / totals.n) for c in columns}
+    if watch.tests.reference is not None:
+        return dict(zip(columns, watch.tests.reference.tolist(), strict=True))
+    return {}
+
+
+def _words(watch: LabelWatch) -> str:
+    baseline, blocks = watch.settings.baseline, watch.blocks
+    if baseline is None:
+        return "no baseline"
+    if blocks is not None and isinstance(baseline, ReferenceWindow):
+        if blocks.levels() is None or watch.totals.n <= baseline.n:
+            return f"the share so far, from {baseline.n:,} retrievals on, of {watch.totals.n:,} yet"
+        return (
+            "the share before, at the same time of day"
+            if blocks.watched >= WEEK
+            else ("the share before")
+        )
+    if isinstance(baseline, ReferenceWindow) and watch.tests.test is None:
+        return f"{baseline.words}, of which there are {len(watch.tests.window)} yet"
+    return baseline.words
+
+
+class _Shares:
+    """Shares, intervals, baselines, evidence and alarms of every column of a set of labels."""
+
+    def __init__(self, watch: LabelWatch) -> None:
+        totals, n = watch.totals, watch.totals.n
+        self.baselines = _baselines(watch)
+        self.mean = totals.total / n if n else np.full(len(totals.total), np.nan)
+        self.evidence, self.alarm = np.zeros((2, len(self.mean)))
+        self.ends: dict[int, tuple[float, float]] = {}
+        self.spread: dict[int, float] = {}
+        columns = watch.tests.columns
+        if watch.blocks is None:
+            level = watch.settings.confidence_level
+            self.lower, self.upper = _interval(watch.n_independent, self.mean, level)
+            if (test := watch.tests.test) is not None:
+                self.evidence[columns], self.alarm[columns] = test.log_e, test.alarms
+            return
+        nothing = np.nan if not n else 0.0
+        self.lower, self.upper = np.full(len(self.mean), nothing), np.full(len(self.mean), 1.0)
+        if not n:
+            self.upper[:] = np.nan
+        levels = watch.blocks.levels()
+        self.evidence[columns] = watch.blocks.log_e
+        if levels is None:
+            return
+        away = watch.blocks.away
+        known = np.array([self.baselines.get(c, 0.0) for c in columns.tolist()])
+        base, now = ([np.clip(known + part, 0, 1) for part in level[:3]] for level in levels)
+        self.spread = dict(zip(columns.tolist(), levels[0].spread.tolist(), strict=True))
+        for i, column in enumerate(columns.tolist()):
+            if away is not None or watch.blocks.by_user:
+                self.mean[column] = now[0][i]
+            reach = max(now[2][i] - now[0][i], now[0][i] - now[1][i])
+            self.lower[column] = max(self.mean[column] - reach, 0.0)
+            self.upper[column] = min(self.mean[column] + reach, 1.0)
+            if not watch.blocks.known and watch.totals.n > watch.blocks.learn:
+                self.baselines[column] = float(base[0][i])
+                self.ends[column] = float(base[1][i]), float(base[2][i])
+        if away is not None:
+            self.alarm[columns[list(away)]] = 1
+
+
+def snapshot_of(
+    watch: LabelWatch, labels: Mapping[str, str], dropped: Mapping[str, int]
+) -> MonitorSnapshot:
+    """Return what is known of a set of labels at this moment.
+
+    Groups are those seen, and those with a baseline.
+    """
+    settings, totals, width = watch.settings, watch.totals, watch.groups.width
+    found, shares = _Shares(watch), []
+    corpus = isinstance(settings.baseline, CorpusShare)
+    for column in range(len(totals.total)):
+        group, measure = _name(watch, column)
+        known = corpus and column in found.baselines
+        if not (known or totals.documents[column % width] or group in (settings.groups or ())):
+            continue
+        ends = found.ends.get(column, (None, None))
+        share = GroupShare(
+            group=group,
+            measure=settings.measures[measure],
+            share=float(found.mean[column]),
+            lower=float(found.lower[column]),
+            upper=float(found.upper[column]),
+            baseline=found.baselines.get(column),
+            evidence=float(found.evidence[column]),
+            alarm=bool(found.alarm[column]),
+            baseline_lower=ends[0],
+            baseline_upper=ends[1],
+            spread=found.spread.get(column),
+        )
+        shares.append((measure, group, share))
+    test = watch.tests.test
+    n_tested = totals.n if watch.blocks is not None else 0 if test is None else test.n
+    named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
+    columns = {name: i for i, name in enumerate(watch.groups.names)}
+    return MonitorSnapshot(
+        labels=dict(labels),
+        by=settings.by,
+        n_retrievals=totals.n_retrievals,
+        n_documents=totals.n_documents,
+        n_empty=totals.n_empty,
+        n_observations=watch.n_independent if settings.baseline is None else n_tested,
+        groups=tuple(share for _, _, share in sorted(shares, key=lambda one: one[:2])),
+        baseline=_words(watch),
+        dropped=dict(dropped),
+        counts=totals.by_rank(watch.groups.names),
+        corrected=_corrected(watch, [share for _, _, share in shares]),
+        block=_block_state(watch),
+        odd=dict(watch.odd),
+        unseen=tuple(
+            name
+            for name, share in named.items()
+            if share and totals.n and not totals.documents[columns.get(name, -1)]
+        ),
+    )
+
+
+def _block_state(watch: LabelWatch) -> BlockState | None:
+    blocks = watch.blocks
+    if blocks is None:
+        return None
+    n, retrievals, seconds = blocks.extent()
+    return BlockState(n=n, retrievals=retrievals, seconds=seconds, days=blocks.watched / DAY)
+
+
+def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:
+    """Return shares of exposure corrected for errors of the tags, of all groups."""
+    errors = watch.settings.tag_errors
+    found = {g.group: g.share for g in shares if g.measure == "exposure"}
+    # A group that came after the cap is counted as "other": its share is not known.
+    unknown = set(() if errors is None else errors.groups) - set(watch.groups.names)
+    if errors is None or not watch.totals.n or (unknown and found.get(OTHER)):
+        return {}
+    return dict(sorted(errors.correct(found).items()))
+
+
+def alarm_of(
+    watch: LabelWatch,
+    labels: Mapping[str, str],
+    found: RaisedAt,
+    *,
+    points: Sequence[CanaryPoint] = (),
+) -> Alarm:
+    """Return an alarm for people and sinks; ``points`` are those of canary queries."""
+    if isinstance(found.raised, Shift):
+        return _shift_alarm(watch, labels, found, found.raised, points)
+    raised = found.raised
+    column = int(watch.tests.columns[raised.column])
+    group, measure = _name(watch, column)
+    mean, level = found.total[[column]] / found.n, watch.settings.confidence_level
+    lower, upper = _interval(found.independent, mean, level)
+    share = float(mean[0])
+    baseline = (
+        _baselines(watch).get(column, math.nan)
+        if found.null is None
+        else float(found.null[column] / found.n)
+    )
+    what = f"{_WHAT[watch.settings.measures[measure]]} of {group or 'untagged documents'}"
+    return Alarm(
+        rule="baseline",
+        labels=dict(labels),
+        by=watch.settings.by,
+        group=group,
+        measure=watch.settings.measures[measure],
+        n=found.n,
+        share=share,
+        lower=float(lower[0]),
+        upper=float(upper[0]),
+        baseline=baseline,
+        evidence=raised.evidence,
+        at=found.at,
+        message=(
+            f"{_where(labels)}: share of {what} left its baseline (baseline {baseline:.3f}) "
+            f"at observation {found.n}; {share:.3f} on average since the start"
+        ),
+    )
+
+
+def _where(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in labels.items()) or "all retrievals"
+
+
+# An alarm in words.
+
+
+_MOST_MOVES, _TWO = 10, 2
+
+
+def _shift_alarm(
+    watch: LabelWatch,
+    labels: Mapping[str, str],
+    found: RaisedAt,
+    shift: Shift,
+    points: Sequence[CanaryPoint],
+) -> Alarm:
+    columns, settings = watch.tests.columns.tolist(), watch.settings
+    baselines = _baselines(watch)
+    known = np.array([baselines.get(c, 0.0) for c in columns])
+    base, level = (
+        [np.clip(known + part, 0.0, 1.0).tolist() for part in given[:3]]
+        for given in (shift.base, shift.level)
+    )
+    moves = [
+        Move(
+            group=_name(watch, columns[i])[0],
+            measure=settings.measures[_name(watch, columns[i])[1]],
+            baseline=base[0][i],
+            share=level[0][i],
+        )
+        for i in _ordered(watch, shift)[:_MOST_MOVES]
+    ]
+    lead = _ordered(watch, shift)[0]
+    group, measure = _name(watch, columns[lead])
+    parts: tuple[ShiftPart, ...] = ()
+    if settings.measures[measure] == "exposure" and shift.kind != "resolved":
+        split = watch.parts_of(shift, columns[lead] % watch.groups.width)
+        parts = tuple(
+            ShiftPart(of=of, change=value, lower=lower, upper=upper)
+            for of, (value, lower, upper) in split.items()
+        )
+    canary = _of_canaries(points, shift.since, settings.confidence_level)
+    if shift.kind != "resolved" and _largest(parts) == "index":
+        rule = "composition"
+    else:
+        rule = "shift" if shift.kind == "page" else shift.kind
+    made = Alarm(
+        rule=rule,
+        labels=dict(labels),
+        by=settings.by,
+        group=group,
+        measure=settings.measures[measure],
+        n=found.n,
+        share=level[0][lead],
+        lower=level[1][lead],
+        upper=level[2][lead],
+        baseline=base[0][lead],
+        evidence=shift.evidence,
+        at=found.at,
+        message="",
+        baseline_lower=None if watch.blocks is None or watch.blocks.known else base[1][lead],
+        baseline_upper=None if watch.blocks is None or watch.blocks.known else base[2][lead],
+        since=shift.since,
+        n_since=shift.n,
+        moves=tuple(moves),
+        parts=parts,
+        next_step=_next_step(rule, parts, canary),
+        canary=None if rule == "resolved" else canary,
+    )
+    return replace(made, message=_sentences(made))
+
+
+def _ordered(watch: LabelWatch, shift: Shift) -> list[int]:
+    """Return columns that moved: the clearest exposure first, the other measure after it."""
+    exposure = watch.settings.measures[0] == "exposure"
+    width = len(watch.tests.columns) // len(watch.settings.measures)
+    first = [c for c in shift.columns if c < width] if exposure else []
+    if len(first) == _TWO:  # one is the other's mirror
+        first.sort(key=lambda c: _name(watch, c)[0] != "human")
+    return [*first, *(c for c in shift.columns if c not in first)]
+
+
+def _largest(parts: Sequence[ShiftPart]) -> str | None:
+    """Return the largest part of those that are surely some.
+
+    The store is it unless another is half as large and sure enough to be news by itself: what was
+    told early looks larger than it is.
+    """
+    clear = {part.of: abs(part.change) for part in parts if part.lower * part.upper > 0}
+    if "index" in clear:
+        sure = {
+            part.of: 2 * abs(part.change)
+            for part in parts
+            if part.of in clear
+            and part.of != "index"
+            and abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
+        }
+        clear = {"index": clear["index"], **sure}
+    return max(clear, key=clear.__getitem__) if clear else None
+
+
+_SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
+
+
+def _of_canaries(points: Sequence[CanaryPoint], since: float, level: float) -> ShiftPart | None:
+    """Return the change of Relative Δ between rounds before and after; None of too few."""
+    known = [(p.at, p.round_relative_delta) for p in points if p.round_relative_delta is not None]
+    sides = [
+        np.array([delta / 100 for at, delta in known if (at >= since) == after])
+        for after in (False, True)
+    ]
+    if min(map(len, sides)) < _FEWEST_ROUNDS:
+        return None
+    errors = [float(side.var(ddof=1)) / len(side) for side in sides]
+    total = max(sum(errors), 1e-12)
+    degrees = total**2 / max(
+        sum(e**2 / (len(side) - 1) for e, side in zip(errors, sides, strict=True)), 1e-30
+    )
+    change = float(sides[1].mean() - sides[0].mean())
+    reach = t_quantile(0.5 + level / 2, degrees) * math.sqrt(total)
+    return ShiftPart(of="canary", change=change, lower=change - reach, upper=change + reach)
+
+
+_FEWEST_ROUNDS = 3
+_DEPLOYED = "look at what was deployed (encoder, reranker, settings)"
+_NEXT = {
+    "index": "the store's shares changed: look at what was added or deleted",
+    "asked": "the mix of topics changed: look at who asks, and split by that label",
+    "ranking": f"ranking changed: {_DEPLOYED}, and ask canary queries (monitor probe)",
+    "canary": f"ranking changed, as canary queries say, too: {_DEPLOYED}",
+}
+
+
+def _next_step(rule: str, parts: Sequence[ShiftPart], canary: ShiftPart | None) -> str:
+    if rule == "resolved":
+        return ""
+    largest = _largest(parts)
+    if largest == "ranking" and not any(part.of == "index" for part in parts):
+        largest = None  # it holds what the store does, too
+    if largest in (None, "ranking") and canary is not None and _largest([canary]):
+        largest = "canary"
+    if largest is not None:
+        return _NEXT[largest]
+    if canary is not None:
+        return "canary queries saw no change of ranking: look at what was added to the store"
+    return (
+        "look at what was added to the store and what was deployed at that time; canary queries "
+        "(monitor probe) show a change of ranking alone"
+    )
+
+
+_PART_WORDS = {"index": "what the store holds", "asked": "what is asked", "ranking": "ranking"}
+_REST = {"ranking": "ranking or what the store holds"}
+_CAUSE = {"composition": " with what the store holds"}
+
+
+def _sentences(alarm: Alarm) -> str:
+    what = f"{_WHAT[alarm.measure]} of {alarm.group or 'untagged documents'}"
+    way = "up" if alarm.share > alarm.baseline else "down"
+    interval = f"{alarm.share:.3f} [{alarm.lower:.3f}, {alarm.upper:.3f}]"
+    ends = (alarm.baseline_lower, alarm.baseline_upper)
+    before = f"{alarm.baseline:.3f}"
+    if ends[0] is not None and ends[1] is not None:
+        before += f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+    since = datetime.fromtimestamp(alarm.since or alarm.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if alarm.rule == "resolved":
+        return (
+            f"{_where(alarm.labels)}: {what} is back at {interval} since {since}; baseline {before}"
+        )
+    others = [
+        f"{_WHAT[m.measure]} of {m.group or 'untagged documents'} {m.baseline:.3f} → {m.share:.3f}"
+        for m in alarm.moves[1:4]
+    ]
+    also = f"; with it {', '.join(others)}" if others else ""
+    of = {part.of for part in alarm.parts}
+    words = _PART_WORDS | ({} if "index" in of else _REST)
+    parts = [
+        f"{words[p.of]} {100 * p.change:+.1f} [{100 * p.lower:+.1f}, {100 * p.upper:+.1f}]"
+        for p in alarm.parts
+    ]
+    split = f" Points: {', '.join(parts)}." if len(parts) > 1 else ""
+    if alarm.canary is not None:
+        moved = (alarm.canary.change, alarm.canary.lower, alarm.canary.upper)
+        split += " Canary queries: Relative Δ {:+.1f} [{:+.1f}, {:+.1f}].".format(
+            *(100 * end for end in moved)
+        )
+    sure = f"evidence {_odds(alarm.evidence)} to 1"
+    if alarm.rule == "notice":
+        sure += ", a notice: less than 7 days were watched"
+    return (
+        f"{_where(alarm.labels)}: {what} went {way}{_CAUSE.get(alarm.rule, '')} to {interval} "
+        f"from {before} since {since}, "
+        f"over {alarm.n_since:,} retrievals ({sure}){also}.{split} Next: {alarm.next_step}."
+    )
+
+
+def _odds(evidence: float) -> str:
+    return f"{math.exp(evidence):,.0f}" if evidence < math.log(1e6) else "over 1,000,000"
