@@ -135,17 +135,7 @@ def _read_items(
         found["judge"] = find_column(
             names, "judge", given=judges[0] if judges else None, path=name, taken=taken
         )
-        lacking = [
-            role
-            for role in (("human", "judge") if require_human else ("judge",))
-            if found[role] is None
-        ]
-        if lacking:
-            raise DataError(
-                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
-                f"{', '.join(names)}; name the column with "
-                + " and ".join(f"{role}=…" for role in lacking)
-            )
+        _require(found, ("human", "judge") if require_human else ("judge",), names, path=name)
         taken |= {human, *judges}
         id_columns = find_ids(names, given=id, path=name, taken=taken)
         found.update(
@@ -181,6 +171,18 @@ def _read_items(
     _check_chances(items, table, further.pop(DRAW_COLUMNS[-1], None))
     items = replace(items, unused=_unused(items, table, further.pop("compared", None)))
     return items, {role: (table, column) for role, column in further.items()}
+
+
+def _require(
+    found: Mapping[str, str | None], roles: Sequence[str], names: tuple[str, ...], *, path: str
+) -> None:
+    """Raise when no column has one of these roles."""
+    if lacking := [role for role in roles if found[role] is None]:
+        raise DataError(
+            f"{path}: no column is recognised as {' or '.join(lacking)}; its columns are "
+            f"{', '.join(names)}; name the column with "
+            + " and ".join(f"{role}=…" for role in lacking)
+        )
 
 
 def _unused(items: JudgedItems, table: Table, column: str | None) -> str:
