@@ -204,3 +204,41 @@ def test_the_first_screen_keeps_its_picture_in_jupyterlab(browser: Browser, tmp_
     page.write_text(dressed(f'<div class="lab">{weak}</div>', LAB), encoding="utf-8")
     opened(browser, page)
     assert browser.run(LISTS)[1] > 0
+
+
+POINTED = """(words => {
+  const said = [...document.querySelectorAll('svg.plot title:not([id])')].find(
+    title => title.textContent === words);
+  if (!said) return null;
+  for (let at = said; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true;
+  const mark = said.parentElement;
+  mark.scrollIntoView({block: 'center', behavior: 'instant'});
+  const box = mark.getBoundingClientRect();
+  const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  for (let at = hit; at && at.tagName !== 'svg'; at = at.parentElement) {
+    const own = at.querySelector(':scope > title');
+    if (own) return own.textContent;
+  }
+  return '';
+})"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("skew-evidence", "bm25: @3: 60.3 [49.9, 69.6]"),
+        ("explain-evidence", "LLM: 0.1: 0.2"),
+        ("answers-several", "plain: \u22120.01 [\u22120.25, 0.23] (score as it is)"),
+        ("style-evidence", "0, human: 3.1"),
+    ],
+)
+def test_a_mark_says_its_figures_when_it_is_pointed_at(
+    name: str, words: str, browser: Browser, written: dict[str, Path]
+) -> None:
+    opened(browser, written[name])
+    assert browser.run(f"{POINTED}({words!r})") == words
+    assert browser.run(f"{POINTED}('a mark that no picture has')") is None
+    browser.run(
+        "document.querySelectorAll('svg.plot').forEach(s => s.style.pointerEvents = 'none')"
+    )
+    assert browser.run(f"{POINTED}({words!r})") == ""

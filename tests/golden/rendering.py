@@ -16,7 +16,7 @@ WIDTHS = (60, 100, 200)
 
 _STYLE = re.compile(r"<style>.*?</style>|<script>.*?</script>|; script-src '[^']*'", re.DOTALL)
 _PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
-_WORDS = re.compile(r"<(text|title|desc)[^>]*>(.*?)</\1>", re.DOTALL)
+_WORDS = re.compile(r"<(text|title(?= id=)|desc)[^>]*>(.*?)</\1>", re.DOTALL)
 _BETWEEN = re.compile(r">\s+<")
 _TAG = re.compile(r"(<(?:section|h[1-6]|article|tr|li|div|p|details|figure|dl|table)\b)")
 

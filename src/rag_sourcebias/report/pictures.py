@@ -6,20 +6,22 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from xml.etree import ElementTree as ET
 
 from rag_sourcebias.core.errors import MissingExtraError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import distinct, number, shorten
+from rag_sourcebias.report.svg import COLOURS, for_a_page, tipped
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 # The six pictures of all reports, as data: what they show, not how it is drawn.
@@ -316,40 +318,15 @@ def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
 Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes
 
 
-# The six pictures as SVG that belongs in a web page.
+# The six pictures as SVG that belongs in a web page (:mod:`rag_sourcebias.report.svg`).
 # Text stays text, colours become CSS variables so that a page decides on light or dark, every id
 # carries a prefix so that several pictures fit on one page, and a screen reader finds a title and
 # a description.
 
 
-_SVG = "http://www.w3.org/2000/svg"
-_XLINK = "{http://www.w3.org/1999/xlink}href"
-_SHORT = re.compile(r"(-?\d+\.\d\d)\d+")
-_FONT = "var(--plot-font, system-ui, sans-serif)"
-
 #: Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column.
 WIDTH = 5.0
 
-# Matplotlib knows no CSS variables: it draws in these colours, which nothing else uses, and
-# `render` puts the variable in their place. The fallback serves readers without our style sheet.
-COLOURS = {
-    "ink": "#010101",
-    "muted": "#020202",
-    "grid": "#030303",
-    "paper": "#040404",
-    "baseline": "#050505",
-    "other": "#060606",
-    "even": "#070707",
-}
-_CSS = {
-    "ink": "var(--plot-ink, #1c1e21)",
-    "muted": "var(--plot-muted, #5b6068)",
-    "grid": "var(--plot-grid, #dcdfe4)",
-    "paper": "var(--plot-paper, #ffffff)",
-    "baseline": "var(--plot-baseline, #0b62a8)",
-    "other": "var(--plot-other, #b34700)",
-    "even": "var(--plot-even, #6b7078)",
-}
 _PAD = 0.04  # inches around a picture
 _STYLE = {
     "svg.fonttype": "none",
@@ -401,6 +378,7 @@ def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None
 
 _MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
 _SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
+_UNSEEN = 0.004  # opaque enough to be pointed at
 _DASHES: dict[str, Any] = {
     "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
@@ -415,7 +393,7 @@ _OVER_ROWS: dict[str, Any] = {
 }
 _HEADING, _LABEL, _NAME, _KEYS = 44, 22, 18, 46  # characters
 _BELOW, _UNDER_HEADING, _UNIT = 0.6, 0.95, 0.25  # between marks of a row; a row in inches
-_SAID = 40  # values of a curve in words
+_SAID, _TOLD = 40, 400  # values of a curve in words; on hover
 _STEPS = (1, 2, 5)  # ticks of a logarithmic axis
 _CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
 _HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
@@ -461,7 +439,7 @@ def draw(picture: Picture, *, uid: str) -> str:
             metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
         )
     # Elements that would act on the whole page, or say nothing to a reader.
-    return _for_a_page(
+    return for_a_page(
         re.sub(r"<(metadata|style)\b.*?</\1>", "", buffer.getvalue(), flags=re.DOTALL),
         uid,
         {"title": picture.title, "desc": said},
@@ -480,61 +458,6 @@ def _fit(figure: Figure) -> None:
     (first, last), pad = axes.get_position().get_points(), _PAD / figure.get_size_inches()
     (left, bottom), (right, top) = first - low + pad, 1 + last - high - pad
     figure.subplots_adjust(left=left, bottom=bottom, right=right, top=top)
-
-
-def _for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
-    """Return an ``<svg>`` element without size, ready to stand in HTML beside others."""
-    ET.register_namespace("", _SVG)
-    root = ET.fromstring(text)
-    _drop(root, set(re.findall(r"#([\w.-]+)", text)))
-    for element in root.iter():
-        if element.tag != f"{{{_SVG}}}text":
-            element.text = (element.text or "").strip()
-        element.tail = (element.tail or "").strip()
-        if _XLINK in element.attrib:
-            element.set("href", f"#{uid}-{element.attrib.pop(_XLINK).lstrip('#')}")
-        for name, value in element.attrib.items():
-            element.set(name, _value(name, value, uid))
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-    root.attrib |= {
-        "role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round",
-        "aria-labelledby": f"{uid}-title {uid}-desc",
-    }  # fmt: skip
-    for place, (name, words_) in enumerate(words.items()):
-        child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
-        child.text = words_
-        root.insert(place, child)
-    return ET.tostring(root, encoding="unicode")
-
-
-def _drop(root: ET.Element, referred: Container[str]) -> None:
-    """Leave out what shows nothing: unused ids, turns by 0, paths without ink, empty groups."""
-    # From the inside out: a group of empty groups is empty in the end.
-    for element in reversed(list(root.iter())):
-        if element.get("id") not in referred:
-            element.attrib.pop("id", None)
-        if element.get("transform", "").startswith("rotate(-0 "):
-            element.attrib.pop("transform")
-        for child in list(element):
-            empty = child.tag in (f"{{{_SVG}}}g", f"{{{_SVG}}}defs") and not len(child)
-            if empty or child.get("style") == "fill: none":
-                element.remove(child)
-
-
-def _value(name: str, value: str, uid: str) -> str:
-    """Return an attribute with ids of this picture, short numbers, and what the page decides."""
-    if name == "id":
-        return f"{uid}-{value}"
-    if name in ("d", "x", "y", "transform"):
-        return " ".join(_SHORT.sub(r"\1", value).split())
-    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
-    # The first size in points or pixels, then everything up to the next declaration: the family.
-    value = re.sub(r"(font:[^;]*?[\d.]+px) [^;]+", rf"\1 {_FONT}", value)
-    value = re.sub(r"font-family:[^;]+", f"font-family: {_FONT}", value)
-    for role, colour in COLOURS.items():
-        value = value.replace(colour, _CSS[role])
-    return value
 
 
 def width(picture: Picture) -> float:
@@ -567,15 +490,7 @@ def _paired(names: Iterable[str], values: Iterable[str]) -> str:
 
 
 def _said_rows(picture: Intervals) -> Iterator[str]:
-    told = {key[1:]: key[0] for key in picture.keys}
-
-    def say(mark: Mark) -> str:
-        word = told.get(
-            (mark.colour, mark.solid), picture.filled if mark.solid and mark.ends else ""
-        )
-        return _valued(mark.at, mark.ends, picture.x) + (f" ({word})" if word else "")
-
-    group = ""
+    say, group = partial(_said_mark, picture), ""
     for row in picture.rows:
         if row.group != group:
             group = row.group
@@ -587,6 +502,12 @@ def _said_rows(picture: Intervals) -> Iterator[str]:
         )
         said = ", ".join(filter(None, (*map(say, row.marks), *ticks, row.note)))
         yield f"{row.label}{': ' if row.label else ''}{said}."
+
+
+def _said_mark(picture: Intervals, mark: Mark) -> str:
+    told = {key[1:]: key[0] for key in picture.keys}
+    word = told.get((mark.colour, mark.solid), picture.filled if mark.solid and mark.ends else "")
+    return _valued(mark.at, mark.ends, picture.x) + (f" ({word})" if word else "")
 
 
 def _valued(at: float, ends: Ends | None, axis: Axis) -> str:
@@ -601,16 +522,16 @@ def _said_curve(picture: Points | Lines, curve: Curve) -> str:
     name = f"{curve.name}: " if curve.name else ""
     if not 0 < len(curve.x) <= _SAID:
         return f"{name}{len(curve.x):,} values."
+    return f"{name}{'; '.join(_said_values(picture, curve))}."
+
+
+def _said_values(picture: Points | Lines, curve: Curve) -> list[str]:
     ticks, say = dict(picture.x.ticks), partial(number, digits=picture.x.digits)
     places = getattr(picture, "names", ()) or [ticks.get(x) or say(x) for x in curve.x]
-    return (
-        name
-        + "; ".join(
-            f"{at}: {_valued(y, ends, picture.y)}"
-            for at, y, ends in zip_longest(places, curve.y, curve.ends)
-        )
-        + "."
-    )
+    return [
+        f"{at}: {_valued(y, ends, picture.y)}"
+        for at, y, ends in zip_longest(places, curve.y, curve.ends)
+    ]
 
 
 def _look(colour: str, *, solid: bool = True, shape: str = "", size: float = 7) -> dict[str, Any]:
@@ -747,18 +668,21 @@ def _row(axes: Axes, picture: Intervals, row: Row, ys: Sequence[float]) -> None:
             arrow = {"arrowstyle": "->", "color": COLOURS["muted"], "shrinkA": 4, "shrinkB": 5}
             axes.annotate("", (other.at, ys[i + 1]), (one.at, ys[i]), arrowprops=arrow, zorder=1.5)
     for mark, y in zip(row.marks, cycle(ys), strict=False):
+        drawn: list[Artist] = []
         if picture.bars:
-            axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
-        _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
-        axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
+            drawn += axes.barh(y, mark.at, 0.5, color=COLOURS[mark.colour], alpha=0.25, zorder=1.5)
+        drawn += _level(axes, mark.ends or (), y, "ink" if row.box else mark.colour, 2.2)
+        drawn += axes.plot([mark.at], [y], **_look(mark.colour, solid=mark.solid), zorder=3)
+        words = ": ".join(filter(None, (row.group, row.label, _said_mark(picture, mark))))
+        tipped(drawn, [words])
     axes.text(
         0.99, ys[-1], row.note, color=COLOURS["muted"], fontsize=11.5, ha="right", va="center",
         transform=axes.get_yaxis_transform(),
     )  # fmt: skip
 
 
-def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> None:
-    axes.plot(
+def _level(axes: Axes, ends: Sequence[float], y: float, colour: str, wide: float) -> list[Line2D]:
+    return axes.plot(
         ends,
         [y] * len(ends),
         color=COLOURS[colour],
@@ -784,7 +708,7 @@ def _curves(picture: Points | Lines) -> Figure:
         )  # fmt: skip
     largest = max((size for curve in curves for size in curve.sizes), default=1.0)
     for curve in curves:
-        _curve(axes, curve, largest)
+        _curve(axes, picture, curve, largest)
     _axis(axes, "x", picture.x)
     _axis(axes, "y", picture.y)
     if square:
@@ -808,8 +732,17 @@ def _curve_look(curve: Curve) -> dict[str, Any]:
     return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
 
 
-def _curve(axes: Axes, curve: Curve, largest: float) -> None:
+def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) -> None:
     look, colour = _curve_look(curve), COLOURS[curve.colour]
+    # Marks outside the picture are not drawn, or at its edge: none says whose words are whose.
+    told = len(curve.x) <= _TOLD and all(
+        (axis.span[0] is None or axis.span[0] <= min(values))
+        and (axis.span[1] is None or max(values) <= axis.span[1])
+        for axis, values in ((picture.x, curve.x), (picture.y, curve.y))
+        if values
+    )
+    name = f"{curve.name}: " if curve.name else ""
+    words = [name + text for text in _said_values(picture, curve)] if told else []
     if curve.ends and curve.band:
         low, high = zip(*curve.ends, strict=True)
         axes.fill_between(curve.x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
@@ -827,7 +760,7 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
         axes.plot(curve.x, curve.y, **{**look, "marker": "none"}, zorder=2.5)
     marks: dict[str, Any] = {**look, "linestyle": "none", "zorder": 3.5}
     if curve.sizes:
-        axes.scatter(
+        shown = axes.scatter(
             curve.x,
             curve.y,
             [22 + 300 * size / largest for size in curve.sizes],
@@ -838,10 +771,12 @@ def _curve(axes: Axes, curve: Curve, largest: float) -> None:
             alpha=0.75,
             zorder=3,
         )
+        tipped([shown], words)
     elif curve.mark != "none":
-        axes.plot(curve.x, curve.y, **marks)
+        tipped(axes.plot(curve.x, curve.y, **marks), words)
+        hollow = {**marks, "markerfacecolor": COLOURS["paper"]}
         for i in curve.hollow:
-            axes.plot(curve.x[i], curve.y[i], **{**marks, "markerfacecolor": COLOURS["paper"]})
+            tipped(axes.plot(curve.x[i], curve.y[i], **hollow), words[i : i + 1])
 
 
 def _names(axes: Axes, picture: Points) -> None:
@@ -892,17 +827,20 @@ def _histogram(picture: Histogram) -> Figure:
         )
         keys.append((bars.name, {"linewidth": 1.2 if ticks and i else 5, **fill}))
         if ticks:
-            axes.bar(
+            shown = axes.bar(
                 [at + 0.8 * ((i + 0.5) / n - 0.5) for at, _ in ticks],
                 bars.heights,
                 0.72 / n,
                 linewidth=1.2,
                 **fill,
             )
+            for (_, name), patch, height in zip(ticks, shown, bars.heights, strict=True):
+                tipped([patch], [_said_bar(picture, name, [(bars.name, height)])])
             continue
         axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
             axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
+    _say_bins(axes, picture)
     _guides(axes, picture.guides)
     _axis(
         axes,
@@ -917,6 +855,23 @@ def _histogram(picture: Histogram) -> Figure:
     return figure
 
 
+def _said_bar(picture: Histogram, at: str, heights: Iterable[tuple[str, float]]) -> str:
+    say = partial(number, digits=picture.y.digits)
+    said = ", ".join(f"{name} {say(height)}".strip() for name, height in heights)
+    return f"{at}: {said}"
+
+
+def _say_bins(axes: Axes, picture: Histogram) -> None:
+    """Lay over each bin what all distributions have there; almost nothing is seen of it."""
+    for i, (low, high) in enumerate(pairwise(picture.edges)):
+        fine = max(picture.x.digits, 1 - math.floor(math.log10(high - low)))
+        say = partial(number, digits=fine)
+        heights = [(bars.name, bars.heights[i]) for bars in picture.bars]
+        tallest, wide = max(height for _, height in heights), high - low
+        over = axes.bar(low, tallest, wide, align="edge", color=COLOURS["paper"], alpha=_UNSEEN)
+        tipped(over, [_said_bar(picture, f"{say(low)} to {say(high)}", heights)])
+
+
 def _heat_map(picture: HeatMap) -> Figure:
     columns, rows = (distinct(names, _LABEL - 6) for names in (picture.columns, picture.rows))
     longest = max(map(len, columns))
@@ -929,7 +884,7 @@ def _heat_map(picture: HeatMap) -> Figure:
         strength = min(1.0, abs(value - picture.middle) / picture.reach)
         # In steps: equal cells share one style, and the file stays small.
         alpha = math.ceil(20 * strength * _STRONGEST) / 20
-        axes.bar(
+        cell = axes.bar(
             x,
             0.94,
             0.94,
@@ -937,14 +892,16 @@ def _heat_map(picture: HeatMap) -> Figure:
             color=COLOURS["baseline" if value < picture.middle else "other"],
             alpha=alpha,
         )
-        axes.text(
+        said = number(value, digits=picture.x.digits)
+        text = axes.text(
             x,
             y,
-            number(value, digits=picture.x.digits),
+            said,
             fontsize=10.5,
             fontweight="bold" if (y, x) in picture.strong else "normal",
             **_MIDDLE,
         )
+        tipped([*cell, text], [f"{picture.rows[y]}, {picture.columns[x]}: {said}"])
     for y, x in picture.framed:
         axes.bar(x, 0.92, 0.92, y - 0.46, fill=False, edgecolor=COLOURS["ink"], linewidth=1.6)
     axes.xaxis.tick_top()  # before the labels are turned: it makes new ones
@@ -972,7 +929,8 @@ def _slopes(picture: Slopes) -> Figure:
                 color=COLOURS[colour], ls=_DASHES[colour], linewidth=1.8,
             )  # fmt: skip
         for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
-            axes.plot([x], [place], **_look(colour if x else "even", shape="" if x else "disc"))
+            look = _look(colour if x else "even", shape="" if x else "disc")
+            tipped(axes.plot([x], [place], **look), [f"{name}, {picture.orders[x]}: {place}"])
         for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
             axes.annotate(
                 shorten(name, 13), (x, places[x]), xytext=(shift, 0), textcoords="offset points",

@@ -153,3 +153,38 @@ def test_the_users_matplotlib_settings_stay(made):
         svg = draw(made[pic.Intervals][0], uid="a")
         assert mpl.rcParams["font.size"] == 31
     assert text_of(svg)
+
+
+TITLE = "{http://www.w3.org/2000/svg}title"
+
+
+def on_hover(picture):
+    return [e.text for e in ET.fromstring(draw(picture, uid="p")).iter(TITLE) if not e.get("id")]
+
+
+def test_marks_say_their_figures_on_hover():
+    marks = (pic.Mark(at=2.0, ends=(1.0, 3.0)), pic.Mark(at=4.0, colour="other"))
+    rows = (pic.Row(label='<a> & "b"\n#p', group="of it", marks=marks),)
+    said = on_hover(pic.Intervals(title="t", rows=rows))
+    assert {*said} == {'of it: <a> & "b"\n#p: 2.0 [1.0, 3.0]', 'of it: <a> & "b"\n#p: 4.0'}
+    curve = pic.Curve(x=(1.0, 2.0), y=(3.0, 4.0), name="n", ends=((2.5, 3.5), (3.0, 5.0)))
+    expected = ["n: 1.0: 3.0 [2.5, 3.5]", "n: 2.0: 4.0 [3.0, 5.0]"]
+    assert on_hover(pic.Lines(title="t", curves=(curve,))) == expected
+    sized = dataclasses.replace(curve, ends=(), sizes=(1.0, 2.0))
+    assert on_hover(pic.Points(title="t", curves=(sized,))) == ["n: 1.0: 3.0", "n: 2.0: 4.0"]
+    bars = (pic.Bars(heights=(5.0, 7.0), name="m"),)
+    bins = on_hover(pic.Histogram(title="t", bars=bars, edges=(0.0, 0.25, 0.5)))
+    assert bins == ["0.00 to 0.25: m 5.0", "0.25 to 0.50: m 7.0"]
+    assert on_hover(pic.Histogram(title="t", bars=bars, categories=("x", "y"))) == [
+        "x: m 5.0", "y: m 7.0",
+    ]  # fmt: skip
+
+
+def test_words_are_left_out_rather_than_given_to_the_wrong_mark():
+    outside = pic.Curve(x=(1.0, 2.0, 300.0), y=(3.0, 4.0, 5.0))
+    seen = pic.Axis(span=(0.0, 5.0))
+    assert on_hover(pic.Points(title="t", x=seen, curves=(outside,))) == []
+    whole = dataclasses.replace(outside, x=(1.0, 2.0, 3.0))
+    assert len(on_hover(pic.Points(title="t", x=seen, curves=(whole,)))) == 3
+    many = tuple(float(i) for i in range(1_000))
+    assert on_hover(pic.Points(title="t", curves=(pic.Curve(x=many, y=many),))) == []
