@@ -161,14 +161,18 @@ def tags(folder: Path) -> Any:
         side = f"side.{ending}"
         found[side] = {"table": _tags(open_tag_store(folder / side).table())}
         given = ("--store", "corpus:docs.jsonl", "--rules", "rules.yaml", "--sidecar", side)
-        found[side]["again"] = re.findall(r"\d+", command("tag", "apply", *given, cwd=folder))
+        tables = command("tag", "apply", *given, cwd=folder).partition("how sources are known")[0]
+        found[side]["again"] = re.findall(r"\d+", tables)
     return found
 
 
 def detector(folder: Path) -> Any:
     from rag_sourcebias.tagging import open_tag_store
 
-    given = ("--store", "corpus:docs.jsonl", "--detector", "detector", "--sidecar", "t.jsonl")
+    given: tuple[str, ...] = ("--store", "corpus:docs.jsonl", "--detector", "detector")
+    given += ("--sidecar", "t.jsonl")
+    if "--unverified" in command("tag", "apply", "--help", cwd=folder):  # today's waits for people
+        given += ("--unverified",)
     command("tag", "apply", *given, cwd=folder)
     note = json.loads((folder / "t.jsonl.taggers.json").read_text("utf-8"))
     return {"tags": _tags(open_tag_store(folder / "t.jsonl").table()), **note}
