@@ -74,7 +74,7 @@ def judges_part(found: dict) -> list[str]:
         "## Several judges",
         "Each judge by itself against all of them; *with known slopes*: what an interval by the "
         "judges' mean would be as a multiple of one by the median judge if both slopes were known, "
-        "which is all that averaging can gain.",
+        f"which is all that averaging can gain. {found['runs']:,} draws a cell.",
         _bars(found["bars"]),
         grid(list(shown.values()), rows),
         "Made by `python benchmarks/coverage/judges.py`.",
