@@ -37,9 +37,21 @@ def write_log(path: Path, n: int = 600, *, shift_at: int = 400) -> Path:
 
 
 def replayed(*args: str, cwd: Path) -> dict[str, object]:
-    code, output, messages = inside("monitor", "replay", *args, "--json", cwd=cwd)
+    code, output, messages = inside("monitor", "replay", *args, "--json", "-", cwd=cwd)
     assert code == 0, messages
     return json.loads(output)
+
+
+def test_figures_of_a_replay_are_written_where_they_are_wanted(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.db")
+    args = ("monitor", "replay", "log.db", "--json", "figures.json")
+    code, shown, messages = inside(*args, cwd=tmp_path)
+    assert code == 0, messages
+    assert "600 retrievals" in shown
+    assert json.loads((tmp_path / "figures.json").read_text()) == replayed("log.db", cwd=tmp_path)
+    code, _, messages = inside(*args[:-1], "no/figures.json", cwd=tmp_path)
+    assert code == 2
+    assert "folder no does not exist" in " ".join(messages.split())
 
 
 def test_replay_finds_the_shift_and_when_it_was(tmp_path: Path) -> None:
@@ -174,7 +186,7 @@ def search(text):
         code, output, messages = inside(
             "monitor", "probe", "data", "--retriever", "app:my_search:search",
             "--measure", "NDCG@1", "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s",
-            "--json",
+            "--json", "-",
             cwd=tmp_path,
         )  # fmt: skip
         assert code == 0, messages
@@ -183,6 +195,16 @@ def search(text):
     assert all(point["relative_delta"] == 200.0 for point in points)
     assert points[-1]["alarm"]
     assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 4
+    rounds = ("--retriever", "bm25", "--rounds", "2", "--every", "0.01s", "--json", "said.jsonl")
+    code, shown, messages = inside("monitor", "probe", "--sample", *rounds, cwd=tmp_path)
+    assert code == 0, messages
+    assert shown.count("Relative Δ") == 2
+    assert len((tmp_path / "said.jsonl").read_text().splitlines()) == 2
+    code, shown, messages = inside(
+        "monitor", "probe", "--sample", "--retriever", "bm25", "--json", cwd=tmp_path
+    )
+    assert json.loads(shown)["failed"] == 0
+    assert "--json is --json - now" in messages
 
 
 LANGCHAIN = """
@@ -225,7 +247,7 @@ def test_probe_asks_retrievers_of_frameworks(
     (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     exit_code, output, messages = inside(
         "monitor", "probe", "--sample", "--retriever", f"app:{name}:retriever",
-        *(["--id-key", "key"] if by_key else []), "--json",
+        *(["--id-key", "key"] if by_key else []), "--json", "-",
         cwd=tmp_path,
     )  # fmt: skip
     assert exit_code == 0, messages

@@ -6,7 +6,7 @@ import ast
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -180,7 +180,7 @@ def test_there_are_at_most_nineteen_commands_each_under_a_question() -> None:
     asked = [name for names in _Root.questions.values() for name in names]
     assert sorted(asked) == sorted(found)
     assert not set(_MOVED) & set(found) - {"audit answers", "audit source", "check-pairs"} - {
-        "judge audit", "monitor probe", "tag fit",
+        "interval", "judge audit", "monitor probe", "monitor replay", "tag fit",
     }  # fmt: skip
 
 
@@ -231,6 +231,10 @@ def app_root() -> typer.core.TyperGroup:
             "debias --encoder a --compare b --compare c --on d --compare p.json",
         ),
         ("tag fit x.csv --out d --id-column i", "tag fit x.csv --output d --id i"),
+        ("monitor replay a --json --by style", "monitor replay a --json - --by style"),
+        ("monitor probe d --json", "monitor probe d --json -"),
+        ("interval x.csv --baseline a", "interval x.csv --baseline-system a"),
+        ("labels interval x.csv --baseline a", "interval x.csv --baseline-system a"),
         ("audit source d --measures MAP", "audit source d --measure MAP"),
     ],
 )
@@ -241,9 +245,45 @@ def test_old_names_become_new_ones_and_are_named(old: str, new: str) -> None:
     assert current(now)[1] == []
 
 
-def test_a_command_line_of_today_is_left_alone() -> None:
-    args = ["judge", "audit", "x.csv", "--against", "a.json"]
-    assert current(args) == (args, [])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "judge audit x.csv --against a.json",
+        "monitor replay a --json -",
+        "monitor replay a --json x.json",
+        "monitor replay a --baseline none",
+    ],
+)
+def test_a_command_line_of_today_is_left_alone(line: str) -> None:
+    assert current(line.split()) == (line.split(), [])
+
+
+def of_two_kinds(commands: Mapping[str, typer.core.TyperCommand]) -> set[str]:
+    """Return options that take a value in one command and none in another."""
+    flags = [
+        {
+            name
+            for c in commands.values()
+            for p in c.params
+            if getattr(p, "is_flag", None) is kind
+            for name in p.opts
+        }
+        for kind in (True, False)
+    ]
+    return flags[0] & flags[1]
+
+
+def test_an_option_takes_a_value_everywhere_or_nowhere() -> None:
+    found = leaves(typer.main.get_command(app))
+    assert of_two_kinds(found) == set()
+    assert [n for n, c in found.items() if any("--baseline" in p.opts for p in c.params)] == [
+        "monitor serve", "monitor replay",
+    ]  # fmt: skip
+    other = typer.Typer()
+    for name, default in (("a", ""), ("b", False)):
+        option = typer.Option(default, "--json")
+        other.command(name)(lambda json=option: json)
+    assert of_two_kinds(leaves(typer.main.get_command(other))) == {"--json"}
 
 
 def test_an_old_name_works_with_a_warning(tmp_path: Path) -> None:

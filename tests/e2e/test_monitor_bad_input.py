@@ -43,7 +43,7 @@ def written(path: Path, times: np.ndarray, *, labels: bool = False, twice: int =
 
 
 def replayed(folder: Path, *args: str) -> dict[str, Any]:
-    code, output, messages = inside("monitor", "replay", "log.db", *args, "--json", cwd=folder)
+    code, output, messages = inside("monitor", "replay", "log.db", *args, "--json", "-", cwd=folder)
     assert code == 0, messages
     return dict(json.loads(output))
 

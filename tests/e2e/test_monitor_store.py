@@ -136,7 +136,7 @@ def test_what_came_into_the_store_is_told_from_ranking(
     assert ("what the store holds" in told[0]["message"].split(" to ")[0]) == bool(came)
     assert not overview["follower"]["dropped"]
     # Replayed with what was served: the same baseline, and what the store held.
-    code, output, messages = inside("monitor", "replay", "log.db", "--json", cwd=tmp_path)
+    code, output, messages = inside("monitor", "replay", "log.db", "--json", "-", cwd=tmp_path)
     assert code == 0, messages
     assert [alarm["rule"] for alarm in json.loads(output)["alarms"]] == [rule]
     # A store that has changed is no other setting.

@@ -30,6 +30,7 @@ from rich.segment import Segment
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import visible
+from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.reports import Report, print_report, without_texts, write_figures, write_pages
 
@@ -103,6 +104,16 @@ def tell(text: str) -> None:
 def print_json(data: dict[str, Any]) -> None:
     """Print strict JSON, and nothing else, on standard output."""
     out.file.write(json_text(data))
+
+
+def write_json(target: str | None, data: dict[str, Any]) -> bool:
+    """Write figures where ``--json`` says; whether they were printed, and nothing else is to be."""
+    if target == "-":
+        print_json(data)
+    elif target is not None:
+        write_atomic(target, json_text(data))
+        say_written("json", target)
+    return target == "-"
 
 
 def json_text(data: dict[str, Any]) -> str:
@@ -195,10 +206,11 @@ def require_writable(folder: Path | None) -> None:
         raise DataError(f"--report {folder}: {existing} is not writable")
 
 
-def require_writable_file(option: str, path: Path | None) -> None:
+def require_writable_file(option: str, path: Path | str | None) -> None:
     """Refuse an output file that cannot be written before the work, not after it."""
-    if path is None:
+    if path in (None, "-"):
         return
+    path = Path(path)
     if path.is_dir():
         raise DataError(f"--{option} {path} is a folder; name a file")
     folder = path.absolute().parent

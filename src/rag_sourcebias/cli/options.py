@@ -43,6 +43,9 @@ BaselineSource = Annotated[
 ]
 ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
 Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", help="Write the figures as JSON here; - prints them.")
+]
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]

@@ -16,6 +16,7 @@ class _Moved(NamedTuple):
     arguments: Sequence[str] = ()
 
 
+_SYSTEM = {"--baseline": "--baseline-system"}
 _ON = {"--judge": "--on", "--method": "--projection"}
 _TRAINING = {
     f"--{old}": f"--training {new}="
@@ -54,12 +55,13 @@ _MOVED = {
     "debias project": _Moved("debias --method project", _ON),
     "debias search": _Moved("debias --search", {**_ON, "--over": "--method"}),
     "debias train": _Moved("debias --method train", _ON | _TRAINING),
+    "interval": _Moved("interval", _SYSTEM),
     "judge answers": _Moved("judge grade"),
     "judge audit": _Moved("judge audit", {"--anchors": "--output"}),
     "judge drift": _Moved("judge audit", {}, ("--against", "")),
     "judge relevance": _Moved("judge grade"),
     "labels draw": _Moved("labels"),
-    "labels interval": _Moved("interval"),
+    "labels interval": _Moved("interval", _SYSTEM),
     "labels plan": _Moved("labels"),
     "monitor forget": _Moved("monitor replay --forget"),
     "monitor probe": _Moved(
@@ -71,6 +73,7 @@ _MOVED = {
             "--points": "--output",
         },
     ),
+    "monitor replay": _Moved("monitor replay"),
     "monitor rules": _Moved("monitor serve", {}, ("--alert-rules",)),
     "monitor summary": _Moved("start"),
     "report show": _Moved("start", {"--to": "--report"}),
@@ -101,8 +104,11 @@ def current(args: Sequence[str]) -> tuple[list[str], list[str]]:
         new += ["--method", "project"]
     if old == "labels draw" and not {"-o", "--output"} & {*new}:
         new += ["--output", "sheet.csv"]
-    if old == "monitor summary" and "--json" in new:  # took no value
-        new.insert(new.index("--json") + 1, "-")
+    if old.startswith("monitor ") and "--json" in new:  # took no value
+        after = new.index("--json") + 1
+        if old == "monitor summary" or not new[after:] or new[after].startswith("--"):
+            new.insert(after, "-")
+            said.append("--json is --json - now")
     return new, [*dict.fromkeys(said)]
 
 

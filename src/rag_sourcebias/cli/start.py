@@ -8,25 +8,23 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rag_sourcebias.cli.console import (
     deliver,
-    json_text,
     out,
-    print_json,
     require_writable_file,
     say,
-    say_written,
     stages,
     tell,
+    write_json,
     writes_report,
 )
 from rag_sourcebias.cli.help import rows
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import read_lines, write_atomic
+from rag_sourcebias.io.files import read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.io.tables import find_column, read_table
 
@@ -114,7 +112,7 @@ def start(
     if path is None:
         _list()
         return
-    require_writable_file("json", None if json in (None, "-") else Path(json))
+    require_writable_file("json", json)
     if ":" in path and not Path(path).exists():
         _show_store(path, collection, sidecar, json)
         return
@@ -202,7 +200,7 @@ def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: s
         total = len(opened)
         progress.begin(f"reading the tags of {opened.name}")
         found = summarise(opened.tags(), lambda done: progress.advance(done, total))
-    if _write(json, {"store": opened.name, **found.to_dict()}):
+    if write_json(json, {"store": opened.name, **found.to_dict()}):
         return
     show_summary(opened.name, found)
     if isinstance(opened, SidecarStore) and (left := opened.left_over()):
@@ -217,21 +215,11 @@ def _show_log(log: Path, json: str | None) -> None:
     from rag_sourcebias.monitor.log.reading import log_summary
 
     found = log_summary(log)
-    if _write(json, log_figures(found)):
+    if write_json(json, log_figures(found)):
         return
     for line in log_lines(found):
         say(line)
     say(f"next: rag-sourcebias monitor replay {log}, or monitor serve {log}")
-
-
-def _write(target: str | None, data: dict[str, Any]) -> bool:
-    """Write figures where they were asked for; whether they were printed, and nothing else is."""
-    if target == "-":
-        print_json(data)
-    elif target is not None:
-        write_atomic(target, json_text(data))
-        say_written("json", target)
-    return target == "-"
 
 
 # What has a command.

@@ -12,7 +12,6 @@ from rag_sourcebias.cli.console import (
     choice,
     deliver,
     err,
-    json_text,
     number_pair,
     out,
     print_json,
@@ -22,11 +21,11 @@ from rag_sourcebias.cli.console import (
     say_written,
     spread,
     stages,
+    write_json,
     writes_report,
 )
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.judged import options as opt
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
@@ -337,12 +336,8 @@ def _of_sheet(
         target=target,
         confidence_level=confidence_level,
     )
-    if json == "-":
-        print_json(found.to_dict())
-        return
-    if json is not None:
-        write_atomic(json, json_text(found.to_dict()))
-    say("\n• ".join((f"{measure} {found}", *found.assumptions)))
+    if not write_json(json, found.to_dict()):
+        say("\n• ".join((f"{measure} {found}", *found.assumptions)))
 
 
 @writes_report
@@ -372,6 +367,7 @@ def interval(
     baseline: Annotated[
         str,
         typer.Option(
+            "--baseline-system",
             help="System (group or run) that each other one is compared with; without it all pairs "
             "are, and ranked.",
             rich_help_panel=_STATISTICS,
@@ -421,7 +417,7 @@ def interval(
     )
     scale = None if items.bounds is None else number_pair("bounds", items.bounds)
     require_writable(report)
-    require_writable_file("json", None if json in (None, "-") else Path(json))
+    require_writable_file("json", json)
     sheet = items.file
     if sheet is not None and (
         rankings.manifest

@@ -29,12 +29,14 @@ from rag_sourcebias.cli.console import (
     spread,
     stages,
     used,
+    write_json,
 )
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Dataset, Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
@@ -64,15 +66,9 @@ from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_fact
 # Options of the monitor commands, named once.
 
 
-_WATCH, _WHICH, _SERVE, _FORGET = (
-    "What is watched",
-    "Which retrievals",
-    "Serving",
-    "Forgetting",
-)
+_WATCH, _WHICH = "What is watched", "Which retrievals"
+_SERVE, _FORGET = "Serving", "Forgetting"
 _RULES = "Prometheus and Grafana"
-
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 def _state_of(log: Path) -> Path:
@@ -409,7 +405,7 @@ def show_alarms(alarms: Sequence[Alarm], *, in_time: bool) -> None:
             soft_wrap=True,
         )
     if left_out > 0:
-        out.print(f"… and {left_out:,} more; --json prints them all", highlight=False)
+        out.print(f"… and {left_out:,} more; --json - prints them all", highlight=False)
 
 
 # ``monitor replay``: what a monitor would have said of retrievals that were recorded.
@@ -491,7 +487,7 @@ def replay(
     until: Annotated[
         str | None, typer.Option(help="Before this time.", rich_help_panel=_WHICH)
     ] = None,
-    json: Json = False,
+    json: common.JsonFile = None,
     forgetting: Forgetting,
 ) -> None:
     """Feed recorded retrievals through a monitor, to see which alarms there would have been.
@@ -536,14 +532,13 @@ def replay(
         )
     snapshots, alarms = monitor.snapshot(), monitor.alarms
     lost = monitor.dropped.by_reason
-    if json:
-        found = {
-            "retrievals": n,
-            "dropped": dict(lost),
-            "alarms": [alarm.to_dict() for alarm in alarms],
-            "snapshots": [snapshot.to_dict() for snapshot in snapshots],
-        }
-        out.file.write(json_text(found))
+    found = {
+        "retrievals": n,
+        "dropped": dict(lost),
+        "alarms": [alarm.to_dict() for alarm in alarms],
+        "snapshots": [snapshot.to_dict() for snapshot in snapshots],
+    }
+    if write_json(json, found):
         return
     show_snapshots(snapshots)
     show_alarms(alarms, in_time=not isinstance(events, Run))
@@ -866,7 +861,7 @@ def probe(
     collection: Annotated[str, typer.Option(help="Value of the label collection.")] = "canary",
     seed: common.Seed = 0,
     cache: common.Cache = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON a round.")] = False,
+    json: common.JsonFile = None,
 ) -> None:
     """Ask canary queries on a schedule: Relative Δ of the live retriever over time.
 
@@ -881,6 +876,8 @@ def probe(
         rag-sourcebias monitor probe --sample --retriever bm25 --rounds 3 --every 1s
     """
     require_writable_file("output", output)
+    require_writable_file("json", json)
+    told: list[str] = []
     span = _SPAN.fullmatch((every or "0").strip())
     if span is None or (every is not None and float(span[1]) <= 0):
         raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
@@ -905,7 +902,11 @@ def probe(
         rng=seed,
     )
     for done in itertools.count(1):
-        _show(found.run_round(), json=json)
+        point = found.run_round()
+        told.append(json_text(point.to_dict()))
+        if json not in (None, "-"):
+            write_atomic(json, told)
+        _show(point, told[-1] if json == "-" else "")
         if done == n_rounds:
             break
         sleep(float(span[1]) * _UNITS[span[2]])
@@ -913,10 +914,9 @@ def probe(
         err.print(f"failed: {dict(found.dropped.by_reason)}", highlight=False, markup=False)
 
 
-def _show(point: CanaryPoint, *, json: bool) -> None:
+def _show(point: CanaryPoint, json: str) -> None:
     if json:
-        out.file.write(json_text(point.to_dict()))
-        out.file.flush()
+        print(json, end="", file=out.file, flush=True)
         return
     if point.relative_delta is None:
         out.print(f"no answer to {point.round_n + point.failed} queries", highlight=False)

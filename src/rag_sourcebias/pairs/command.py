@@ -14,10 +14,8 @@ from rag_sourcebias.cli.console import (
     as_options,
     choice,
     deliver,
-    json_text,
     number_pair,
     out,
-    print_json,
     require_writable,
     require_writable_file,
     say,
@@ -26,6 +24,7 @@ from rag_sourcebias.cli.console import (
     stages,
     tell,
     used,
+    write_json,
     writes_report,
 )
 from rag_sourcebias.cli.models import SpecBuilder
@@ -33,7 +32,6 @@ from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
-from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
 from rag_sourcebias.pairs.annotate import (
     Annotations,
@@ -590,7 +588,7 @@ def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, see
     if not sheets:
         raise DataError("name filled sheets, or their folder; or --output to draw new ones")
     level, json = reading.confidence_level, reading.json
-    require_writable_file("json", None if json in (None, "-") else Path(json))
+    require_writable_file("json", json)
     annotations = read_annotations(_files(sheets), key=key or _key_of(sheets))
     majorities = majority_tables(
         annotations, min_answers=reading.min_answers, confidence_level=level
@@ -618,13 +616,8 @@ def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, see
             for table in annotations.tables
         ],
     }
-    if json == "-":
-        print_json(plain)
-        return
-    if json is not None:
-        write_atomic(json, json_text(plain))
-        tell(f"json: {json}")
-    print_figures(annotations, majorities, agreement)
+    if not write_json(json, plain):
+        print_figures(annotations, majorities, agreement)
 
 
 def _pairs(folder: Path | None, *, split: str) -> Dataset | Corpus:
