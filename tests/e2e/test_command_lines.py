@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 from command_line import inside
+from typer.core import TyperOption
 
 from rag_sourcebias.cli.app import _Root, app
 from rag_sourcebias.cli.help import leaves
@@ -260,16 +261,8 @@ def test_a_command_line_of_today_is_left_alone(line: str) -> None:
 
 def of_two_kinds(commands: Mapping[str, typer.core.TyperCommand]) -> set[str]:
     """Return options that take a value in one command and none in another."""
-    flags = [
-        {
-            name
-            for c in commands.values()
-            for p in c.params
-            if getattr(p, "is_flag", None) is kind
-            for name in p.opts
-        }
-        for kind in (True, False)
-    ]
+    options = [p for c in commands.values() for p in c.params if isinstance(p, TyperOption)]
+    flags = [{name for p in options if p.is_flag is kind for name in p.opts} for kind in (1, 0)]
     return flags[0] & flags[1]
 
 
