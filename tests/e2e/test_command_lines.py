@@ -262,7 +262,9 @@ def test_a_command_line_of_today_is_left_alone(line: str) -> None:
 def of_two_kinds(commands: Mapping[str, typer.core.TyperCommand]) -> set[str]:
     """Return options that take a value in one command and none in another."""
     options = [p for c in commands.values() for p in c.params if isinstance(p, TyperOption)]
-    flags = [{name for p in options if p.is_flag is kind for name in p.opts} for kind in (1, 0)]
+    flags = [
+        {name for p in options if p.is_flag is kind for name in p.opts} for kind in (True, False)
+    ]
     return flags[0] & flags[1]
 
 
