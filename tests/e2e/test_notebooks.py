@@ -102,3 +102,21 @@ def test_it_runs_and_prints_what_is_stored(
     client.execute(cwd=str(tmp_path))
     fresh = [shape(cell["outputs"]) for cell in notebook.cells if cell.cell_type == "code"]
     assert fresh == stored
+
+
+@pytest.mark.frameworks
+def test_progress_is_no_output_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    told = "from rag_sourcebias.cli import console\nconsole.tell('1 of 2 so far')"
+    shown = "from rich.console import Console\nConsole(stderr=True).print('1 of 2 so far')"
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(code) for code in (told, shown)]
+    )
+    NotebookClient(notebook, kernel_name="python3", timeout=60).execute(cwd=str(tmp_path))
+    [[line], [other]] = [cell.outputs for cell in notebook.cells]
+    assert (line.output_type, line.name, line.text) == ("stream", "stderr", "1 of 2 so far\n")
+    assert other.output_type == "display_data"  # what a console does that is not told otherwise

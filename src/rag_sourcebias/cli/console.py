@@ -50,7 +50,7 @@ class _VisibleConsole(Console):
 
 # Names such as "llm:x:" are no emoji.
 out = _VisibleConsole(emoji=False)
-err = _VisibleConsole(stderr=True, emoji=False)
+err = _VisibleConsole(stderr=True, emoji=False, force_jupyter=False)  # no outputs of a cell
 
 
 LOG_SECONDS = 10.0
