@@ -111,7 +111,7 @@ def of_real_sets(cells: list[dict]) -> list[dict]:
             where = f"{worst['set']}, n = {worst['n']}"
             told = ", scale given" if scale else ""
             what = f"real sets, {target}{told}, {len(chosen)} cells: lowest coverage ({where})"
-            below = [f"{r['set']}, n = {r['n']}" for r in chosen if _below(r)]
+            below = [f"{r['set']}, n = {r['n']}" for r in chosen if rejected(r)]
             target_ = "true rate ≥ .94 in each" + (
                 f"; rejected: {'; '.join(below)}" if below else ""
             )
@@ -175,7 +175,8 @@ def ratios(cells: list[dict]) -> dict[tuple, float]:
     }
 
 
-def _below(row: dict) -> bool:
+def rejected(row: dict) -> bool:
+    """Whether a row's true coverage is below .94 by an exact test at .001."""
     return bool(binom.cdf(round(row["coverage"] * row["runs"]), row["runs"], 0.94) < 0.001)
 
 

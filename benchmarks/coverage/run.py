@@ -71,6 +71,12 @@ def simulated_results(runs: int) -> dict:
         for p in presets
         for n in (20, 39, 50, 112)
     ]
+    skewed = [
+        {"sigma": sigma, "rho": rho, "n": n, "n_runs": runs}
+        for sigma in simulated.SIGMAS
+        for rho in simulated.RHOS
+        for n in simulated.SIZES
+    ]
     documents = [
         {
             "preset": p,
@@ -96,6 +102,7 @@ def simulated_results(runs: int) -> dict:
         },
         "default": everywhere(simulated.default_cell, default),
         "odd judges": everywhere(simulated.default_cell, odd),
+        "skewed": everywhere(simulated.skewed_cell, skewed),
         "per query": everywhere(simulated.per_query_cell, per_query),
         "documents": everywhere(simulated.document_cell, documents),
     }

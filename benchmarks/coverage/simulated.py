@@ -20,6 +20,7 @@ from rag_sourcebias.stats.means import mean_interval
 SIZES = (15, 20, 30, 50, 100)
 POOLS = (112, 1000)
 TARGETS = ("population", "pool")
+SIGMAS, RHOS = (0.5, 1.0, 1.5), (0.0, 0.7)
 BAR_PRESETS = ("TREC-DL", "2x-biased", "over-confident", "Robust04")
 DEFAULT, RECALIBRATED = "regression", "regression, judge recalibrated"
 JUDGES: dict[str, Callable[[sim.JudgedQueries, np.random.Generator], sim.JudgedQueries]] = {
@@ -87,6 +88,19 @@ def as_row(cell: CoverageCell, **where: object) -> dict:
         "runs": cell.n_runs,
     }
     return row | ({"failures": cell.failures} if cell.failures else {})
+
+
+def skewed_cell(*, sigma: float, rho: float, n: int, n_runs: int) -> list[dict]:
+    """Lognormal values and judges without bounds; ``rho`` between their logarithms; 300 others."""
+    rng = np.random.default_rng([n, round(10 * sigma), round(10 * rho)])
+    truth = float(np.exp(sigma**2 / 2))
+    tallies = {name: Tally(name, n) for name in (DEFAULT, "labels")}
+    for _ in range(n_runs):
+        z, error = rng.normal(size=(2, n + 300))
+        y, f = np.exp(sigma * z), np.exp(sigma * (rho * z + np.sqrt(1 - rho**2) * error))
+        for name, tally in tallies.items():
+            tally.attempt(partial(mean_interval, y[:n], f[:n], f[n:], method=name), truth)
+    return [as_row(tally.cell(), sigma=sigma, rho=rho) for tally in tallies.values()]
 
 
 def per_query_cell(*, preset: str, n: int, n_runs: int, n_target: int = 200) -> list[dict]:
