@@ -854,16 +854,15 @@ def _without_header(path: PathLike, kind: Kind) -> dict[str, str] | None:
 # Clusters of queries: topics, paraphrase groups, user sessions.
 
 
-_COLUMNS = ("query_id", "cluster")
-
-
-def read_clusters(path: PathLike) -> dict[str, str]:
+def read_clusters(path: PathLike, *, cluster: str = "cluster") -> dict[str, str]:
     """Read the cluster of each query from CSV, TSV, JSON lines or Parquet.
 
     Parameters
     ----------
     path : path
-        With the columns ``query_id`` and ``cluster``; others are ignored.
+        With the columns ``query_id`` (or another usual name) and ``cluster``; others are ignored.
+    cluster : str
+        Column of the clusters under another name; a single column beside it is the query's.
 
     Raises
     ------
@@ -872,21 +871,24 @@ def read_clusters(path: PathLike) -> dict[str, str]:
     """
 
     def choose(names: tuple[str, ...]) -> tuple[str, ...]:
-        if missing := [name for name in _COLUMNS if name not in names]:
+        others = [name for name in names if name != cluster]
+        query = find_column(others, "query_id", given=None, path=os.fspath(path))
+        if query is None and len(names) == 2 and cluster in names and cluster != "cluster":
+            query = others[0]
+        lacks = ["query_id"] * (query is None) + [cluster] * (cluster not in names)
+        if lacks:
             raise DataError(
-                f"{path} has no column {' and no column '.join(missing)}; it has {list(names)}"
+                f"{path} has no column {' and no column '.join(lacks)}; it has {list(names)}"
             )
-        return _COLUMNS
+        return str(query), cluster
 
     table = read_table(path, choose)
     found: dict[str, str] = {}
-    for row, (query, cluster) in enumerate(
-        zip(table.columns["query_id"], table.columns["cluster"], strict=True)
-    ):
-        for name, value in (("query_id", query), ("cluster", cluster)):
+    for row, (query, group) in enumerate(zip(*table.columns.values(), strict=True)):
+        for name, value in zip(table.columns, (query, group), strict=True):
             if value is None or not str(value).strip():
                 raise DataError(f"{table.where(row)}: {name} is empty; give each query a cluster")
         if str(query) in found:
             raise DataError(f"{table.where(row)}: query {str(query)!r} is named twice")
-        found[str(query)] = str(cluster)
+        found[str(query)] = str(group)
     return found

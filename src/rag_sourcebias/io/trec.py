@@ -26,7 +26,7 @@ _ORIGINS = get_args(Origin)
 _Row = tuple[int, Mapping[str, Any]]
 
 
-def read_tags(path: PathLike) -> TagTable:
+def read_tags(path: PathLike, *, doc_id: str = "doc_id", source: str = "source") -> TagTable:
     """Read document tags from a TSV, CSV or JSON-lines file.
 
     Parameters
@@ -37,6 +37,8 @@ def read_tags(path: PathLike) -> TagTable:
         ``origin`` and ``confidence``, in any order; JSON lines use the same names as keys. Other
         columns are ignored. An empty value, ``-`` or ``null`` means unknown. TSV knows no
         quoting; a CSV record is one line.
+    doc_id, source : str
+        Columns that hold them under another name.
 
     Returns
     -------
@@ -53,44 +55,46 @@ def read_tags(path: PathLike) -> TagTable:
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []
-    for number, row in _rows(path):
+    for number, row in _rows(path, {"doc_id": doc_id, "source": source}):
         where = f"{path}:{number}"
-        doc_id = row["doc_id"]
-        if not isinstance(doc_id, str) or not doc_id:
-            raise DataError(f"{where}: doc_id {doc_id!r} must be a non-empty string")
-        if doc_id in line_of:
+        doc = row["doc_id"]
+        if not isinstance(doc, str) or not doc:
+            raise DataError(f"{where}: {doc_id} {doc!r} must be a non-empty string")
+        if doc in line_of:
             raise DataError(
-                f"{where}: document {doc_id!r} was tagged already in line {line_of[doc_id]}; "
+                f"{where}: document {doc!r} was tagged already in line {line_of[doc]}; "
                 "keep one row per document"
             )
-        line_of[doc_id] = number
-        items.append((doc_id, _tags(row, where)))
+        line_of[doc] = number
+        items.append((doc, _tags(row, where)))
     if not items:
         raise DataError(f"{path} holds no tags; expected a header with doc_id and source, and rows")
     return TagTable.from_tags(items)
 
 
-def _rows(path: PathLike) -> Iterator[_Row]:
+def _rows(path: PathLike, own: Mapping[str, str]) -> Iterator[_Row]:
+    """Yield rows under our names; ``own`` says what the file calls them."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:
         return
     if first[1].lstrip().startswith("{"):
         for number, row in read_jsonl(path):
-            for name in ("doc_id", "source"):
+            for name in own.values():
                 if name not in row:
                     raise DataError(
-                        f"{path}:{number}: key {name!r} is missing; use null for an unknown source"
+                        f"{path}:{number}: key {name!r} is missing; use null for an unknown "
+                        f"source; its keys are {', '.join(row)}"
                     )
-            yield number, row
+            yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
         return
     tabs = "\t" in first[1]
     header = _split(first[1], f"{path}:{first[0]}", tabs=tabs)
-    missing = [name for name in ("doc_id", "source") if name not in header]
+    missing = [name for name in own.values() if name not in header]
     if missing:
         raise DataError(
             f"{path}:{first[0]}: the header lacks {' and '.join(missing)}; found {header}, "
-            f"expected doc_id and source, optionally {', '.join(TAG_COLUMNS[2:])}"
+            f"expected {' and '.join(own.values())}, optionally {', '.join(TAG_COLUMNS[2:])}"
         )
     for number, line in lines:
         cells = _split(line, f"{path}:{number}", tabs=tabs)
@@ -99,7 +103,8 @@ def _rows(path: PathLike) -> Iterator[_Row]:
                 f"{path}:{number}: expected {len(header)} columns as in the header, "
                 f"found {len(cells)}: {line[:80]!r}"
             )
-        yield number, dict(zip(header, cells, strict=True))
+        row = dict(zip(header, cells, strict=True))
+        yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
 
 
 def _split(line: str, where: str, *, tabs: bool) -> list[str]:

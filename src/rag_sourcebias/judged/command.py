@@ -187,7 +187,7 @@ class RankingOptions:
     tags: Annotated[
         Path | None,
         typer.Option(
-            help="Table with doc_id and source: adds Relative Δ between sources.",
+            help="Table with doc_id and source (--id, --group): adds Relative Δ between sources.",
             rich_help_panel=_RANKINGS,
         ),
     ] = None
@@ -224,9 +224,12 @@ class RankingOptions:
         """Whether any of the files is named."""
         return bool(self.run or self.qrels or self.labels)
 
-    def report(self, config: JudgedConfig, on_stage: Callable[[str], None]) -> JudgedReport:
+    def report(
+        self, config: JudgedConfig, columns: opt.Columns, on_stage: Callable[[str], None]
+    ) -> JudgedReport:
         """Compute the intervals, once all files are named."""
         runs = self.run or []
+        names = {"doc_id": (columns.id or ["doc_id"])[0], "source": columns.group or "source"}
         return judge_ranking_with_intervals(
             [read_run(path) for path in runs],
             read_qrels(cast("Path", self.qrels)),
@@ -235,7 +238,7 @@ class RankingOptions:
                 for path in self.labels or ()
             },
             measures=self.measure or ("NDCG@10",),
-            tags=None if self.tags is None else read_tags(self.tags),
+            tags=None if self.tags is None else read_tags(self.tags, **names),
             baseline_source=self.baseline_source,
             config=config,
             name=", ".join(path.name for path in runs[:3]) + f", … ({len(runs)})" * (len(runs) > 3),
@@ -296,6 +299,8 @@ def _refuse(*rules: tuple[object, str]) -> None:
 def _check_ranking(rankings: RankingOptions, columns: opt.Columns, items: ItemOptions) -> None:
     missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
     judges = rankings.labels or []
+    of_tags = ("--id", "--group") if rankings.tags and len(columns.id or ()) < 2 else ()
+    useless = [name for name in columns.given() if name not in of_tags]
     twice = next((path for path in judges if judges.count(path) > 1), None)
     _refuse(
         (
@@ -310,7 +315,7 @@ def _check_ranking(rankings: RankingOptions, columns: opt.Columns, items: ItemOp
             "--bounds and --worst-case are for items; for rankings see --failures of "
             "rag-sourcebias judge grade",
         ),
-        (columns.given(), f"{', '.join(columns.given())}: no use with rankings; leave it out"),
+        (useless, f"{', '.join(useless)}: no use with rankings; leave it out"),
     )
 
 
@@ -430,7 +435,7 @@ def interval(
     with stages() as progress:
         progress.begin("reading")
         if rankings.given:
-            found = rankings.report(config, progress.begin)
+            found = rankings.report(config, columns, progress.begin)
         else:
             data, measure, name = items.read(columns)
             found = judge_items_with_intervals(

@@ -70,8 +70,8 @@ class Retrieval:
         str | None,
         typer.Option(
             "--id",
-            help="Where the id of the data stands in the metadata of what app: returns. "
-            "\\[default: what fits]",
+            help="Where the id of the data stands in the metadata of what app: returns "
+            "(default: what fits), or the column of the document in --tags.",
             rich_help_panel=_RETRIEVAL,
         ),
     ] = None
@@ -326,6 +326,9 @@ def source(
             rich_help_panel=_DATA,
         ),
     ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of the source in --tags.", rich_help_panel=_DATA)
+    ] = None,
     verified: Annotated[
         Path | None,
         typer.Option(
@@ -345,6 +348,9 @@ def source(
             rich_help_panel=_STATISTICS,
         ),
     ] = None,
+    cluster: Annotated[
+        str, typer.Option(help="Column of the cluster in it.", rich_help_panel=_STATISTICS)
+    ] = "cluster",
     scale: Scale,
     report: opt.ReportFolder = None,
 ) -> None:
@@ -372,6 +378,8 @@ def source(
     """
     if folders and len(folders) > 1 and cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
+    if (group and tags is None) or (cluster != "cluster" and cluster_file is None):
+        raise DataError("--group is a column of --tags, and --cluster one of --cluster-file")
     audit_one = partial(
         _audit_one,
         sample=sample,
@@ -383,7 +391,8 @@ def source(
         split=split,
         asked=asked,
         config=statistics,
-        cluster_file=cluster_file,
+        clusters=None if cluster_file is None else read_clusters(cluster_file, cluster=cluster),
+        group=group or "source",
         scale=scale,
     )
     if not folders or len(folders) == 1:
@@ -427,11 +436,11 @@ def _audit_one(
     split: str,
     asked: Retrieval,
     config: AuditConfig,
-    cluster_file: Path | None,
+    clusters: Mapping[str, str] | None,
+    group: str,
     scale: Scale,
     report: Path | None,
 ) -> SkewReport:
-    clusters = None if cluster_file is None else read_clusters(cluster_file)
     require_writable(report)
     if run or qrels or tags or verified:
         if any((folder, sample, dataset, asked.retriever, asked.rerank)):
@@ -440,7 +449,8 @@ def _audit_one(
             )
         if asked.text_statistics:
             raise DataError("--text-statistics needs texts, and finished runs hold none")
-        found = _audit_runs(run, qrels, tags, verified, config=config, clusters=clusters)
+        columns = {"doc_id": asked.id_key or "doc_id", "source": group}
+        found = _audit_runs(run, qrels, tags, verified, columns, config=config, clusters=clusters)
     elif scale.name == "memory":
         found = _audit(
             _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
@@ -484,6 +494,7 @@ def _audit_runs(
     qrels: Path | None,
     tags: Path | None,
     verified: Path | None,
+    columns: Mapping[str, str],
     *,
     config: AuditConfig,
     clusters: Mapping[str, str] | None,
@@ -509,7 +520,7 @@ def _audit_runs(
             for doc, source in (sheet.tags | sheet.sources()).items()
         )
     else:
-        table = read_tags(tags)
+        table = read_tags(tags, **columns)
     return measure_source_bias(
         [read_run(path) for path in run],
         read_qrels(qrels),

@@ -7,6 +7,9 @@ import json
 import pytest
 from command_line import refused, succeed, write_csv
 
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.trec import read_tags
+
 ARGS = ("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv")
 N = 40
 
@@ -57,3 +60,46 @@ def test_few_clusters_are_a_refused_verdict_not_a_failure(trec):
 def test_an_empty_cluster_file_is_refused(trec):
     (trec / "clusters.csv").write_text("", encoding="utf-8")
     assert "clusters.csv" in refused(*ARGS, "--cluster-file", "clusters.csv", cwd=trec)
+
+
+def renamed(folder):
+    """Write the tags and the clusters under names of the user's own, beside our names."""
+    lines = (folder / "tags.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [[*line.split("\t"), "x"] for line in lines]
+    write_csv(folder / "own.csv", ("docno", "author", "pair_id", "source"), rows)
+    write_csv(folder / "topics.csv", ("q", "topic"), [(f"q{i}", f"t {i % 10}") for i in range(N)])
+
+
+def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
+    renamed(trec)
+    own = (*ARGS[:-1], "own.csv", "--id", "docno", "--group", "author")
+    usual = verdict(trec, "--cluster-file", "clusters.csv")
+    succeed(*own, "--cluster-file", "topics.csv", "--cluster", "topic", "--report", "own", cwd=trec)
+    report = json.loads((trec / "own" / "report.json").read_text(encoding="utf-8"))
+    assert report["systems"][0]["verdicts"][0] == usual
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--tags", "own.csv", "--group", "author"), "lacks doc_id; found ['docno', 'author',"),
+        (("--tags", "own.csv", "--id", "docno", "--group", "who"), "lacks who; found ['docno',"),
+        (
+            ("--cluster-file", "topics.csv"),
+            "no column cluster; it has ['q', 'topic']",
+        ),
+        (("--cluster-file", "topics.csv", "--cluster", "x"), "no column x; it has ['q', 'topic']"),
+        (("--cluster", "topic"), "--cluster one of --cluster-file"),
+    ],
+)
+def test_a_column_that_is_not_there_is_answered_with_those_that_are(trec, options, words):
+    renamed(trec)
+    assert words in " ".join(refused(*ARGS[:-2], "--tags", "tags.tsv", *options, cwd=trec).split())
+
+
+def test_tags_as_json_lines_may_have_keys_of_their_own(tmp_path):
+    file = tmp_path / "tags.jsonl"
+    file.write_text('{"d": "a", "who": "human", "source": "x"}\n', encoding="utf-8")
+    assert read_tags(file, doc_id="d", source="who").counts() == {"human": 1}
+    with pytest.raises(DataError, match=r"key 'by' is missing; .*; its keys are d, who, source"):
+        read_tags(file, doc_id="d", source="by")
