@@ -245,7 +245,7 @@ class EvaluationResultWithIntervals(EvaluationResult):
             }
             for name, found in self.intervals.items()
         ]
-        pandas = require("pandas", package="pandas", extra="ragas", feature="a table of intervals")
+        pandas = require("pandas", package="pandas", extra="pandas", feature="a table of intervals")
         return pandas.DataFrame(rows)
 
 
