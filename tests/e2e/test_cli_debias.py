@@ -441,3 +441,21 @@ def test_what_makes_it_worse_is_said_and_not_written(folder: Path) -> None:
     assert not (folder / "worse").exists()
     assert "made it worse" in inside(*at_target, "--force", cwd=folder)[2]
     assert (folder / "worse" / "modules.json").is_file()
+
+
+def test_a_training_that_makes_it_worse_is_kept_aside(folder: Path) -> None:
+    settings = SETTINGS.replace("max_steps=4", "max_steps=24").replace("weight=0.3", "weight=2")
+    arguments = ("debias", "data", "--method", "train", *TINY, "--training", settings)
+    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
+    before, after = (o.skew_at(5).after for o in report_of(folder / "r").datasets[0].outcomes)
+    away = 2 * before.estimate - after.estimate  # on the other side of where training leads
+    at_target = (*arguments, f"--target={away:.3f}", "--output", "worse")
+    code, _, told = inside(*at_target, cwd=folder)
+    assert code == 1
+    assert "made it worse: data/dev: " in told
+    assert "the trained model is kept as worse.worse" in " ".join(told.split())
+    assert not (folder / "worse").exists()
+    code, _, told = inside(*at_target, "--force", cwd=folder)
+    assert code == 0
+    assert "made it worse" in told
+    assert (folder / "worse" / "modules.json").is_file()
