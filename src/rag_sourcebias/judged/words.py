@@ -259,7 +259,8 @@ def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
     ranks, places = report.ranks[0] if report.ranks else None, dict[str, tuple[int, int]]()
     if ranks is not None:
         places = dict(zip(ranks.systems, zip(ranks.best, ranks.worst, strict=True), strict=True))
-        same.sort(key=lambda m: (*places[m.system], -m.interval.estimate))
+        last = (len(places) + 1,) * 2  # a system that could not be ranked
+        same.sort(key=lambda m: (*places.get(m.system, last), -m.interval.estimate))
     same = same[:_FIRST_ROWS]
     ends = [end for m in same for end in (m.interval.lower, m.interval.upper)]
     ends += [m.judge_alone for m in same if not other_scale(report, m)]
