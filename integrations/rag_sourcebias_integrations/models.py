@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, status_error
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 
 # What the completers of all frameworks share: a model's settings, read and set on a copy.
 # Frameworks declare their models with pydantic, so that fields tell what a model can be told. The

@@ -26,7 +26,7 @@ from rag_sourcebias.core.values import FloatArray, check_level, from_plain
 from rag_sourcebias.io.files import PRIVATE, PathLike, open_file, read_json, sound, write_atomic
 from rag_sourcebias.monitor.data import CanaryPoint, check_range
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.stats.ranking import MEASURES, relative_delta, source_codes_for, source_scores
 from rag_sourcebias.stats.sequential import (
     BettingTest,

@@ -6,4 +6,4 @@ from .observers import ObserverGroup as ObserverGroup
 from .recorder import Adapter as Adapter
 from .recorder import Attachment as Attachment
 from .recorder import Recorder as Recorder
-from .runs import suppress as suppress
+from .unobserved import suppress as suppress

@@ -37,7 +37,8 @@ from rag_sourcebias.observe.events import (
     hash_query,
     tags_for,
 )
-from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost, suppress, suppressed
+from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
+from rag_sourcebias.observe.unobserved import suppress, suppressed
 from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, type_name
 
 # Hand events to an observer on another thread, so that a retrieval never waits for it.

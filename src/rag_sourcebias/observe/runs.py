@@ -1,67 +1,20 @@
-"""Which retrievals are outermost ones, and where none is observed."""
+"""Which retrievals are outermost ones."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
 import threading
 import weakref
 from collections.abc import Callable, Hashable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import partial
+from sys import modules
 from time import monotonic
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from rag_sourcebias.observe.events import DroppedEvents
-
-# Switching observation off for a stretch of code.
-
-
-suppressed: ContextVar[bool] = ContextVar("rag_sourcebias_suppressed", default=False)
-
-
-class suppress:  # noqa: N801 - used as a statement, as contextlib.suppress is
-    """Observe no retrieval inside this block.
-
-    The mark follows the context: tasks started inside the block keep it (also after the block
-    has ended), and so do threads into which the context is copied (``asyncio.to_thread``,
-    LangChain's executor). A plain ``threading.Thread`` starts without it. Other tasks and
-    threads are not affected. Blocks nest; one object serves one block.
-
-    Examples
-    --------
-    >>> with suppress():
-    ...     is_suppressed()
-    True
-    >>> is_suppressed()
-    False
-    """
-
-    __slots__ = ("_token",)
-
-    _token: Token[bool]
-
-    def __enter__(self) -> None:
-        self._token = suppressed.set(True)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # A generator may be closed in another context than the one it was started in; there the
-        # mark was never set, and a ValueError would reach the host.
-        with contextlib.suppress(ValueError):
-            suppressed.reset(self._token)
-
-
-def is_suppressed() -> bool:
-    """Return whether the current context is inside a :class:`suppress` block."""
-    return suppressed.get()
-
+from rag_sourcebias.observe.unobserved import suppressed
 
 # The outermost of nested direct calls, for wrappers that see no run ids.
 
@@ -153,7 +106,6 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
 
 _LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
 _MOST_OPEN = 10_000
-_running_loop, _current_task = asyncio._get_running_loop, asyncio.current_task  # found once
 _thread = threading.get_ident
 
 
@@ -263,10 +215,7 @@ class RunTable:
             if named or (around is not None and self._hides(around)):
                 note = False
             block = [True, self._owner, monotonic() + _LONGEST_RUN, around, run_id]
-            loop = _running_loop()  # current_task raises where there is none
-            task = None if loop is None else _current_task(loop)
-            place = _thread() if task is None else id(task)
-            entry = (block, note, lives, place, on_stack)
+            entry = (block, note, lives, _place(), on_stack)
             if runs.setdefault(run_id, entry) is entry:  # otherwise another thread was first
                 _innermost.set(block)
             if len(runs) > _MOST_OPEN:
@@ -312,7 +261,7 @@ class RunTable:
         while around is not None:
             if around[_OPEN] and around[_OWNER] is self._owner and now < around[_DEADLINE]:
                 _, _, _, place, on_stack = self.open.get(around[_RUN], _STEP)
-                if on_stack is None or not _in_place(place) or on_stack(around[_RUN]):
+                if on_stack is None or place != _place() or on_stack(around[_RUN]):
                     return True
                 self.end(around[_RUN])
             around = around[_OUTER]
@@ -330,9 +279,12 @@ class RunTable:
                 self._dropped.add("retrieval never ended")
 
 
-def _in_place(place: int) -> bool:
-    loop = _running_loop()
-    return place == (_thread() if loop is None else id(_current_task(loop)))
+def _place() -> int:
+    """Return what tells the running task, or the thread where none runs, from others."""
+    asyncio = modules.get("asyncio")  # importing it takes half of a command's start
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    task = None if loop is None else asyncio.current_task(loop)  # type: ignore[union-attr]
+    return _thread() if task is None else id(task)
 
 
 def _close_gone(runs: dict[Hashable, _Entry], reference: object) -> None:

@@ -23,7 +23,7 @@ from rag_sourcebias.observe.events import (
     hash_query,
 )
 from rag_sourcebias.observe.recorder import EventQueue
-from rag_sourcebias.observe.runs import is_suppressed
+from rag_sourcebias.observe.unobserved import is_suppressed
 
 # How alike two rankings of one query are.
 

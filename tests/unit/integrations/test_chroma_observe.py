@@ -18,7 +18,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.observe.events import hash_query
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import DOCUMENTS
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma

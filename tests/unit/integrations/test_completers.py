@@ -29,7 +29,7 @@ from rag_sourcebias.core.completions import Completion, CompletionError
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.llm.openai import OpenAICompleter
-from rag_sourcebias.observe.runs import is_suppressed
+from rag_sourcebias.observe.unobserved import is_suppressed
 from rag_sourcebias.retrieval.rerank import as_completer
 from rag_sourcebias_integrations.langchain.completer import LangChainCompleter
 from rag_sourcebias_integrations.llama_index.completer import LlamaIndexCompleter

@@ -20,7 +20,7 @@ from langchain_parts import FaissStore, FixedRetriever, QdrantStore, documents, 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
 pytestmark = pytest.mark.frameworks

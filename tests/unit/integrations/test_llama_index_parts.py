@@ -34,7 +34,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.protocols import Rescorer
 from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding

@@ -31,8 +31,8 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.runs import suppress
 from rag_sourcebias.observe.shadow import ShadowComparison
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding

@@ -28,7 +28,7 @@ from rag_sourcebias.monitor.canary import (
 )
 from rag_sourcebias.monitor.probe import CanaryProbe
 from rag_sourcebias.observe.events import DroppedEvents
-from rag_sourcebias.observe.runs import is_suppressed
+from rag_sourcebias.observe.unobserved import is_suppressed
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.stats.ranking import relative_delta
 

@@ -7,7 +7,8 @@ import contextvars
 import threading
 from collections.abc import Iterator
 
-from rag_sourcebias.observe.runs import is_suppressed, outermost, suppress
+from rag_sourcebias.observe.runs import outermost
+from rag_sourcebias.observe.unobserved import is_suppressed, suppress
 
 
 def test_blocks_nest_and_end_on_errors() -> None:

@@ -19,7 +19,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
 from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.observe.recorder import EventQueue
-from rag_sourcebias.observe.runs import is_suppressed
+from rag_sourcebias.observe.unobserved import is_suppressed
 
 TEN = tuple(f"d{i}" for i in range(10))
 

@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import Recorder
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 KEY = b"0123456789abcdef"

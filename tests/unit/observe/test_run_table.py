@@ -12,7 +12,8 @@ import pytest
 
 from rag_sourcebias.observe import runs
 from rag_sourcebias.observe.events import DroppedEvents
-from rag_sourcebias.observe.runs import RunTable, outermost, suppress
+from rag_sourcebias.observe.runs import RunTable, outermost
+from rag_sourcebias.observe.unobserved import suppress
 
 
 @pytest.fixture

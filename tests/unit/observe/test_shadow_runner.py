@@ -15,8 +15,8 @@ import pytest
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import hash_query
-from rag_sourcebias.observe.runs import is_suppressed, suppress
 from rag_sourcebias.observe.shadow import ShadowRunner
+from rag_sourcebias.observe.unobserved import is_suppressed, suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytestmark = pytest.mark.usefixtures("quiet")

@@ -27,7 +27,7 @@ from rag_sourcebias.observe.events import (
     closes_at_exit,
     memory_of,
 )
-from rag_sourcebias.observe.runs import suppress
+from rag_sourcebias.observe.unobserved import suppress
 
 # The bounded buffer in front of a log: cheap to put into, emptied all at once.
 
