@@ -33,12 +33,12 @@ class Browser:
     """One page in a browser of its own; what the browser complains of gathers in ``complaints``."""
 
     def __init__(self, program: str, folder: Path) -> None:
-        ends = [
-            fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10)
-            for pipe in (os.pipe(), os.pipe())
-            for end in pipe
-        ]
-        read_there, self._write, self._read, write_there = ends
+        ends = [*os.pipe(), *os.pipe()]
+        read_there, self._write, self._read, write_there = (
+            fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends
+        )
+        for end in ends:
+            os.close(end)
         log = os.open(folder / "browser.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         dup = os.POSIX_SPAWN_DUP2
         actions = [(dup, read_there, 3), (dup, write_there, 4), (dup, log, 1), (dup, log, 2)]
@@ -77,7 +77,10 @@ class Browser:
 
     def _next(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._left:
-            ready, _, _ = select.select([self._read], [], [], max(until - time.monotonic(), 0))
+            # Not select(): it refuses descriptors above 1,023.
+            poll = select.poll()
+            poll.register(self._read, select.POLLIN)
+            ready = poll.poll(max(until - time.monotonic(), 0) * 1000)
             found = os.read(self._read, 1 << 20) if ready else b""
             if not found:
                 raise AssertionError("the browser does not answer")
@@ -108,7 +111,7 @@ class Browser:
             if time.monotonic() > until:
                 text = self.run("document.body.innerText")
                 raise AssertionError(f"not true: {script}\n{self.complaints}\n{text}")
-            select.select([], [], [], 0.05)
+            time.sleep(0.05)
         return found
 
     def open(self, url: str) -> None:
