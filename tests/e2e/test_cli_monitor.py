@@ -132,6 +132,20 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
         if (g["group"], g["measure"]) == ("human", "exposure")
     )
     assert share == pytest.approx(weights[:5].sum() / weights.sum())
+    own = tags.replace("doc_id\tsource", "docno\tauthor")
+    (tmp_path / "own.tsv").write_text(own, encoding="utf-8")
+    named = ("--tags", "own.tsv", "--baseline", "tags:own.tsv")
+    columns = ("--id", "docno", "--group", "author")
+    (same,) = replayed("x.run", *named, *columns, cwd=tmp_path)["snapshots"]
+    assert same["groups"] == snapshot["groups"]
+    replay = ("monitor", "replay", "x.run")
+    assert "lacks doc_id and source; found ['docno'" in refused(*replay, *named, cwd=tmp_path)
+    assert "are columns of a file of tags" in refused(*replay, "--id", "docno", cwd=tmp_path)
+    styled = own.replace("author", "source\tvoice").replace("human", "human\tplain")
+    (tmp_path / "own.tsv").write_text(styled.replace("llm:x", "llm:x\trich"), encoding="utf-8")
+    by = ("--by", "style", "--id", "docno", "--group", "voice")
+    (styles,) = replayed("x.run", *named, *by, cwd=tmp_path)["snapshots"]
+    assert {g["group"] for g in styles["groups"]} == {"plain", "rich"}
     assert "--tags" in refused(
         "monitor", "replay", "log.db", "--tags", "tags.tsv", cwd=tmp_path
     ) or ("there is no log.db" in refused("monitor", "replay", "log.db", cwd=tmp_path))

@@ -23,7 +23,8 @@ from rag_sourcebias.explain.command import explain
 from rag_sourcebias.judged.command import interval
 from rag_sourcebias.judged.judge_command import audit, grade
 from rag_sourcebias.judged.labels_command import labels
-from rag_sourcebias.monitor.command import probe, replay, serve
+from rag_sourcebias.monitor.command import replay, serve
+from rag_sourcebias.monitor.probe_command import probe
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import source

@@ -854,15 +854,18 @@ def _without_header(path: PathLike, kind: Kind) -> dict[str, str] | None:
 # Clusters of queries: topics, paraphrase groups, user sessions.
 
 
-def read_clusters(path: PathLike, *, cluster: str = "cluster") -> dict[str, str]:
+def read_clusters(
+    path: PathLike, *, query: str | None = None, cluster: str = "cluster"
+) -> dict[str, str]:
     """Read the cluster of each query from CSV, TSV, JSON lines or Parquet.
 
     Parameters
     ----------
     path : path
         With the columns ``query_id`` (or another usual name) and ``cluster``; others are ignored.
-    cluster : str
-        Column of the clusters under another name; a single column beside it is the query's.
+    query, cluster : str
+        Columns that hold them under another name; a single column beside that of the clusters is
+        the query's.
 
     Raises
     ------
@@ -872,23 +875,24 @@ def read_clusters(path: PathLike, *, cluster: str = "cluster") -> dict[str, str]
 
     def choose(names: tuple[str, ...]) -> tuple[str, ...]:
         others = [name for name in names if name != cluster]
-        query = find_column(others, "query_id", given=None, path=os.fspath(path))
-        if query is None and len(names) == 2 and cluster in names and cluster != "cluster":
-            query = others[0]
-        lacks = ["query_id"] * (query is None) + [cluster] * (cluster not in names)
+        found = find_column(others, "query_id", given=query, path=os.fspath(path))
+        if found is None and len(names) == 2 and cluster in names and cluster != "cluster":
+            found = others[0]
+        lacks = ["query_id"] * (found is None) + [cluster] * (cluster not in names)
         if lacks:
             raise DataError(
                 f"{path} has no column {' and no column '.join(lacks)}; it has {list(names)}"
             )
-        return str(query), cluster
+        return str(found), cluster
 
     table = read_table(path, choose)
-    found: dict[str, str] = {}
-    for row, (query, group) in enumerate(zip(*table.columns.values(), strict=True)):
-        for name, value in zip(table.columns, (query, group), strict=True):
+    clusters: dict[str, str] = {}
+    for row, cells in enumerate(zip(*table.columns.values(), strict=True)):
+        for name, value in zip(table.columns, cells, strict=True):
             if value is None or not str(value).strip():
                 raise DataError(f"{table.where(row)}: {name} is empty; give each query a cluster")
-        if str(query) in found:
-            raise DataError(f"{table.where(row)}: query {str(query)!r} is named twice")
-        found[str(query)] = str(group)
-    return found
+        query_id, group = map(str, cells)
+        if query_id in clusters:
+            raise DataError(f"{table.where(row)}: query {query_id!r} is named twice")
+        clusters[query_id] = group
+    return clusters

@@ -26,7 +26,9 @@ _ORIGINS = get_args(Origin)
 _Row = tuple[int, Mapping[str, Any]]
 
 
-def read_tags(path: PathLike, *, doc_id: str = "doc_id", source: str = "source") -> TagTable:
+def read_tags(
+    path: PathLike, *, doc_id: str = "doc_id", source: str = "source", style: str | None = None
+) -> TagTable:
     """Read document tags from a TSV, CSV or JSON-lines file.
 
     Parameters
@@ -37,7 +39,7 @@ def read_tags(path: PathLike, *, doc_id: str = "doc_id", source: str = "source")
         ``origin`` and ``confidence``, in any order; JSON lines use the same names as keys. Other
         columns are ignored. An empty value, ``-`` or ``null`` means unknown. TSV knows no
         quoting; a CSV record is one line.
-    doc_id, source : str
+    doc_id, source, style : str
         Columns that hold them under another name.
 
     Returns
@@ -55,7 +57,8 @@ def read_tags(path: PathLike, *, doc_id: str = "doc_id", source: str = "source")
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []
-    for number, row in _rows(path, {"doc_id": doc_id, "source": source}):
+    own = {"doc_id": doc_id, "source": source} | ({} if style is None else {"style": style})
+    for number, row in _rows(path, own):
         where = f"{path}:{number}"
         doc = row["doc_id"]
         if not isinstance(doc, str) or not doc:

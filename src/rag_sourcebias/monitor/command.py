@@ -1,16 +1,14 @@
 """``monitor``: retrieval skew in production, from the log that an application keeps."""
 
-import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from threading import Thread
-from time import sleep, time
+from time import time
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +20,6 @@ from rag_sourcebias.cli.console import (
     as_options,
     choice,
     err,
-    json_text,
     out,
     require_writable_file,
     say,
@@ -31,25 +28,20 @@ from rag_sourcebias.cli.console import (
     used,
     write_json,
 )
-from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.cli.tags import summarise_store, tag_store
-from rag_sourcebias.core.data import Dataset, Run
+from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.files import write_atomic
-from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.trec import read_run, read_tags
-from rag_sourcebias.monitor.canary import Ask, CanaryQueries, ask_retriever, read_points
+from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot, check_range
+from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower, read_position
 from rag_sourcebias.monitor.follow import replay as feed
 from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
 from rag_sourcebias.monitor.metrics import write_rules
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.probe import CanaryProbe
 from rag_sourcebias.monitor.settings import (
     Aggregation,
     Baseline,
@@ -61,7 +53,7 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
-from rag_sourcebias.retrieval.rerank import as_search, document_id, metrics_factory
+from rag_sourcebias.retrieval.rerank import metrics_factory
 
 # Options of the monitor commands, named once.
 
@@ -78,8 +70,8 @@ def _state_of(log: Path) -> Path:
 # A monitor as the options of a command describe it.
 
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and none"
 
 
@@ -98,6 +90,14 @@ class Watch:
             "takes the one that serve used on the log.",
             rich_help_panel=_WATCH,
         ),
+    ] = None
+    id: Annotated[
+        str | None,
+        typer.Option(help="Column of the document in a file of tags.", rich_help_panel=_WATCH),
+    ] = None
+    group: Annotated[
+        str | None,
+        typer.Option(help="Column there of what --by names.", rich_help_panel=_WATCH),
     ] = None
     confidence_level: Annotated[
         float,
@@ -147,6 +147,12 @@ class Watch:
         ),
     ] = None
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns of a file of tags that were named."""
+        named = {"doc_id": self.id, self.by: self.group}
+        return {role: column for role, column in named.items() if column is not None}
+
 
 def build_monitor(
     watch: Watch,
@@ -155,6 +161,7 @@ def build_monitor(
     store: str | None = None,
     canary: Path | None = None,
     anew: bool = False,
+    tagged: bool = False,
 ) -> SkewMonitor:
     """Return a new monitor, with what it looks at.
 
@@ -179,7 +186,11 @@ def build_monitor(
     found = None if state is None or anew else read_position(state)
     served = None if found is None else SkewMonitor.from_dict(found[1])
     kind, _, place = (watch.baseline or "").partition(":")
-    baseline = None if watch.baseline is None else _baseline(watch.baseline, by=by)
+    if watch.columns and kind != "tags" and not tagged:
+        raise DataError("--id and --group are columns of a file of tags: --baseline tags:FILE")
+    baseline = (
+        None if watch.baseline is None else _baseline(watch.baseline, by=by, columns=watch.columns)
+    )
     if served is not None and (
         watch.baseline is None
         or (kind in ("store", "tags") and isinstance(served.baseline, CorpusShare))
@@ -204,7 +215,7 @@ def build_monitor(
     return monitor
 
 
-def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a literal
+def _baseline(text: str, *, by: Any, columns: Mapping[str, str]) -> Baseline | None:  # noqa: ANN401
     kind, _, rest = text.partition(":")
     if kind == "none" and not rest:
         return None
@@ -217,8 +228,8 @@ def _baseline(text: str, *, by: Any) -> Baseline | None:  # noqa: ANN401 - a lit
     if kind == "shares":
         return CorpusShare(_shares(text, rest))
     if kind == "tags" and rest:
-        store = tag_store(Path(rest))
-        return corpus_share(read_tags(Path(rest)) if store is None else store, by=by)
+        store = None if columns else tag_store(Path(rest))  # which has names of its own
+        return corpus_share(read_tags(rest, **columns) if store is None else store, by=by)
     if kind == "store" and rest:
         return _of_store(rest, by)
     raise DataError(f"--baseline {text!r} is none of {_KINDS}")
@@ -280,9 +291,9 @@ def read_time(option: str, text: str | None) -> float | None:
     """Return seconds since 1970 of a date, or of a time that has passed since."""
     if text is None:
         return None
-    ago = _SPAN.fullmatch(text.strip())
+    ago = SPAN.fullmatch(text.strip())
     if ago is not None and ago[2]:
-        return time() - float(ago[1]) * _UNITS[ago[2]]
+        return time() - float(ago[1]) * UNITS[ago[2]]
     try:
         return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: local time
     except (ValueError, OverflowError):
@@ -512,7 +523,8 @@ def replay(
         return
     if useless := used(ctx, Forgetting):
         raise DataError(f"{', '.join(useless)}: goes with --forget")
-    monitor = build_monitor(watch, state=_state_of(recorded) if recorded.is_file() else None)
+    kept = _state_of(recorded) if recorded.is_file() else None
+    monitor = build_monitor(watch, state=kept, tagged=tags is not None)
     where, first, last = read_labels(label), read_time("since", since), read_time("until", until)
     if not recorded.exists():
         raise DataError(f"there is no {recorded}; name an event log, its archive or a TREC run")
@@ -525,7 +537,7 @@ def replay(
         n = feed(
             events,
             monitor,
-            tags=None if tags is None else read_tags(tags),
+            tags=None if tags is None else read_tags(tags, **watch.columns),
             labels={"collection": "run"} if isinstance(events, Run) else where,
             since=first,
             until=last,
@@ -759,176 +771,6 @@ def _token(file: Path | None) -> str | None:
     if not found:
         raise DataError(f"--token-file {file} is empty")
     return found
-
-
-# What ``monitor probe`` asks: a part of the application, or a retriever that is built here.
-
-
-def what_is_asked(
-    retriever: str, dataset: Dataset, *, id_key: str | None, cache: Path | None
-) -> tuple[Ask, Callable[[Any], str] | None]:
-    """Return what is asked, and how the id is read off what comes back."""
-    if retriever.startswith("app:"):
-        from rag_sourcebias.retrieval.application import load_object  # takes asyncio
-
-        found = load_object(retriever, "--retriever")
-        try:
-            return as_search(found), partial(document_id, key=id_key)
-        except DataError as error:
-            raise DataError(f"--retriever {retriever!r}: {error}") from None
-    if id_key is not None:
-        raise DataError("--id goes with --retriever app:<module>:<name>")
-    with stages() as progress:
-        progress.begin("indexing")
-        builder = SpecBuilder(cache or cache_dir(), progress.advance)
-        built = builder.retriever(retriever).build(dataset.corpus)
-    return ask_retriever(built, depth=100), None
-
-
-# Options of ``monitor probe``, named once.
-
-
-_ASKED, _ROUNDS = "What is asked", "Rounds"
-
-
-# ``monitor probe``: canary queries with known twins, asked of a live retriever.
-
-
-def probe(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="BEIR folder of a paired corpus: queries whose relevant documents exist twice.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="The bundled sample.", rich_help_panel=_ASKED)
-    ] = False,
-    split: Annotated[str, typer.Option(help="Of the folder.", rich_help_panel=_ASKED)] = "test",
-    source: Annotated[
-        str | None,
-        typer.Option(help="Source held against human, where there are several."),
-    ] = None,
-    retriever: Annotated[
-        str,
-        typer.Option(
-            help="app:<module>:<name> asks your application: a LangChain or LlamaIndex retriever, "
-            "or a function from a query to document ids, best first. bm25, dense:<model> or "
-            "chroma:<model> index the folder's documents.",
-            rich_help_panel=_ASKED,
-        ),
-    ] = "bm25",
-    id_key: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="Where the id stands in the metadata of what the application returns.",
-            rich_help_panel=_ASKED,
-        ),
-    ] = None,
-    measure: Annotated[str, typer.Option(help="Such as NDCG@5.")] = "NDCG@5",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Append to this file, and go on from it; monitor serve --canary shows it.",
-            rich_help_panel=_ROUNDS,
-        ),
-    ] = None,
-    per_round: Annotated[
-        int, typer.Option(help="Queries in a round.", rich_help_panel=_ROUNDS)
-    ] = 20,
-    every: Annotated[
-        str | None,
-        typer.Option(
-            help="Time between rounds: 30s, 5m, 1h. Without it one round is run.",
-            rich_help_panel=_ROUNDS,
-        ),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after so many rounds; or run until Ctrl-C.", rich_help_panel=_ROUNDS
-        ),
-    ] = None,
-    reference: Annotated[
-        float, typer.Option(help="Relative Δ, in percent, that no alarm is raised for.")
-    ] = 0.0,
-    confidence_level: common.ConfidenceLevel = 0.95,
-    collection: Annotated[str, typer.Option(help="Value of the label collection.")] = "canary",
-    seed: common.Seed = 0,
-    cache: common.Cache = None,
-    json: common.JsonFile = None,
-) -> None:
-    """Ask canary queries on a schedule: Relative Δ of the live retriever over time.
-
-    The confidence sequence holds at all rounds at once. The documents of both sources must be in
-    the index that is asked.
-
-    For example:
-
-        rag-sourcebias monitor probe my-data --retriever app:my_app.search:retriever \
---output canary.jsonl
-
-        rag-sourcebias monitor probe --sample --retriever bm25 --rounds 3 --every 1s
-    """
-    require_writable_file("output", output)
-    require_writable_file("json", json)
-    told: list[str] = []
-    span = _SPAN.fullmatch((every or "0").strip())
-    if span is None or (every is not None and float(span[1]) <= 0):
-        raise DataError(f"--every {every!r}: write a time such as 30s, 5m or 1h")
-    n_rounds = rounds if rounds is not None else (1 if every is None else None)
-    if n_rounds is not None:
-        check_range("--rounds", n_rounds, 1)
-    if sample == (folder is not None):
-        raise DataError("give one data set: a BEIR folder, or --sample")
-    dataset = load_sample() if folder is None else read_beir(folder, split=split)
-    queries = CanaryQueries.from_dataset(dataset, llm=source)
-    asked, doc_id = what_is_asked(retriever, dataset, id_key=id_key, cache=cache)
-    found = CanaryProbe(
-        asked,
-        queries,
-        doc_id=doc_id,
-        measure=measure,
-        per_round=per_round,
-        log=output,
-        labels={"collection": collection},
-        reference=reference,
-        confidence_level=confidence_level,
-        rng=seed,
-    )
-    for done in itertools.count(1):
-        point = found.run_round()
-        told.append(json_text(point.to_dict()))
-        if json not in (None, "-"):
-            write_atomic(json, told)
-        _show(point, told[-1] if json == "-" else "")
-        if done == n_rounds:
-            break
-        sleep(float(span[1]) * _UNITS[span[2]])
-    if found.dropped.total:
-        err.print(f"failed: {dict(found.dropped.by_reason)}", highlight=False, markup=False)
-
-
-def _show(point: CanaryPoint, json: str) -> None:
-    if json:
-        print(json, end="", file=out.file, flush=True)
-        return
-    if point.relative_delta is None:
-        out.print(f"no answer to {point.round_n + point.failed} queries", highlight=False)
-        return
-    now = "–" if point.round_relative_delta is None else f"{point.round_relative_delta:+.1f}"
-    alarm = "  [bold red]ALARM[/]" if point.alarm else ""
-    out.print(
-        f"Relative Δ {point.measure} {now} in this round, {point.relative_delta:+.1f} "
-        f"\\[{point.lower:+.1f}, {point.upper:+.1f}] over {point.n} answers{alarm}",
-        highlight=False,
-        soft_wrap=True,
-    )
 
 
 # What a log holds, for ``start``.

@@ -351,6 +351,9 @@ def source(
     cluster: Annotated[
         str, typer.Option(help="Column of the cluster in it.", rich_help_panel=_STATISTICS)
     ] = "cluster",
+    query: Annotated[
+        str | None, typer.Option(help="Column of the query in it.", rich_help_panel=_STATISTICS)
+    ] = None,
     scale: Scale,
     report: opt.ReportFolder = None,
 ) -> None:
@@ -378,8 +381,10 @@ def source(
     """
     if folders and len(folders) > 1 and cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
-    if (group and tags is None) or (cluster != "cluster" and cluster_file is None):
-        raise DataError("--group is a column of --tags, and --cluster one of --cluster-file")
+    if (group and tags is None) or ((query or cluster != "cluster") and cluster_file is None):
+        raise DataError(
+            "--group is a column of --tags, --cluster and --query are columns of --cluster-file"
+        )
     audit_one = partial(
         _audit_one,
         sample=sample,
@@ -391,7 +396,9 @@ def source(
         split=split,
         asked=asked,
         config=statistics,
-        clusters=None if cluster_file is None else read_clusters(cluster_file, cluster=cluster),
+        clusters=None
+        if cluster_file is None
+        else read_clusters(cluster_file, query=query, cluster=cluster),
         group=group or "source",
         scale=scale,
     )

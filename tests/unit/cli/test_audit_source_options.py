@@ -77,6 +77,10 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
     succeed(*own, "--cluster-file", "topics.csv", "--cluster", "topic", "--report", "own", cwd=trec)
     report = json.loads((trec / "own" / "report.json").read_text(encoding="utf-8"))
     assert report["systems"][0]["verdicts"][0] == usual
+    rows = [(i, f"q{i}", f"t {i % 10}") for i in range(N)]
+    write_csv(trec / "wide.csv", ("query_id", "q", "topic"), rows)
+    columns = ("--cluster-file", "wide.csv", "--cluster", "topic", "--query", "q")
+    assert verdict(trec, *columns) == usual
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,8 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
             "no column cluster; it has ['q', 'topic']",
         ),
         (("--cluster-file", "topics.csv", "--cluster", "x"), "no column x; it has ['q', 'topic']"),
-        (("--cluster", "topic"), "--cluster one of --cluster-file"),
+        (("--cluster-file", "topics.csv", "--query", "x"), "no column 'x'; its columns are q"),
+        (("--cluster", "topic"), "--cluster and --query are columns of --cluster-file"),
     ],
 )
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(trec, options, words):
