@@ -1,6 +1,6 @@
 """Run the frameworks' own tests with and without observation, and compare them test by test.
 
-    python benchmarks/upstream/run.py              # tested versions, then the newest: an hour
+    python benchmarks/upstream/run.py              # tested, lowest and newest versions: two hours
     python benchmarks/upstream/run.py --only langchain-core --versions tested
     python benchmarks/upstream/run.py --source OTHER/CHECKOUT --output other.json
     python benchmarks/upstream/run.py --page       # docs/upstream.md from the results
@@ -106,24 +106,33 @@ SUITES = {
 WITHOUT = {"llama-index-core": "its source distribution holds no tests"}
 
 
+# What is installed: the file of constraints in the root; none is whatever our bounds allow.
+VERSIONS = {"tested": "constraints.txt", "lowest": "constraints-lowest.txt", "newest": ""}
+
+
 class Place:
     """A folder with an environment, source distributions and results of runs."""
 
-    def __init__(self, folder: Path, source: Path, *, newest: bool) -> None:
+    def __init__(self, folder: Path, source: Path, *, constraints: str) -> None:
         self.folder, self.source = folder, source
         self.python = folder / "env" / "bin" / "python"
-        self.constraints = () if newest else ("-c", str(ROOT / "constraints.txt"))
+        self.constraints = ("-c", str(ROOT / constraints)) if constraints else ()
 
     def make(self) -> None:
-        """Make the environment and install the package under test, unless they are there."""
+        """Make the environment and install the package under test, unless they are there.
+
+        What is newest changes from day to day: a kept environment of it is brought up to date.
+        """
         stamp, wanted = self.folder / "installed", f"{self.source} {self.constraints} {TOOLS}"
-        if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        kept = stamp.exists() and stamp.read_text(encoding="utf-8") == wanted
+        if kept and self.constraints:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.python.exists():
             call(sys.executable, "-m", "venv", self.folder / "env")
         pip = (self.python, "-m", "pip", "install", "--quiet", *self.constraints)
-        call(*pip, "--upgrade", *TOOLS, "-e", f"{self.source}[{EXTRAS}]")
+        upgrade = ("--upgrade", "--upgrade-strategy", "eager")
+        call(*pip, *upgrade, *TOOLS, "-e", f"{self.source}[{EXTRAS}]")
         old = self.folder / "old_pytest"
         if not old.exists():
             call(*pip[:5], "--target", old, *OLD_PYTEST)
@@ -132,6 +141,23 @@ class Place:
     def version(self, package: str) -> str:
         code = f"import importlib.metadata as m; print(m.version({package!r}))"
         return call(self.python, "-c", code).strip()
+
+    def newer(self) -> dict[str, str]:
+        """Return releases of the index that are newer than what is installed, and why."""
+        found = {}
+        for package in sorted({suite.package for suite in SUITES.values()} | set(WITHOUT)):
+            listed = call(self.python, "-m", "pip", "index", "versions", package)
+            wanted = listed.partition("(")[2].partition(")")[0]
+            if wanted == self.version(package):
+                continue
+            pip = (self.python, "-m", "pip", "install", "--dry-run", "--quiet")
+            done = subprocess.run(
+                [*pip, f"{package}=={wanted}"], capture_output=True, text=True, check=False
+            )
+            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+            why = errors[0].removeprefix("ERROR: ") if errors else "outside of somebody's bounds"
+            found[f"{package} {wanted}"] = why.partition(" (from versions")[0]
+        return found
 
     def tests_of(self, suite: Suite) -> Path:
         """Return the folder that holds a suite's tests, fetched where it is not there."""
@@ -263,7 +289,7 @@ def unnoticed(row: Mapping[str, Any]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", action="append", choices=SUITES, help="these suites")
-    parser.add_argument("--versions", action="append", choices=("tested", "newest"))
+    parser.add_argument("--versions", action="append", choices=VERSIONS)
     parser.add_argument("--newest", dest="versions", action="append_const", const="newest")
     parser.add_argument("--modes", nargs="+", choices=(*MODES[2:], "wrapped"), help="these only")
     parser.add_argument("--source", type=Path, default=ROOT, help="checkout that is tested")
@@ -274,12 +300,13 @@ def main() -> int:
     if not options.page:
         work = options.work or Path(tempfile.gettempdir()) / "rag-sourcebias-upstream"
         found = json.loads(options.output.read_text("utf-8")) if options.output.exists() else {}
-        for versions in options.versions or ("tested", "newest"):
-            newest = versions == "newest"
-            place = Place((work / versions).resolve(), options.source.resolve(), newest=newest)
+        for versions in options.versions or VERSIONS:
+            folder, constraints = (work / versions).resolve(), VERSIONS[versions]
+            place = Place(folder, options.source.resolve(), constraints=constraints)
             place.make()
             rows = found.setdefault(versions, {"python": sys.version.split()[0], "suites": {}})
             rows["without"] = {f"{p} {place.version(p)}": why for p, why in WITHOUT.items()}
+            rows["newer"] = place.newer() if versions == "newest" else {}
             for name in options.only or SUITES:
                 print(f"{name}, {versions}", flush=True)
                 suite = SUITES[name]

@@ -24,7 +24,11 @@ A cell says how many tests ended otherwise, and how many retrievals were observe
 suite runs twice without observation; tests that differ between these two runs are left out."""
 
 NAMES = {"everything": "everything", "in-place": "in place", "wrapped": "wrapped"}
-TITLES = {"tested": "Tested versions", "newest": "Newest releases within our bounds"}
+TITLES = {
+    "tested": "Tested versions",
+    "lowest": "Oldest supported versions",
+    "newest": "Newest releases within our bounds",
+}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -80,10 +84,17 @@ def named(part: Mapping[str, Any]) -> list[str]:
 def page(found: Mapping[str, Any]) -> str:
     head = ["suite", "version", "tests", "pass", *NAMES.values(), "broken"]
     parts = [HOW]
-    for versions, part in found.items():
+    for versions, title in TITLES.items():
+        part = found.get(versions)
+        if part is None:
+            continue
         rows = [suite_row(name, row) for name, row in part["suites"].items()]
         notes = [f"- {name}: {row['note']}" for name, row in part["suites"].items() if row["note"]]
         notes += [f"- {package}: not run, {why}" for package, why in part["without"].items()]
-        parts += [f"## {TITLES[versions]}", f"Python {part['python']}.", table(head, rows)]
+        notes += [
+            f"- {package} is out and not installed: {why}"
+            for package, why in part.get("newer", {}).items()
+        ]
+        parts += [f"## {title}", f"Python {part['python']}.", table(head, rows)]
         parts += ["\n".join([*notes, *named(part)])]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -173,6 +173,8 @@ def keep_freed_memory() -> None:
 
 
 _FAST_BFLOAT16 = {"amx_bf16", "avx512_bf16", "bf16"}  # as /proc/cpuinfo names them; bf16 is ARM's
+# Values of ONEDNN_MAX_CPU_ISA that keep torch's kernels from using these instructions.
+_CAPPED = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
 def fast_dtype(device: str | None = None, *, cpuinfo: Path = Path("/proc/cpuinfo")) -> Dtype:
@@ -183,6 +185,8 @@ def fast_dtype(device: str | None = None, *, cpuinfo: Path = Path("/proc/cpuinfo
     try:
         words = cpuinfo.read_text(encoding="utf-8").split()
     except OSError:  # only Linux has the file
+        words = []
+    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _CAPPED:
         words = []
     if (device is None or device.startswith("cpu")) and not _FAST_BFLOAT16.isdisjoint(words):
         return "bfloat16"

@@ -15,7 +15,7 @@ from judged_answers import SYSTEMS, judged_answers
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 pytest.importorskip("ragas")
 
-from ragas import EvaluationDataset, aevaluate, evaluate
+from ragas import Dataset, EvaluationDataset, aevaluate, evaluate, experiment
 from ragas.dataset_schema import SingleTurnSample
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.metrics import collections
@@ -31,6 +31,8 @@ from rag_sourcebias.answers.measure import (
     reference_similarity,
 )
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias_integrations.ragas.intervals import intervals
 from rag_sourcebias_integrations.ragas.metrics import (
     EncoderEmbedding,
     StyleAdjustedAnswerCorrectness,
@@ -93,6 +95,39 @@ def test_one_metric_serves_both_interfaces(encoder: Any, adjustment: Any, expect
     assert result["semantic_similarity"] == pytest.approx(expected.similarity.tolist())
     again = asyncio.run(aevaluate(dataset, metrics=[metric], show_progress=False))
     assert again["style_adjusted_similarity"] == wanted
+
+
+def test_our_metric_has_the_same_interval_by_evaluate_and_by_an_experiment(
+    encoder: Any, adjustment: Any, expected: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metric = StyleAdjustedSimilarity(encoder, adjustment)
+    labeled = len(ROWS) // 2
+    human = {i: float(ANSWERS.correct[i]) for i in range(labeled)}
+    wanted = mean_interval(list(human.values()), expected.score[:labeled], expected.score[labeled:])
+
+    def ends(found: Any) -> list[float]:
+        return [found.estimate, found.lower, found.upper]
+
+    evaluated = evaluate(EvaluationDataset.from_list(ROWS), metrics=[metric], show_progress=False)
+    (found,) = intervals(evaluated, human).intervals.values()
+    assert ends(found) == pytest.approx(ends(wanted))
+
+    dataset = Dataset(name="answers", backend="inmemory")
+    for i, pair in enumerate(PAIRS):
+        dataset.append({"id": i, **pair})
+
+    @experiment()
+    async def run(row: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0.002 * (len(ROWS) - row["id"]))  # the first rows end last
+        score = await metric.ascore(reference=row["reference"], response=row["response"])
+        return {"id": row["id"], "adjusted": score.value}
+
+    done = asyncio.run(run.arun(dataset, backend="inmemory"))
+    assert [row["id"] for row in done] != list(range(len(ROWS)))
+    assert ends(intervals(done, human, metric="adjusted")) == pytest.approx(ends(wanted))
+    shuffled = [{"adjusted": row["adjusted"]} for row in done]  # the control: ids are needed
+    assert ends(intervals(shuffled, human)) != pytest.approx(ends(wanted))
+    capsys.readouterr()  # its progress bar
 
 
 def test_raw_similarity_and_offset_are_in_the_traces(

@@ -120,12 +120,33 @@ AVX2 = "processor\t: 0\nflags\t\t: fpu sse4_2 avx2 fma f16c avx512f avx512_bf16_
         (None, "float32"),  # no such file: not Linux
     ],
 )
-def test_the_processor_chooses_the_dtype(cpuinfo: str | None, dtype: str, tmp_path: Path) -> None:
+def test_the_processor_chooses_the_dtype(
+    cpuinfo: str | None, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     file = tmp_path / "cpuinfo"
     if cpuinfo is not None:
         file.write_text(cpuinfo)
     assert fast_dtype("cpu", cpuinfo=file) == dtype
     assert fast_dtype("cuda:0", cpuinfo=file) == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("cap", "dtype"),
+    [
+        ("AVX2", "float32"),
+        ("avx512_core", "float32"),
+        ("AVX512_CORE_AMX", "bfloat16"),
+        ("", "bfloat16"),
+    ],
+)
+def test_instructions_that_torch_may_not_use_do_not_count(
+    cap: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(AVX2.replace("fma", "amx_tile amx_bf16"))
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", cap)
+    assert fast_dtype("cpu", cpuinfo=file) == dtype
 
 
 @pytest.mark.parametrize("chosen", ["float32", "bfloat16"])
