@@ -19,7 +19,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,10 @@ from typing import Any
 import pytest
 
 from rag_sourcebias import instrument
-from rag_sourcebias.observe import recorder
 from rag_sourcebias.observe.observers import CountingObserver
-from rag_sourcebias_integrations import _require
 
 OBSERVED = os.environ.get("UPSTREAM_OBSERVED", "off")
-FRAMEWORKS = {
-    "langchain": "langchain-core",
-    "llama-index": "llama-index-core",
-    "chroma": "chromadb",
-}
+FRAMEWORKS = ("langchain", "llama-index", "chroma")
 KINDS = (
     ("langchain_core.retrievers", "BaseRetriever"),
     ("langchain_core.vectorstores", "VectorStore"),
@@ -62,13 +56,10 @@ class Queued(CountingObserver):
 def pytest_configure() -> None:
     if OBSERVED == "in-place":
         observers["in place"] = CountingObserver()
-        # Applications instrument at their start. Here it happens inside of tests, also of tests
-        # that refuse what blocks an event loop, such as looking up packages on the disk.
-        recorder.installed = cache(recorder.installed)  # type: ignore[attr-defined]
-        _require.version = cache(_require.version)  # type: ignore[attr-defined]
-        recorder.installed()
-        for distribution in FRAMEWORKS.values():
-            _require.version(distribution)  # type: ignore[attr-defined]
+        # The first call reads from the disk, as an application's does at its start. Those inside of
+        # tests must not: some run under a detector of what blocks an event loop.
+        for name in FRAMEWORKS:
+            instrument(name, observers["in place"], queue=False).close()
         for module, name in KINDS:
             when_made(getattr(import_module(module), name), observe_in_place)
     elif OBSERVED in ("everything", "broken"):

@@ -37,6 +37,20 @@ class Searcher:
         return list(self.rows)
 
 
+def written_into(rows: Native) -> Native:
+    for row in rows:
+        row["metadata"]["seen"] = True  # the searcher's own documents
+    return rows
+
+
+SPOIL: dict[str, Callable[[Native], Native]] = {
+    "reverses": lambda rows: rows[::-1],
+    "drops": lambda rows: rows[:-1],
+    "doubles": lambda rows: rows + rows[:1],
+    "mutates": written_into,
+}
+
+
 def observed(
     recorder: Recorder, search: Callable[[str], Native], fault: str
 ) -> Callable[[str], Native]:
@@ -49,12 +63,11 @@ def observed(
                 if fault == "swallows":
                     return []
                 raise
-        if fault == "reverses":
-            rows = rows[::-1]
+        rows = SPOIL.get(fault, list)(rows)
         if fault == "raises":
             recorder.observer.observe(rows)  # type: ignore[arg-type]
         if first or fault == "counts nested":
-            for _ in range(2 if fault == "counts twice" else 1):
+            for _ in range({"misses": 0, "counts twice": 2}.get(fault, 1)):
                 recorder.record(
                     [row["text"] if fault == "keeps text" else row["id"] for row in rows],
                     metadata=[] if fault == "no tags" else [row["metadata"] for row in rows],
@@ -125,6 +138,10 @@ class TestSearcher(SearcherContract):
     ("fault", "test"),
     [
         ("reverses", "test_results_are_unchanged"),
+        ("drops", "test_results_are_unchanged"),
+        ("doubles", "test_results_are_unchanged"),
+        ("mutates", "test_results_are_unchanged"),
+        ("misses", "test_the_observer_sees_the_ranking_that_is_returned"),
         ("counts twice", "test_the_observer_sees_the_ranking_that_is_returned"),
         ("counts twice", "test_eight_threads_give_exact_totals"),
         ("counts nested", "test_a_nested_retrieval_counts_once"),
