@@ -415,15 +415,20 @@ def _init_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(f.name for f in fields(kind) if f.init) if is_dataclass(kind) else ()
 
 
+_PLAIN = (float, int, type(None))
+
+
 def _visible(value: Any, lines: bool) -> Any:  # noqa: ANN401 - any field of any report
     if isinstance(value, str):
         return visible(value, lines=lines)
-    if isinstance(value, int | float | None):
+    if isinstance(value, _PLAIN):
         return value
     if names := _init_fields(type(value)):  # type: ignore[arg-type]
-        old = {name: getattr(value, name) for name in names}
-        new = {name: _visible(item, lines) for name, item in old.items()}
-        changed = {name: item for name, item in new.items() if item is not old[name]}
+        changed = {}
+        for name in names:
+            old = getattr(value, name)
+            if (new := _visible(old, lines)) is not old:
+                changed[name] = new
         return replace(value, **changed) if changed else value
     if isinstance(value, tuple | list):
         items = [_visible(item, lines) for item in value]

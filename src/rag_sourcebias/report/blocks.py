@@ -38,7 +38,7 @@ def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str
     if value is None:
         return MISSING
     text = f"{abs(value):.{digits}f}"
-    if not any(c in "123456789" for c in text):
+    if not text.strip("0.naif"):  # neither 0 nor what is no number has a sign
         return text
     return (_MINUS if value < 0 else "+" * signed) + text
 

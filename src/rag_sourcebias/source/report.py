@@ -1,6 +1,7 @@
 """The report of a source audit: what it says, in the order in which it says it."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -464,7 +465,8 @@ def _paired(report: SkewReport, verdict: Verdict) -> pic.Points:
     sources = (report.config.baseline_source, verdict.other)
     base, rival = (names[source] for source in sources)
     x, y = (100 * verdict.system.scores.of(measure, source) for source in sources)
-    points, counts = np.unique(np.round(np.stack((x, y)) / 5) * 5, axis=1, return_counts=True)
+    places = Counter(sorted(zip(*(np.round(np.stack((x, y)) / 5) * 5).tolist(), strict=True)))
+    points, counts = np.array([*places], dtype=float).T, np.array([*places.values()])
     # Counted before rounding: marks on the diagonal may hide small differences, numbers may not.
     sides: tuple[tuple[str, pic.Colour, float], ...] = (
         (f"{shorten(base, 14)} higher", "baseline", 1),
