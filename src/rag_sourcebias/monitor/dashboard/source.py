@@ -262,6 +262,7 @@ def read_series(
     until: float | None,
     labels: Mapping[str, str] | None,
     confidence_level: float,
+    bounds: bool = True,
     kept: KeptCounts | None = None,
 ) -> dict[str, Any]:
     """Return shares of groups over time; parameters as in the API.
@@ -269,7 +270,8 @@ def read_series(
     The share of a step is that of all its rank weights (or first ranks). Its bounds are those of
     a Beta-mixture confidence sequence with one observation for each retrieval kept that returned
     something: right for observations in [0, 1], and wider than needed for those that are not 0 or
-    1. Each step stands alone. The 20 groups with the most documents are told apart.
+    1. Each step stands alone. Without ``bounds`` they are unknown. The 20 groups with the most
+    documents are told apart.
 
     Raises
     ------
@@ -298,7 +300,9 @@ def read_series(
     empty = np.zeros_like(rollups.empty)
     np.divide(rollups.empty, rollups.retrievals, out=empty, where=rollups.retrievals > 0)
     answered = np.rint(rollups.kept * (1 - empty))  # kept retrievals that returned something
-    lower, upper = _bounds(answered[:, None], share, confidence_level)
+    lower, upper = np.full((2, *share.shape), np.nan)
+    if bounds:
+        lower, upper = _bounds(answered[:, None], share, confidence_level)
     return {
         "by": by,
         "measure": measure,
@@ -568,6 +572,8 @@ class DashboardSource:
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
         self._fresh_until = -1.0
         self._kept: KeptCounts = {}
+        if follower is None or follower.settings["test"] != "blocks":
+            beta_interval(1, 1, a=1, b=1, confidence_level=_LEVEL)  # nobody waits for SciPy then
 
     def snapshots(self) -> tuple[MonitorSnapshot, ...]:
         """Return the state of the monitor, at most a second old."""
@@ -639,6 +645,13 @@ class DashboardSource:
         by: Literal["source", "style"] = parameters.choice("by", ("source", "style"))
         measure: Measure = parameters.choice("measure", ("exposure", "first"))
         step, labels = parameters.choice("step", ("auto", *NAMED)), parameters.labels()
+        wanted = (labels or {}).items()
+        chosen = [
+            (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
+            for snapshot in self.snapshots()
+            if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
+        ]
+        blocks = any(snapshot.block is not None for snapshot, _ in chosen)
         found = read_series(
             self.log,
             by=by,
@@ -648,14 +661,9 @@ class DashboardSource:
             until=until,
             labels=labels,
             confidence_level=self.confidence_level,
+            bounds=not blocks,
             kept=self._kept,
         )
-        wanted = (labels or {}).items()
-        chosen = [
-            (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
-            for snapshot in self.snapshots()
-            if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
-        ]
         # baselines by group, where all label sets that are asked for have the same
         levels: dict[str, set[float]] = {}
         for _, groups in chosen:
@@ -663,7 +671,7 @@ class DashboardSource:
                 if group.baseline is not None:
                     levels.setdefault(name, set()).add(group.baseline)
         alike = {name: min(values) for name, values in levels.items() if len(values) == 1}
-        if any(snapshot.block is not None for snapshot, _ in chosen):
+        if blocks:
             _widen(found, chosen, self.confidence_level)
         return {**found, "baseline": alike or None}
 

@@ -1,5 +1,6 @@
 """Both ends of a log's retrievals: what came after a number, and the newest first."""
 
+import json
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from rag_sourcebias.monitor.log.schema import (
     EventColumns,
     Row,
     decoded,
+    has_table,
     label_set,
     labels_of,
     microseconds,
@@ -39,10 +41,8 @@ _ENDS = (
     "(SELECT until FROM segments ORDER BY first DESC LIMIT 1)"
 )
 # Of days, whose rollups stay: codes are also given out to what never came, such as "other".
-_USED_LABELS = (
-    "SELECT labels FROM labels WHERE code IN "
-    "(SELECT DISTINCT labels FROM traffic WHERE width = 86400) ORDER BY code"
-)
+_USED_CODES = "SELECT DISTINCT labels FROM traffic WHERE width = 86400"
+_USED_LABELS = f"SELECT labels FROM labels WHERE code IN ({_USED_CODES}) ORDER BY code"
 _USED_TAGS = (
     "SELECT source, style FROM tags WHERE code IN "
     "(SELECT DISTINCT tag FROM rollups WHERE width = 86400) ORDER BY code"
@@ -195,7 +195,9 @@ def read_events(
 # Counts over time, read from the rollups of a log: fast however many retrievals there were.
 
 
-KeptCounts = dict[tuple[int, int, int, str], tuple[int, int, list[npt.NDArray[np.float64]]]]
+KeptCounts = dict[
+    tuple[int, int, int, tuple[int, ...] | None], tuple[int, int, list[npt.NDArray[np.float64]]]
+]
 """Sums of a log by width and labels: from when on, until when, and the sums."""
 
 
@@ -287,53 +289,98 @@ def read_rollups(
     high = -(-microseconds(until, 2**62) // 1_000_000)
     with reading(path) as database, sound(path, "a sound event log"):
         database.execute("BEGIN")  # both tables at one moment
-        chosen = ""
+        codes = None
         if labels is not None:
             wanted, known = labels.items(), labels_of(database)
-            codes = [str(i) for i, one in enumerate(known) if wanted <= one.items()]
+            codes = tuple(i for i, one in enumerate(known) if wanted <= one.items())
             alone = [] if codes else sorted(set(labels) & set(noted_of(database, "alone")))
             if alone:
                 raise NotCountedError(
                     f"the value {labels[alone[0]]!r} of label {alone[0]!r} is kept with its "
                     "retrievals and has no counts over time; read_events(labels=…) finds them"
                 )
-            chosen = f"AND labels IN ({','.join(codes)})"
-        cells, traffic = _counts(database, (width, chosen), low, high, {} if kept is None else kept)
+            used = {n for (n,) in database.execute(_USED_CODES)}
+            codes = None if used.issubset(codes) else codes
+        cells, traffic = _counts(database, (width, codes), low, high, {} if kept is None else kept)
         return _table(cells, traffic, [tag[by == "style"] or "" for tag in tags_of(database)], step)
 
 
-_MOST_KEPT = 16
-_SUMS = (
-    ("tag, sum(documents), sum(first), sum(exposure) FROM rollups", "start, tag", 5),
-    ("sum(retrievals), sum(empty), sum(kept) FROM traffic", "start", 4),
-)
+_MOST_KEPT, _MOST_SOUGHT = 16, 100_000
+_SUMS = "sum(documents), sum(first), sum(exposure)"
 
 
 def _counts(
-    database: sqlite3.Connection, what: tuple[int, str], low: int, high: int, kept: KeptCounts
+    database: sqlite3.Connection,
+    what: tuple[int, tuple[int, ...] | None],
+    low: int,
+    high: int,
+    kept: KeptCounts,
 ) -> list[npt.NDArray[np.float64]]:
     """Return sums over sets of labels, by start and tag, and by start.
 
     Times never fall: what began before the latest retrieval's step stays as it is.
     """
-    (width, chosen), state = what, state_of(database)
+    width, state = what[0], state_of(database)
     key, edge = (state.log, state.erased, *what), state.latest // 1_000_000 // width * width
     known = kept.get(key)
     if known is None or known[0] > low or known[1] < low:
-        known = (low, low, [np.zeros((0, n)) for *_, n in _SUMS])
+        known = (low, low, [np.zeros((0, 5)), np.zeros((0, 4))])
     start, since, before = known
-    where = f"WHERE width = {width} AND start >= ? AND start < ? {chosen}"
-    found = []
-    for old, (sums, keys, n) in zip(before, _SUMS, strict=True):
-        rows = database.execute(
-            f"SELECT start, {sums} {where} GROUP BY {keys} ORDER BY start", (since, high)
-        ).fetchall()
-        found.append(np.concatenate([old, np.array(rows, np.float64).reshape(-1, n)]))
+    new = _counted(database, *what, since, high)
+    found = [np.concatenate(both) for both in zip(before, new, strict=True)]
     if high > edge:
         if len(kept) >= _MOST_KEPT:
             kept.clear()
         kept[key] = start, max(edge, since), [rows[rows[:, 0] < edge] for rows in found]
     return [rows[(rows[:, 0] >= low) & (rows[:, 0] < high)] for rows in found]
+
+
+def _counted(
+    database: sqlite3.Connection, width: int, codes: tuple[int, ...] | None, low: int, high: int
+) -> list[npt.NDArray[np.float64]]:
+    """Return what :func:`_counts` does, from the file."""
+
+    def read(query: str, given: tuple[object, ...], n: int) -> npt.NDArray[np.float64]:
+        return np.array(database.execute(query, given).fetchall(), np.float64).reshape(-1, n)
+
+    where, given = _where(database, width, codes, low, high)
+    traffic = read(
+        f"SELECT start, sum(retrievals), sum(empty), sum(kept) FROM traffic {where} GROUP BY start",
+        given,
+        4,
+    )
+    cells = np.zeros((0, 5))
+    query = f"SELECT start, tag, {_SUMS} FROM {{}} {where} GROUP BY start, tag"
+    if codes is None and has_table(database, "totals"):
+        cells = read(query.format("totals"), given, 5)
+        cells = cells[np.isin(cells[:, 0], traffic[:, 0])]
+        place = np.searchsorted(traffic[:, 0], cells[:, 0])
+        first = np.bincount(place, cells[:, 3], minlength=len(traffic))
+        # Former releases write no such table.
+        lacking = traffic[np.abs(first - traffic[:, 1] + traffic[:, 2]) > 0.5, 0]
+        if not len(lacking):
+            return [cells, traffic]
+        cells = cells[(cells[:, 0] < lacking[0]) | (cells[:, 0] > lacking[-1])]
+        given = (width, int(lacking[0]), int(lacking[-1]) + 1)
+    rest = read(query.format("rollups"), given, 5)
+    return [np.concatenate([cells, rest]), traffic]
+
+
+def _where(
+    database: sqlite3.Connection, width: int, codes: tuple[int, ...] | None, low: int, high: int
+) -> tuple[str, tuple[object, ...]]:
+    """Return a condition and its parameters; few sets of labels are sought step by step."""
+    span, given = "width = ?1 AND start >= ?2 AND start < ?3", (width, low, high)
+    if codes is None:
+        return f"WHERE {span}", given
+    chosen = f"labels IN ({','.join(map(str, codes))})"
+    ends = (f"(SELECT {end}(start) FROM traffic WHERE {span})" for end in ("min", "max"))
+    first, last = database.execute(f"SELECT {', '.join(ends)}", given).fetchone()
+    starts = [] if first is None else range(first, last + 1, width)
+    if len(starts) * len(codes) > _MOST_SOUGHT:
+        return f"WHERE {span} AND {chosen}", given
+    steps = "start IN (SELECT value FROM json_each(?2))"
+    return f"WHERE width = ?1 AND {steps} AND {chosen}", (width, json.dumps(list(starts)))
 
 
 def rollup_extent(path: str | Path) -> dict[int, tuple[int, int]]:

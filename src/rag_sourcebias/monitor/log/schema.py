@@ -398,6 +398,10 @@ _ADDED = (
     "PRIMARY KEY (kind, name)) WITHOUT ROWID",
     "CREATE TRIGGER IF NOT EXISTS segments_removed AFTER DELETE ON segments "
     "BEGIN DELETE FROM event_labels WHERE first = OLD.first; END",
+    # The rollups over all sets of labels: right where `first` adds up to `traffic`.
+    "CREATE TABLE IF NOT EXISTS totals (width INTEGER, start INTEGER, tag INTEGER, "
+    "documents REAL NOT NULL, first REAL NOT NULL, exposure REAL NOT NULL, "
+    "PRIMARY KEY (width, start, tag)) WITHOUT ROWID",
 )
 
 

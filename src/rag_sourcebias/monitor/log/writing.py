@@ -272,6 +272,15 @@ FROM json_each(?2) WHERE true GROUP BY 2, 3
 ON CONFLICT DO UPDATE SET retrievals = retrievals + excluded.retrievals,
     empty = empty + excluded.empty, kept = kept + excluded.kept
 """
+_TOTALS = """
+INSERT INTO totals
+SELECT ?1, json_extract(value, '$[0]') / ?1 * ?1, json_extract(value, '$[1]'),
+    sum(json_extract(value, '$[2]')), sum(json_extract(value, '$[3]')),
+    sum(json_extract(value, '$[4]'))
+FROM json_each(?2) WHERE true GROUP BY 2, 3
+ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,
+    first = first + excluded.first, exposure = exposure + excluded.exposure
+"""
 
 
 def add_to_rollups(database: sqlite3.Connection, batch: Batch, *, weight: float) -> None:
@@ -297,7 +306,10 @@ def add_to_rollups(database: sqlite3.Connection, batch: Batch, *, weight: float)
     ]
     kept, empty = np.bincount(group), np.bincount(group, weights=lengths == 0)
     traffic = [start, label, kept * weight, empty * weight, kept]
-    for statement, columns in ((_ROLLUPS, rollups), (_TRAFFIC, traffic)):
+    steps, part = np.unique(rollups[0] * MOST_TAGS + rollups[2], return_inverse=True)
+    sums = (np.bincount(part, weights=column) for column in rollups[3:])
+    totals = [steps // MOST_TAGS, steps % MOST_TAGS, *sums]
+    for statement, columns in ((_ROLLUPS, rollups), (_TRAFFIC, traffic), (_TOTALS, totals)):
         rows = json.dumps(list(zip(*(column.tolist() for column in columns), strict=True)))
         for width in WIDTHS:
             database.execute(statement, (width, rows))
@@ -560,7 +572,7 @@ class LogWriter:
             (oldest,) = database.execute("SELECT min(since) FROM segments").fetchone()
             kept_from = (ended if oldest is None else oldest) // 1_000_000
             for width in (w for w in WIDTHS if w < _HOUR):
-                for table in ("rollups", "traffic"):
+                for table in ("rollups", "totals", "traffic"):
                     database.execute(
                         f"DELETE FROM {table} WHERE width = ? AND start <= ?",
                         (width, kept_from - width),
