@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,14 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put long folders in front; within them, and after them, the order stays as it is."""
     items.sort(key=lambda item: item.path.relative_to(_HERE).parts[0] not in _FIRST)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop what a file's Chroma clients started: each keeps a dozen descriptors for ever."""
+    clients = sys.modules.get("chromadb.api.shared_system_client")
+    if clients is None or (nextitem is not None and nextitem.path == item.path):
+        return
+    systems = clients.SharedSystemClient._identifier_to_system  # noqa: SLF001
+    for name in [n for n in systems if os.sep in n and "chroma-tests-" not in n]:  # folders
+        systems.pop(name).stop()

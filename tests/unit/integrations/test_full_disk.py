@@ -60,7 +60,8 @@ print("fine")
 @pytest.mark.parametrize("name", ["tags.sqlite", "tags.jsonl"])
 def test_a_full_disk_is_counted_and_nothing_else(name: str, tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", APPLICATION, str(tmp_path / name)],
+        # -B: bytecode would be cut off at the limit, and every later process would read it
+        [sys.executable, "-B", "-c", APPLICATION, str(tmp_path / name)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -114,7 +114,7 @@ def plain(**kwargs: object) -> RetrievalEvent:
 
 def run(script: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", START + script, *map(str, arguments)],
+        [sys.executable, "-B", "-c", START + script, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
     )
