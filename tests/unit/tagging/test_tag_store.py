@@ -253,7 +253,10 @@ except DataError as error:
 def test_a_full_disk_loses_nothing_that_was_stored(path: Path) -> None:
     pytest.importorskip("resource")
     done = subprocess.run(
-        [sys.executable, "-B", "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-B", "-c", FULL_DISK, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.startswith("1 ")
     assert path.name in done.stdout
