@@ -149,26 +149,6 @@ def _ridge(human: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray
 # Where the vectors of two sources lie: common shift, probe, anisotropy, map.
 
 
-def source_direction(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> FloatArray:
-    """Mean difference other − human of the versions, at length 1; shape (d,).
-
-    Parameters
-    ----------
-    human_vectors, other_vectors : array_like of shape (n, d)
-        Row i of both is one pair.
-
-    Raises
-    ------
-    DataError
-        If shapes differ, a number is not finite, or the mean difference is 0.
-    """
-    human, other = checked_pairs(human_vectors, other_vectors, at_least=1)
-    shift = (other - human).mean(axis=0)
-    if not np.any(shift):
-        raise DataError(f"the versions of {len(human)} pairs differ by 0 on average")
-    return np.asarray(shift / np.linalg.norm(shift))
-
-
 def positions_along_source(
     human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike
 ) -> FloatArray:

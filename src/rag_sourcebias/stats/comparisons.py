@@ -352,50 +352,6 @@ _STEPS = 60
 _CLOSE = 1e-9
 
 
-def mean_differences(
-    columns: FloatArray,
-    *,
-    confidence_level: float = 0.95,
-    resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
-) -> dict[tuple[int, int], Interval]:
-    """Percentile intervals for the difference of each two columns' means, over resampled rows.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n, k)
-        One row per query, one column per system.
-
-    Returns
-    -------
-    dict
-        For i < j the interval of mean(column i) − mean(column j). Each holds its level alone; for
-        all at once ask for ``1 - (1 - level) / number of pairs``.
-
-    Raises
-    ------
-    InsufficientDataError
-        With fewer than 20 rows: percentiles of the bootstrap then cover too rarely.
-    """
-    _check(columns, confidence_level)
-    means = bootstrap_means(columns, resamples=resamples, rng=as_generator(rng))
-    centre, tail = columns.mean(axis=0), (1 - confidence_level) / 2
-    found = {}
-    for i, j in combinations(range(columns.shape[1]), 2):
-        lower, upper = np.quantile(means[:, i] - means[:, j], [tail, 1 - tail])
-        estimate = float(centre[i] - centre[j])
-        found[i, j] = Interval(
-            estimate=estimate,
-            lower=min(float(lower), estimate),
-            upper=max(float(upper), estimate),
-            confidence_level=confidence_level,
-            method="paired bootstrap",
-            n_labeled=len(columns),
-            assumptions=(SAMPLED,),
-        )
-    return found
-
-
 def spread_interval(
     columns: FloatArray,
     *,

@@ -261,22 +261,6 @@ def _shares(run: Run, tags: TagTable, weights: FloatArray) -> Exposure:
     )
 
 
-def delta_ndsr(run: Run, tags: TagTable, *, k: int, baseline: str, other: str) -> FloatArray:
-    """Per-query ΔNDSR@k: share of discounted rank mass of the baseline minus the other's.
-
-    All documents count, relevant or not; a tie block that crosses rank k counts with the part of
-    its attention that lies within k. Shape (queries with results,), in [−1, 1].
-    """
-    if k < 1:
-        raise DataError(f"cutoff {k} must be at least 1")
-    if unknown := [name for name in (baseline, other) if name not in tags.sources]:
-        raise DataError(f"no document has source {unknown[0]!r}; sources are {list(tags.sources)}")
-    weights = attention_weights("dcg", int(np.diff(run.offsets).max(initial=0)))
-    weights[k:] = 0.0
-    shares = dict(zip((*tags.sources, ""), _shares(run, tags, weights).shares, strict=True))
-    return np.asarray(shares[baseline] - shares[other])
-
-
 def awrf(found: Exposure, target: Mapping[str, float]) -> FloatArray:
     """Attention-weighted rank fairness per query, shape (nq,), in [0, 1]; 1 is proportional.
 

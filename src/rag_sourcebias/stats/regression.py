@@ -117,31 +117,6 @@ def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
     return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
 
 
-def clopper_pearson_interval(
-    successes: float, n: float, *, confidence_level: float = 0.95
-) -> Interval:
-    """Exact (conservative) interval for a proportion (Clopper & Pearson 1934).
-
-    Parameters
-    ----------
-    successes, n : float
-        0 ≤ successes ≤ n; fractions are effective counts (Korn & Graubard 1998).
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-    """
-    share = _share(successes, n, confidence_level)
-    tail = 0.5 - confidence_level / 2
-    ends = (
-        share,
-        beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0,
-        beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0,
-    )
-    return _proportion(ends, n, confidence_level, "Clopper–Pearson")
-
-
 def _share(successes: float, n: float, confidence_level: float) -> float:
     check_level(confidence_level)
     if n < 1:

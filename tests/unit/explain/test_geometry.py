@@ -13,7 +13,6 @@ from rag_sourcebias.explain.vectors import (
     map_vectors,
     positions_along_source,
     probe_accuracy,
-    source_direction,
     source_geometry,
 )
 
@@ -25,15 +24,6 @@ def twins(seed: int, *, n: int = 200, d: int = 12, shift: float = 1.0, own: floa
     other = shared + own * rng.standard_normal((n, d))
     other[:, 0] += shift
     return human, other
-
-
-def test_the_direction_is_the_mean_difference() -> None:
-    human, other = twins(0, n=5000)
-    direction = source_direction(human, other)
-    assert np.linalg.norm(direction) == pytest.approx(1)
-    assert direction[0] > 0.99
-    with pytest.raises(DataError, match="differ by 0 on average"):
-        source_direction(human, human)
 
 
 def test_a_pair_is_placed_by_the_direction_of_the_others() -> None:

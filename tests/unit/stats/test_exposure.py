@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.exposure import Exposure, attention_weights, awrf, delta_ndsr, exposure
+from rag_sourcebias.stats.exposure import Exposure, attention_weights, awrf, exposure
 
 TAGS = TagTable.from_tags(
     [(f"h{i}", DocTags(source="human")) for i in range(5)]
@@ -61,27 +61,6 @@ def test_against_literal_loops(seed, browsing):
     np.testing.assert_allclose(found.shares.sum(axis=0), 1.0)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 50])
-@pytest.mark.parametrize("seed", range(4))
-def test_delta_ndsr_against_literal_loops(seed, k):
-    run = random_run(seed)
-    found = delta_ndsr(Run.from_dict(run), TAGS, k=k, baseline="human", other="llm:x")
-    wanted = [
-        np.subtract(*literal(row, lambda r: (r <= k) / math.log2(r + 1))[:2])
-        for row in run.values()
-        if row
-    ]
-    np.testing.assert_allclose(found, wanted, atol=1e-12)
-    assert (np.abs(found) <= 1).all()
-
-
-def test_ties_across_the_cutoff_do_not_depend_on_stored_order():
-    run = {"q": {"h0": 1.0, "l0": 1.0}}
-    backwards = {"q": dict(reversed(run["q"].items()))}
-    for one in (run, backwards):
-        assert delta_ndsr(Run.from_dict(one), TAGS, k=1, baseline="human", other="llm:x") == [0.0]
-
-
 def test_attention_weights():
     np.testing.assert_allclose(attention_weights("top-2", 4), [1, 1, 0, 0])
     np.testing.assert_allclose(attention_weights("rbp-.5", 3), [1, 0.5, 0.25])
@@ -103,14 +82,6 @@ def test_empty_and_scoreless_runs():
     no_tags = exposure(run, TagTable.from_tags([]))
     assert no_tags.sources == ("",)
     assert no_tags.shares.tolist() == [[1.0]]
-
-
-def test_delta_ndsr_errors():
-    run = Run.from_dict({"q": {"h0": 1.0}})
-    with pytest.raises(DataError, match="'llm:z'"):
-        delta_ndsr(run, TAGS, k=1, baseline="human", other="llm:z")
-    with pytest.raises(DataError, match="cutoff 0"):
-        delta_ndsr(run, TAGS, k=0, baseline="human", other="llm:x")
 
 
 class TestAwrf:

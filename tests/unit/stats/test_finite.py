@@ -11,7 +11,6 @@ from rag_sourcebias.stats.changes import noninferiority_test
 from rag_sourcebias.stats.comparisons import (
     compare_ranks,
     friedman_test,
-    mean_differences,
     spread_interval,
 )
 from rag_sourcebias.stats.ratio import bootstrap_means, dirichlet_sums
@@ -34,7 +33,6 @@ CALLS = {
     "friedman": friedman_test,
     "pairs": lambda t: compare_ranks(t, ["a", "b", "c"]),
     "spread": spread_interval,
-    "differences": mean_differences,
     "bootstrap": lambda t: bootstrap_means(t, resamples=10, rng=0),
     "dirichlet": lambda t: dirichlet_sums(t, resamples=10, rng=0),
     "null": null_unfairness,
