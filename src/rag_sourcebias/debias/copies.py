@@ -315,32 +315,43 @@ def _exact(vectors: Any, threshold: float) -> Iterator[Pairs]:  # noqa: ANN401
 
 
 _CELL = 400  # vectors in a cell, on average
-_PROBED = 0.04  # of the cells
+_LOOKED_INTO = (8, 0.04)  # cells in which the copies of a vector are looked for: number, share
 
 
 def _approximate(vectors: Float32Array, threshold: float) -> Iterator[Pairs]:
-    """Search only the nearest cells of an index for each vector."""
+    """Compare each vector only with those in the cells nearest to it."""
     from rag_sourcebias.core.errors import import_extra
 
     faiss = import_extra("faiss", "faiss-cpu", "faiss", "approximate search for copies")
     n, width = vectors.shape
     cells = max(1, n // _CELL)
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
-    index.train(np.ascontiguousarray(vectors[:: max(1, n // (64 * cells))]))
-    index.add(np.ascontiguousarray(vectors))
-    index.nprobe = max(8, round(_PROBED * cells))
-    keys = []
+    means = faiss.Kmeans(width, cells, niter=10, spherical=True, seed=0, min_points_per_centroid=1)
+    means.train(np.ascontiguousarray(vectors[:: max(1, n // (64 * cells))]))
+    probed = min(cells, max(_LOOKED_INTO[0], round(_LOOKED_INTO[1] * cells)))
+    home, near = np.empty(n, np.int64), np.empty((n, probed), np.int64)
     for start in range(0, n, _BLOCK_COLUMNS):
-        part = np.ascontiguousarray(vectors[start : start + _BLOCK_COLUMNS])
-        value, place = index.search(part, min(MOST_COPIES + 2, n))
-        row, column = np.nonzero((value >= threshold) & (place >= 0))
-        one, two = row + start, place[row, column]
-        keys.append((np.minimum(one, two) * n + np.maximum(one, two))[one != two])
-    first, second = np.divmod(np.unique(np.concatenate(keys)), n)
-    for start in range(0, len(first), 1 << 16):
-        one, two = first[start : start + (1 << 16)], second[start : start + (1 << 16)]
-        value = np.einsum("ij,ij->i", vectors[one], vectors[two])
-        yield Pairs(one, two, value.astype(np.float64))
+        likeness = vectors[start : start + _BLOCK_COLUMNS] @ means.centroids.T
+        home[start : start + len(likeness)] = np.argmax(likeness, axis=1)
+        near[start : start + len(likeness)] = np.argpartition(-likeness, probed - 1)[:, :probed]
+    members = _by_value(home, cells)
+    for column, flat in zip(members, _by_value(near.ravel(), cells), strict=True):
+        inside = vectors[column].T
+        for start in range(0, len(flat), _BLOCK_COLUMNS):
+            rows = flat[start : start + _BLOCK_COLUMNS] // probed
+            product = vectors[rows] @ inside
+            row, place = np.nonzero(product >= threshold)
+            one, two = rows[row], column[place]
+            # once, though each may look into the other's cell
+            kept = (one < two) | ((one > two) & np.all(near[two] != home[one, None], axis=1))
+            yield Pairs(
+                np.minimum(one, two), np.maximum(one, two), product[row, place].astype(np.float64)
+            ).take(kept)
+
+
+def _by_value(values: IntArray, n: int) -> list[IntArray]:
+    """Return the places of each of the values 0 to n − 1."""
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.searchsorted(values[order], np.arange(1, n)))
 
 
 # Do the pairs that a space joins say the same? Their words are the second opinion.
