@@ -6,6 +6,7 @@ import json as json_module
 import math
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -383,47 +384,12 @@ def _columns(path: Path) -> tuple[str, ...]:
 
 
 def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
-    from rag_sourcebias.answers.files import find_answer_columns
-
     name, has = str(path), set(columns)
     what = f"a table with the columns {', '.join(columns)}"
     if {"query_id", "side", "style", "text"} <= has or {"query", "doc_styles"} <= has:
         yield Guess(f"{what}: styled texts", ("audit", "style", name))
-    try:
-        find_answer_columns(columns, name)
-    except DataError:
-        pass
-    else:
-        yield Guess(
-            f"{what}: answers that people marked",
-            ("audit", "answers", name, "--encoder", "all-MiniLM-L6-v2"),
-        )
-    roles = {role: _column(columns, role, name) for role in ("human", "judge", "doc_id")}
-    if roles["human"] and roles["judge"]:
-        yield Guess(f"{what}: judge values and human labels", ("interval", name))
-    if roles["human"] and not roles["judge"]:
-        held = [one for one in _numeric(path, columns) if one not in roles.values()]
-        yield Guess(
-            f"{what}: human labels, and no column of the usual names for a judge",
-            ("interval", name, "--judge", held[0] if len(held) == 1 else "COLUMN"),
-            f"Name the column of the judge: {' or '.join(held) or 'none holds numbers'}."
-            if len(held) != 1
-            else f"Only {held[0]} holds numbers: run it if that is what the judge said.",
-        )
-    if roles["judge"] and not roles["human"]:
-        yield Guess(
-            f"{what}: judge values without human labels",
-            ("labels", name, "-n", "50", "--output", "sheet.csv"),
-            "Draw what people should label, then: rag-sourcebias interval",
-        )
-    lower = {column.lower() for column in columns}
-    if lower & {"answer", "response"} and lower & {"reference", "ground_truth", "golden_answer"}:
-        yield Guess(
-            f"{what}: answers that nobody graded",
-            ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
-            "Name the model that grades them.",
-        )
-    if roles["doc_id"] and "source" in has:
+    yield from _of_scores(path, columns, what)
+    if _column(columns, "doc_id", name) and "source" in has:
         yield Guess(
             f"{what}: tags of documents",
             ("audit", "source", "--run", "RUN", "--qrels", "QRELS", "--tags", name),
@@ -435,6 +401,64 @@ def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
             ("tag", "fit", name, "--output", "detector"),
             "It writes a detector: run it when you mean to.",
         )
+
+
+def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Guess]:
+    """Guess what answers or items are for, going by who graded them."""
+    from rag_sourcebias.answers.files import find_answer_columns
+
+    name, marked = str(path), None
+    with suppress(DataError):
+        marked = find_answer_columns(columns, name)
+    roles = {r: _column(columns, r, name) for r in ("human", "judge", "id", "query_id", "doc_id")}
+    long = marked is not None and not marked.wide
+    human = roles["human"] or (marked.answers[0][2] if marked and long else None)
+    has = {column.lower() for column in columns}
+    answered = has & {"answer", "response"} and has & {"reference", "ground_truth", "golden_answer"}
+    judges, named, note = [roles["judge"] or ""], list[str](), ""
+    if not roles["judge"]:
+        numeric = _numeric(path, columns) if human or answered else []
+        judges = [one for one in numeric if one not in (human, *roles.values())]
+        one = len(judges) == 1
+        named = ["--judge", judges[0] if one else "COLUMN"]
+        note = (
+            f"Only {judges[0]} holds numbers: run it if that is what the judge said."
+            if one
+            else f"Name the column of the judge: {' or '.join(judges) or 'none holds numbers'}."
+        )
+    who = "no column of the usual names for a judge" if named else "judge values"
+    people = ["--human", human] if human and not roles["human"] else []
+    checked = Guess(f"{what}: human labels, and {who}", ("interval", name, *named, *people), note)
+    if human and judges and _has_gaps(path, human):
+        yield checked
+    if marked is not None:
+        told = bool(judges) and long
+        score = named or ["--judge", *judges]
+        yield Guess(
+            f"{what}: answers that people marked",
+            ("audit", "answers", name, *(score if told else ("--encoder", "all-MiniLM-L6-v2"))),
+            note if told else "",
+        )
+    if human:
+        yield checked
+    elif judges:
+        yield Guess(
+            f"{what}: no human labels, and {who}",
+            ("labels", name, *named, "-n", "50", "--output", "sheet.csv"),
+            f"{note} It draws what people should label; then: rag-sourcebias interval".lstrip(),
+        )
+    if answered:
+        yield Guess(
+            f"{what}: answers that nobody graded",
+            ("judge", "grade", name, "--model", "openai:gpt-4o-mini", "--dry-run"),
+            "Name the model that grades them.",
+        )
+
+
+def _has_gaps(path: Path, column: str) -> bool:
+    """Return whether people labelled some rows only."""
+    cells = read_table(path, lambda _: [column]).columns[column]
+    return any(cell is None or not str(cell).strip() for cell in cells)
 
 
 def _numeric(path: Path, columns: Sequence[str]) -> list[str]:
