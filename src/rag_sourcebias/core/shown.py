@@ -231,7 +231,7 @@ _LAST = ("figure", "value", "lower", "upper", "confidence_level")
 
 
 def _figures(report: object) -> dict[str, Any]:
-    rows = list(_rows(report, (), {}))
+    rows = sorted(_rows(report, (), {}), key=lambda row: row["part"] == "data")  # counts last
     names = dict.fromkeys(key for row in rows for key in row if key not in _LAST)
     return {key: [row.get(key) for row in rows] for key in (*names, *_LAST)}
 
