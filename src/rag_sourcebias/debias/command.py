@@ -794,7 +794,7 @@ def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) 
     said = ""
     try:
         before = asked.before(progress)
-        said = f"checkpoints are kept in {output}.training; the same command goes on from there"
+        said = f"checkpoints, if any, are in {output}.training; the same command goes on from there"
         trained = train_model(
             job, asked.model, settings, output, untrained=before, progress=progress, judge=True,
             resume=resume,
