@@ -58,9 +58,11 @@ def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
         settings["seed"] = int(drawn)
     for name in settings:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise DataError(f"there is no setting {name!r}; {hint}There are {', '.join(known)}")
+            verb = audit if kind is AuditConfig else interval
+            every = dict.fromkeys([*known, *inspect.signature(verb).parameters])
+            close = difflib.get_close_matches(name, every, n=1)
+            hint = f"did you mean {close[0]}, or one of" if close else "there are"
+            raise DataError(f"there is no setting {name!r}: {hint} {', '.join(every)}")
     if given is not None:
         if settings:
             raise DataError(f"{', '.join(settings)}: set in config= or beside it, not both")

@@ -424,6 +424,7 @@ def _selected(found: list[str], asked: Sequence[str] | None, where: str) -> list
 # Queries and judgments of a BEIR folder.
 
 
+_SHOWN = 5  # names of what is in a folder
 _SPLIT_ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
 
 
@@ -447,13 +448,17 @@ def checked_folder(folder: PathLike) -> Path:
     Raises
     ------
     DataError
-        If there is no folder of that name.
+        If there is no folder of that name, or nothing of the kind in it.
     """
     root = Path(folder)
-    if not root.is_dir():
+    inside = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
+    if not any(name.startswith(("corpus", "queries", "qrels")) for name in inside):
+        what = "is not a folder" if root.exists() else "does not exist"
+        if root.is_dir():
+            what = f"holds {', '.join(inside[:_SHOWN]) or 'nothing'}"
         raise DataError(
-            f"{root} {'is not a folder' if root.exists() else 'does not exist'}; expected a folder "
-            "with corpus/<source>.jsonl or corpus.jsonl, queries.jsonl and qrels/<split>.tsv"
+            f"{root} {what}; expected a folder with corpus/<source>.jsonl or corpus.jsonl, "
+            "queries.jsonl and qrels/<split>.tsv"
         )
     return root
 

@@ -177,6 +177,10 @@ def _offered(
 # Ask a retriever of any framework, and read ids off what it returns.
 
 
+# How objects of people's own are asked, most often.
+_ASKS = ("invoke", "retrieve", "search", "query", "get_relevant_documents", "ainvoke", "aretrieve")
+
+
 def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Iterable[Any]]:
     """Return what takes the text of a query to what an object retrieves, best first.
 
@@ -206,8 +210,10 @@ def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Itera
         if made is not None:
             return made
     known = dict.fromkeys(getattr(entry.load(), "searches", "") for entry in found)
+    asks = next((name for name in _ASKS if callable(getattr(obj, name, None))), None)
     raise DataError(
-        f"an object of type {type_name(obj)} cannot be asked; expected "
+        f"an object of type {type_name(obj)} cannot be asked"
+        f"{f' as it is: pass its method {asks}' if asks else ''}; expected "
         f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
     )
 

@@ -600,7 +600,7 @@ def require_sources(tags: TagTable, config: AuditConfig) -> None:
     """
     if not tags.sources:
         raise MissingTagsError(
-            f"none of {tags.n_documents} documents has a source tag; tag them as "
+            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
             '"human" or "llm:<model>"'
         )
     if config.baseline_source not in tags.sources:

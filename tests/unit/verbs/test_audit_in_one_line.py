@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 from pathlib import Path
+from tempfile import mkdtemp
 from types import SimpleNamespace
 from typing import Any
 
@@ -381,6 +382,13 @@ MISTAKES = {
     "a setting": (call(RESULTS, JUDGED, cutoffs=0), "cutoffs"),
     "both configs": (call(RESULTS, JUDGED, config=rsb.AuditConfig(), seed=1), "not both"),
     "an encoder": (call(SimpleNamespace(embed_query=len), DATA), "is an embedding model"),
+    "an object of their own": (call(SimpleNamespace(search=len), DATA), "pass its method search"),
+    "an empty folder": (lambda: rsb.audit("bm25", mkdtemp()), "holds nothing; expected a folder"),
+    "a misspelt argument": (call("bm25", DATA, dept=5), "'dept': did you mean depth, or one of"),
+    "texts without sources": (
+        call("bm25", {"corpus": TEXTS, "queries": QUERIES, "qrels": QRELS}),
+        "tags name it for each id",
+    ),
     "a coroutine": (lambda: rsb.audit(coroutine("x"), DATA), "what a call of a function gave"),
 }
 
