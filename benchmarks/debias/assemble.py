@@ -67,13 +67,6 @@ def unchanged(rows: Sequence[dict]) -> dict:
     return next(r for r in rows if r["kind"] == "unchanged")
 
 
-def searched(found: dict) -> str:
-    """Outcome of a search in words; the reference is the training without the hinge."""
-    if found.get("chosen") is None:
-        return found["refusal"]
-    return f"weight {found['chosen']:g} is chosen and loses no more than allowed"
-
-
 def dial_curves(dialled: Sequence[Measured]) -> dict[str, dict]:
     """Curves over multiples of the offset, which has no seeds."""
     scores: dict[str, dict[float, dict[int, DebiasScores]]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from figures import LOSS, NEAR_ZERO, QUALITY_AT, SKEW_AT
+from figures import QUALITY_AT, SKEW_AT
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.debias.data import DebiasCandidate, DebiasScores, DebiasSearch
@@ -100,12 +100,12 @@ def series(
 
 
 def by_weight(columns: Mapping[str, dict], untrained: Mapping) -> list[dict]:
-    """What the runs of each weight say together, held to the bar against the untrained encoder.
+    """What the runs of each weight say together, against the untrained encoder.
 
     Parameters
     ----------
     columns : mapping
-        What :func:`series` returned for the two cutoffs of the bar.
+        What :func:`series` returned for the two cutoffs of the table.
     untrained : mapping
         Row of the unchanged encoder.
     """
@@ -120,38 +120,14 @@ def by_weight(columns: Mapping[str, dict], untrained: Mapping) -> list[dict]:
             percent[name] = round(100 * (after / untrained["quality"][name] - 1), 2)
         known = "lower" in delta
         ends = [delta[key][i] for key in ("y", "lower", "upper")] if known else [delta["y"][i]]
-        parts = {
-            "near zero": abs(ends[0]) < NEAR_ZERO,
-            "interval holds 0": known and ends[1] <= 0 <= ends[2],
-            "human-only kept": percent["human-only"] >= -LOSS,
-            "mixed not down": percent["mixed"] >= 0,
-        }
         rows.append({
             "weight": weight,
             "seeds": delta["seeds"],
             "relative_delta": [round(v, 2) for v in ends],
             "by_seed": [values[i] for values in delta["by_seed"]],
             "percent": percent,
-            "met": parts | {"all": all(parts.values())},
         })  # fmt: skip
     return rows
-
-
-def told(data: str, rows: Sequence[dict]) -> list[str]:
-    """The same in words."""
-    words = []
-    for row in rows:
-        delta, change = row["relative_delta"], row["percent"]
-        interval = f" [{delta[1]:+.1f}, {delta[2]:+.1f}]" if len(delta) > 1 else ", no interval yet"
-        missed = [part for part, ok in row["met"].items() if not ok and part != "all"]
-        verdict = f"misses: {', '.join(missed)}" if missed else "meets the bar"
-        seeds = ", ".join(f"{v:+.1f}" for v in row["by_seed"])
-        words.append(
-            f"{data}: training with weight {row['weight']:g}: Relative Δ {delta[0]:+.1f}{interval} "
-            f"(seeds {seeds}), human-only {change['human-only']:+.1f} %, mixed "
-            f"{change['mixed']:+.1f} %; {verdict}"
-        )
-    return words
 
 
 def plain(runs: Mapping[int, DebiasScores], seeds: Sequence[int], name: str, cutoff: int) -> float:

@@ -11,8 +11,7 @@ there; ``--finished`` trains nothing and writes what there is. Vectors of the un
 kept in ``--cache``. Two quiet cores take about 20 minutes to encode everything once and about 90
 minutes for the training runs; one after the other can be interrupted at any time.
 
-Writes benchmarks/results/debias.json with findings in words, and debias.md with the table. Exit
-status 1 when no method meets the bar on nfcorpus dev.
+Writes benchmarks/results/debias.json, and debias.md with the table.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def parsed() -> tuple[argparse.Namespace, Path]:
     return options, root
 
 
-def main() -> int:
+def main() -> None:
     options, root = parsed()
     found, dialled, done = study(options, root)
     rows = assemble.tables(found)
@@ -181,17 +180,9 @@ def main() -> int:
     weights = {
         data: curves.by_weight(drawn[data], assemble.unchanged(rows[data])) for data in drawn
     }
-    words = figures.findings(rows, HOME)
-    words += [text for data, found in weights.items() for text in curves.told(data, found)]
-    words += [
-        f"{data}: search of the weight: {assemble.searched(found)}"
-        for data, found in search.items()
-    ]
     record = {
         "environment": environment(),
         "fitted_on": FITTED_ON,
-        "bar": figures.BAR,
-        "findings": words,
         "methods": assemble.described(found),
         "search": search,
         "trained_by_weight": weights,
@@ -211,10 +202,8 @@ def main() -> int:
     write(record, rows, drawn | dials, output)
     table = figures.table(rows)
     output.with_suffix(".md").write_text(f"{table}\n", encoding="utf-8")
-    print(table, *words, sep="\n")
-    candidates = [r for r in rows.get(HOME, ()) if r["kind"] not in ("unchanged", "training")]
-    return int(not any(r["met"]["all"] for r in candidates + weights.get(HOME, [])))
+    print(table)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
