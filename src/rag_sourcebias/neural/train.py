@@ -368,14 +368,14 @@ class TrainingRun:
             on_progress=on_progress,
         )
         with self._explained(), quiet():
-            if checkpoint is None:
-                progress.add_point(live)
-            else:
+            if checkpoint is not None:
                 progress.read(checkpoint)
-            self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             steps = len(columns.batches) - progress.step
             if steps >= _WORTH_A_TRIAL:
                 self.on_stage(before_training(steps, trainer.trial_seconds()))
+            if checkpoint is None:
+                progress.add_point(live)
+            self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             progress.pause()

@@ -430,6 +430,7 @@ def test_the_trial_changes_nothing_of_the_training(base: Path, tmp_path: Path, m
     assert found[0] == found[1]
     (said,) = [stage for stage in stages if "by one that was tried" in stage]
     assert said.startswith("4 steps of about 0.")
+    assert stages.index(said) < stages.index("training, step 0 of 4")  # before minutes of judging
 
 
 def test_a_training_of_less_than_an_hour_warns_of_nothing() -> None:
