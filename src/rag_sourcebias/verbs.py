@@ -51,14 +51,14 @@ C = TypeVar("C", AuditConfig, JudgedConfig)
 
 def _config(kind: type[C], given: C | None, settings: dict[str, Any]) -> C:
     """Return a configuration with the settings given, each in the form that people write."""
-    known = [field.name for field in fields(kind)]
+    known: list[str] = [field.name for field in fields(kind)]
     if "rng" in settings:
         rng = settings.pop("rng")
         drawn = rng.integers(2**31) if isinstance(rng, np.random.Generator) else rng
         settings["seed"] = int(drawn)
     for name in settings:
         if name not in known:
-            verb = audit if kind is AuditConfig else interval
+            verb: Callable[..., Any] = audit if kind is AuditConfig else interval
             every = dict.fromkeys([*known, *inspect.signature(verb).parameters])
             close = difflib.get_close_matches(name, every, n=1)
             hint = f"did you mean {close[0]}, or one of" if close else "there are"

@@ -284,6 +284,10 @@ class JudgedItems:
     judges: Mapping[str, FloatArray] | None = None
     unused: str = ""
 
+    def __repr__(self) -> str:
+        by_people, by_judge = (int(np.isfinite(v).sum()) for v in (self.human, self.judge))
+        return f"<JudgedItems: {len(self.ids):,}; {by_people:,} by people, {by_judge:,} by a judge>"
+
     def __post_init__(self) -> None:
         n = len(self.ids)
         for name in ("human", "judge"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Literal
@@ -172,6 +172,10 @@ class TagTable:
         """Row number by document id."""
         return {doc_id: row for row, doc_id in enumerate(self.doc_ids)}
 
+    def __repr__(self) -> str:
+        of = ", ".join(self.sources) or "unknown source"
+        return f"<TagTable: {len(self):,} documents of {of}>"
+
     def __len__(self) -> int:
         return len(self.doc_ids)
 
@@ -269,7 +273,7 @@ class Corpus:
     tags : TagTable of length n
     """
 
-    texts: tuple[str, ...] = field(repr=False)
+    texts: tuple[str, ...]
     tags: TagTable
 
     def __post_init__(self) -> None:
@@ -280,6 +284,9 @@ class Corpus:
     def doc_ids(self) -> tuple[str, ...]:
         """Document ids in row order."""
         return self.tags.doc_ids
+
+    def __repr__(self) -> str:
+        return repr(self.tags).replace("TagTable", "Corpus", 1)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -511,6 +518,9 @@ class Run:
         """Rank of each entry within its query, starting at 1, shape (nnz,)."""
         return np.arange(1, len(self.doc_codes) + 1) - self.offsets[self.query_codes]
 
+    def __repr__(self) -> str:
+        return f"<Run {self.name}: {len(self.query_ids):,} queries, {len(self):,} documents found>"
+
     def __len__(self) -> int:
         return len(self.doc_codes)
 
@@ -607,6 +617,9 @@ class Qrels:
     def from_dict(cls, mapping: Mapping[str, Mapping[str, int]]) -> Qrels:
         """Build qrels from ``{query_id: {doc_id: grade}}``."""
         return cls.from_rows((q, d, g) for q, row in mapping.items() for d, g in row.items())
+
+    def __repr__(self) -> str:
+        return f"<Qrels: {len(self):,} judgments of {len(self.query_ids):,} queries>"
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -784,6 +797,9 @@ class LabelDistributions:
         """Number of grades, R + 1."""
         return int(self.probs.shape[1])
 
+    def __repr__(self) -> str:
+        return f"<LabelDistributions: {len(self):,} pairs, grades 0 to {self.n_grades - 1}>"
+
     def __len__(self) -> int:
         return len(self.query_codes)
 
@@ -811,9 +827,13 @@ class Dataset:
     """
 
     name: str
-    corpus: Corpus = field(repr=False)
-    queries: tuple[Query, ...] = field(repr=False)
-    qrels: Qrels = field(repr=False)
+    corpus: Corpus
+    queries: tuple[Query, ...]
+    qrels: Qrels
     design: Literal["rewrites", "independent", "unknown"] = "unknown"
     license: str = ""
     attribution: str = ""
+
+    def __repr__(self) -> str:
+        corpus = repr(self.corpus).strip("<>").removeprefix("Corpus: ")
+        return f"<Dataset {self.name} ({self.design}): {len(self.queries):,} queries, {corpus}>"

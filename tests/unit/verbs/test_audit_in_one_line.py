@@ -452,3 +452,31 @@ def test_what_gives_no_interval(options: dict[str, Any], message: str) -> None:
         rsb.interval(**options)
     assert_one_sentence(error)
     assert "/tmp" not in str(error.value)
+
+
+# What is held in a session says how much of what it is, on one line.
+
+
+def test_data_and_logs_show_themselves_on_a_line(tmp_path: Path) -> None:
+    data = rsb.load_sample()
+    held = "320 documents of human, llm:claude"
+    assert repr(data) == f"<Dataset crowdrag-rewrites (rewrites): 160 queries, {held}>"
+    assert repr(data.corpus) == f"<Corpus: {held}>"
+    assert repr(data.corpus.tags) == f"<TagTable: {held}>"
+    assert repr(data.qrels) == "<Qrels: 320 judgments of 160 queries>"
+    assert repr(rsb.Run.from_dict(RESULTS)) == "<Run run: 40 queries, 160 documents found>"
+    frame = judged()
+    items = rsb.JudgedItems(
+        ids=tuple(map(str, frame.id)), human=frame.human.to_numpy(), judge=frame.judge.to_numpy()
+    )
+    assert repr(items) == "<JudgedItems: 300; 60 by people, 300 by a judge>"
+    with rsb.EventLog(tmp_path / "seen.db") as log:
+        assert "0 retrievals written, 0 waiting, 0 dropped" in repr(log)
+        handle = rsb.instrument(search := lambda text: [text], log)
+        assert "no retrieval was recorded" in repr(handle)
+        for text in "abc":
+            handle.target(text)
+        assert log.flush(10)
+        assert "3 retrievals written, 0 waiting, 0 dropped" in repr(log)
+        assert "3 retrievals recorded" in repr(handle)
+        assert search("a") == ["a"]

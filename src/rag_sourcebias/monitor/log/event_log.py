@@ -368,6 +368,7 @@ class EventLog:
         self._writer = LogWriter(self.path, self._settings, self.dropped)
         self._buffer = self._new_buffer()
         self._said: set[str] = set()
+        self._n_written = 0  # by this process
 
     def _create(self) -> None:
         """Refuse what will never work; what may pass is left to the thread."""
@@ -465,8 +466,8 @@ class EventLog:
     def __repr__(self) -> str:
         size = self.path.stat().st_size if self.path.exists() else 0
         return (
-            f"<EventLog {self.path}: {size / 1e6:.1f} MB, {len(self._buffer):,} events waiting, "
-            f"{self.dropped.total:,} dropped>"
+            f"<EventLog {self.path}, {size / 1e6:.1f} MB: {self._n_written:,} retrievals written, "
+            f"{len(self._buffer):,} waiting, {self.dropped.total:,} dropped>"
         )
 
     def __enter__(self) -> EventLog:
@@ -526,6 +527,7 @@ class EventLog:
             except Exception as error:  # noqa: BLE001 - the thread has to live on
                 return self._give_up(events, "log failed", error)
             else:
+                self._n_written += len(events)
                 self._said.discard(_NOT_WRITTEN)
                 return True
 
