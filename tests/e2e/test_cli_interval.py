@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -284,6 +285,34 @@ def test_rankings_give_a_line_per_run_and_measure(tmp_path: Path) -> None:
     message = refused("interval", *args, *named[:-4], cwd=tmp_path)
     assert "lacks source; found ['docno', 'author']" in " ".join(message.split())
     assert "--human: no use" in refused("interval", *args, *named, "--human", "x", cwd=tmp_path)
+
+
+def next_command(text: str, folder: Path) -> str:
+    """Return the command that the first screen ends with, and run it."""
+    command = text.partition(" rag-sourcebias ")[2]
+    told = shlex.split(command)
+    typed = told[: max(told.index(end) for end in ("--half-width", "--output") if end in told) + 2]
+    succeed(*typed, cwd=folder)
+    return shlex.join(typed)
+
+
+def test_the_next_command_reads_the_files_that_were_given(tmp_path: Path) -> None:
+    ranking(tmp_path)
+    (tmp_path / "a.run").rename(tmp_path / "my a.run")
+    files = ("--run", "my a.run", "--labels", "judge.tsv", "--qrels", "human.qrels")
+    given = shlex.join(files)
+    text = succeed("interval", *files, "--run", "b.run", cwd=tmp_path)
+    assert next_command(text, tmp_path) == f"labels {given} --half-width 0.5"
+    succeed("interval", *files, "--json", "out.json", cwd=tmp_path)
+    assert f"labels {given} --half-width" in succeed("start", "out.json", cwd=tmp_path)
+    table(tmp_path)
+    renamed = (tmp_path / "items.csv").read_text().replace("human", "by people", 1)
+    (tmp_path / "own.csv").write_text(renamed, encoding="utf-8")
+    text = succeed("interval", "own.csv", "--human", "by people", cwd=tmp_path)
+    assert next_command(text, tmp_path).startswith("labels own.csv --human 'by people' --half")
+    assert next_command(succeed("interval", "--sample", cwd=tmp_path), tmp_path).startswith(
+        "labels --sample -n "
+    )
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -62,14 +62,22 @@ def study(world, n, seed):
     return *(hits / RUNS), widths[0] / widths[1]
 
 
+# Of a random draw of as many labels, rounded up by no more than the error of 1,000 runs.
+WIDTH = {
+    rare: {15: 1.03, 30: 1.03, 60: 0.98},
+    curved: {15: 1.0, 30: 0.95, 60: 0.93},
+    failing: {15: 0.6, 30: 0.6, 60: 0.6},
+}
+
+
 @pytest.mark.parametrize("n", [15, 30, 60])
 @pytest.mark.parametrize("world", [rare, curved, failing])
 def test_the_design_covers(world, n):
     covered, _, width = study(world, n, [3, n])
     assert covered >= BOUND
-    # within a judge's two values a random draw is put together as well: few labels gain nothing
-    few = {15: 1.10, 30: 1.05, 60: 1.0}[n]
-    assert width < {rare: few, curved: 1.05, failing: 1.0}[world]
+    # A random draw of a judge's two values is put together from its shares as well: what is left
+    # to gain is the allocation, and with few labels that is nothing.
+    assert width < WIDTH[world][n]
 
 
 def test_without_the_design_the_interval_misses():

@@ -1,7 +1,8 @@
 """``interval``: a confidence interval for a judged evaluation."""
 
+import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
@@ -290,6 +291,20 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: opt.Colum
     )
 
 
+def _inputs(items: ItemOptions, rankings: RankingOptions, columns: opt.Columns) -> str:
+    """Return what ``labels`` takes as well: of several runs or judges the first."""
+    if rankings.run and rankings.labels:
+        files = {
+            "--run": rankings.run[0],
+            "--labels": rankings.labels[0],
+            "--qrels": rankings.qrels,
+        }
+        return shlex.join(str(part) for pair in files.items() for part in pair)
+    if items.sample:
+        return "--sample"
+    return f"{shlex.quote(str(items.file))} {columns.arguments()}".strip() if items.file else ""
+
+
 def _refuse(*rules: tuple[object, str]) -> None:
     for broken, message in rules:
         if broken:
@@ -447,6 +462,7 @@ def interval(
                 missing="worst-case" if items.worst_case else "mean",
                 on_stage=progress.begin,
             )
+    found = replace(found, inputs=_inputs(items, rankings, columns))
     if json not in (None, "-"):
         write_report_json(found, json)
         say_written("json", json)

@@ -624,6 +624,8 @@ class JudgedReport(Shown):
         None where items are independent.
     judges : tuple of JudgeShare
         Where several were combined.
+    inputs : str
+        What of the command line ``labels`` takes as well; empty where there was none.
     """
 
     schema_version: int
@@ -645,6 +647,7 @@ class JudgedReport(Shown):
     clusters: LabelledClusters | None = None
     judges: tuple[JudgeShare, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    inputs: str = ""
 
     def _outcomes(self) -> Iterator[Outcome]:
         for mean in self.means:

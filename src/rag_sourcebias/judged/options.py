@@ -1,5 +1,6 @@
 """Options of the commands about judged evaluations, named once."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -89,3 +90,14 @@ class Columns:
     def given(self) -> list[str]:
         """Return the options that were used."""
         return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
+
+    def arguments(self) -> str:
+        """Return the options with their columns, as they are typed."""
+        typed = [
+            argument
+            for name in self.__slots__
+            if (value := getattr(self, name))
+            for column in ([value] if isinstance(value, str) else value)
+            for argument in (f"--{name}", column)
+        ]
+        return shlex.join(typed)

@@ -143,6 +143,8 @@ class Curve:
         Standard error of log ``variance`` if it were estimated from one degree of freedom.
     span : float or None
         Distance of the two values that all labels have; None if there are more.
+    rarest : int
+        Labels of the value that fewest have.
     rank : int
         Fitted parameters.
     mean : float
@@ -158,6 +160,7 @@ class Curve:
     shared: float
     error: float
     span: float | None
+    rarest: int
     rank: int
     mean: float
     bounds: tuple[float, float] | None
@@ -209,10 +212,12 @@ class Curve:
         if not (new and 0 < odd < 0.25):
             return grown
         # What is missed of two-valued labels spreads like a label as rare, whose share has a score
-        # interval; the kurtosis of a few says less. Half a case less among the labels to come:
-        # pilots without any are refused, and those that are left show too many.
+        # interval; the kurtosis of a few says less. Half a case less among the labels to come, or
+        # two thirds after a pilot with one: pilots without any are refused, and those that are left
+        # show too many.
         size = self.n_pilot / new
-        share = max(0.5 - math.sqrt(0.25 - odd) - 1 / (2 * size), 0.0)
+        less = 2 / 3 if self.rarest == 1 else 1 / 2
+        share = max(0.5 - math.sqrt(0.25 - odd) - less / size, 0.0)
         upper = min(wilson_ends(share, size, t_quantile(ASSURANCE, degrees))[1], 0.5)
         return (1 + _LEVERAGE / n) * upper * (1 - upper) / odd
 
@@ -241,14 +246,16 @@ def _curve(
     others = np.resize(judge, min(pool - n, _POOL)) if pool > n else judge[:0]
     explained = slope * slope * float(centred @ centred) / (n - 1)
     variance = float(square.sum()) / (n - rank)
-    if not varied and len(np.unique(human)) == 2:
+    count = np.unique(human, return_counts=True)[1]
+    if not varied and len(count) == 2:
         # half a disagreement: a judge that never parted from people may yet
         variance = float(np.ptp(human)) ** 2 / 2 / (n + 1)
     curve = Curve(
         variance=variance,
         shared=explained / pool if target == "population" else 0.0,
         error=math.sqrt(max(2 + excess, 0.0)),
-        span=float(np.ptp(human)) if len(np.unique(human)) == 2 else None,
+        span=float(np.ptp(human)) if len(count) == 2 else None,
+        rarest=int(count.min()),
         rank=rank,
         mean=float(human.mean()),
         bounds=choose_form(JudgedSample.build(human, judge, others), None).bounds,

@@ -27,6 +27,7 @@ from rag_sourcebias.report.blocks import (
     number,
     shorten,
 )
+from rag_sourcebias.stats.regression import LONG_TAIL
 
 Role: TypeAlias = Literal[
     "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"
@@ -144,12 +145,19 @@ def first(report: JudgedReport) -> First:
         + "; #: places it may have; blue: may be best" * bool(report.ranks),
         rows=_mean_rows(report),
         why=_next(report),
-        command="rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5"
-        if report.kind == "ranking"
-        else f"rag-sourcebias labels answers.csv -n {told} --output sheet.csv"
-        if (told := _each(report, report.ranks[0].to_tell or 0) if report.ranks else 0)
-        else "rag-sourcebias labels answers.csv --half-width 0.03",
+        command=_command(report),
     )
+
+
+def _command(report: JudgedReport) -> str:
+    """Return what draws or plans more labels, of the files that were read where these are known."""
+    if report.kind == "ranking":
+        files = report.inputs or "--run bm25.run --labels judge.tsv"
+        return f"rag-sourcebias labels {files} --half-width 0.5"
+    told = _each(report, report.ranks[0].to_tell or 0) if report.ranks else 0
+    narrower = 0.75 * report.means[0].interval.half_width or 0.03
+    what = f"-n {told} --output sheet.csv" if told else f"--half-width {narrower:.1g}"
+    return f"rag-sourcebias labels {report.inputs or 'answers.csv'} {what}"
 
 
 def _next(report: JudgedReport) -> str:
@@ -245,6 +253,13 @@ def _plain_doubts(report: JudgedReport) -> tuple[str, ...]:
     if unused:
         of = "" if len(report.means) == 1 else f" for {_who_of(unused)}"
         told.append(f"The judge was not used{of}.")
+    tailed = [m for m in report.means if LONG_TAIL in m.interval.notes]
+    if tailed:
+        of = "" if len(report.means) == 1 else f" of {_who_of(tailed)}"
+        told.append(
+            f"A few labels{of} lie far from the rest: without known bounds the interval may hold "
+            "the truth less often than it says."
+        )
     return tuple(told)
 
 

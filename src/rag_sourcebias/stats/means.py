@@ -300,7 +300,7 @@ def default_interval(
     _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
     found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
-    notes = (JUDGE_NOTES[found_judge],) if found_judge else ()
+    notes = tuple(filter(None, (found_judge and JUDGE_NOTES[found_judge], form.note)))
     alone = method == "labels" or found_judge in {"few", "constant"}
     if alone:
         sample = replace(
@@ -311,7 +311,7 @@ def default_interval(
         and sample.n_strata == 1
         and sample.cluster is None
         and not sample.shifted
-        and form == Form(None)
+        and form[:2] == (None, None)
     ):
         found = t_interval(
             human,
@@ -347,7 +347,7 @@ def default_interval(
         n_unlabeled=sample.n_unlabeled,
         assumptions=assumptions_of(sample),
         correlation=correlation,
-        notes=(*notes, form.note) if form.note else notes,
+        notes=notes,
         judge=found_judge,
     )
 

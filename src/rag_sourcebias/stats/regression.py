@@ -652,6 +652,11 @@ _MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
 _NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
 _MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
+_LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
+LONG_TAIL = (
+    "a few labels lie far from the rest, and others may lie further: without bounds such intervals "
+    "may hold the true mean less often than they say; give bounds if you know them, or label more"
+)
 _SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
 
 
@@ -699,13 +704,20 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
     seen = None if end is None else _joint_range(sample, end)
     if seen is None:
-        return Form(None)
+        return Form(None, note=LONG_TAIL if _long_tailed(y) else "")
     return Form(
         seen,
         seen,
         f"most labels are {end:g}: human values are taken to lie in [{seen[0]:.4g}, "
         f"{seen[1]:.4g}], the range seen; give bounds if you know them",
     )
+
+
+def _long_tailed(y: FloatArray) -> bool:
+    """Whether a few labels lie so far from the rest that others may lie further."""
+    centred = y - y.mean()
+    spread = float((centred**2).mean()) ** 1.5
+    return has_spread(y) and abs(float((centred**3).mean())) > _LONG_SKEW * spread
 
 
 def piled(values: FloatArray) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,9 @@
 """Which items to label: strata of what a judge says of them, and a random draw within each.
 
-A two-valued or skewed judge has few items where people and judge often part. Strata with more than
-their share of labels there give a narrower interval than a random draw. The share of a stratum
-grows with the square root of its size: where the guess is wrong, this costs at most a few percent.
+A two-valued or skewed judge has few items where people and judge often part, which get more than
+their share of the labels: the share of a stratum grows with the square root of its size. On real
+sets intervals were 1 to 4 % narrower than from a random draw of as many, in single ones up to 13 %
+narrower or 4 % wider; where a judge fails on other items than at random, far narrower.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from scipy import stats
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.stats.means import _ends, mean_interval, win_rate_interval
-from rag_sourcebias.stats.regression import choose_form, t_interval
+from rag_sourcebias.stats.regression import LONG_TAIL, choose_form, t_interval
 from rag_sourcebias.stats.samples import JudgedSample
 
 
@@ -354,3 +354,17 @@ def test_one_honest_line():
     assert str(mean_interval(y, f, pool)).endswith(
         "(95%, regression on the judge, n = 30 + 200 unlabelled, judge r = 0.91)"
     )
+
+
+def test_long_tails_without_known_ends_are_told() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=430)
+    for method in ("regression", "labels"):
+        long = mean_interval(np.exp(z[:30] * 1.5), z[:30], z[30:], method=method)
+        assert LONG_TAIL in long.notes
+        even = mean_interval(z[:30], z[:30] ** 3, z[30:] ** 3, method=method)
+        assert LONG_TAIL not in even.notes
+        known = mean_interval(
+            np.exp(z[:30] * 1.5), z[:30], z[30:], method=method, bounds=(0.0, 1e3)
+        )
+        assert LONG_TAIL not in known.notes
