@@ -14,6 +14,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_sourcebias import DocTags
@@ -28,7 +30,11 @@ from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHand
 pytest.importorskip("llama_index.core")  # without the warnings of its oldest version
 
 from llama_index.core.schema import TextNode
-from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
+from llama_index.core.vector_stores import (
+    SimpleVectorStore,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+)
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 pytestmark = pytest.mark.frameworks
@@ -124,6 +130,42 @@ def test_a_direct_search_counts_once_and_returns_what_it_did(observer, name) -> 
     assert [tag.source for tag in event.tags] == ["human", "human"]
     search(store)
     assert len(observer.events) == 1
+
+
+def test_a_search_in_a_tool_counts_once(observer) -> None:
+    store = langchain_store()
+
+    @tool
+    def look_up(query: str) -> str:
+        """Look a question up."""
+        return store.similarity_search(query, k=2)[0].page_content
+
+    step = RunnableLambda(lambda query: look_up.invoke({"query": query}))
+    with instrument("langchain", observer) as handle:
+        assert step.invoke("text") == asyncio.run(step.ainvoke("text"))
+        assert handle.flush(10)
+    assert [len(found) for found in ids(observer)] == [2, 2]
+
+
+def test_the_application_gets_the_very_objects(observer) -> None:
+    documents = [Document(id="a", page_content="a")]
+    nodes = VectorStoreQueryResult(ids=["a"], similarities=[1.0], nodes=[TextNode(id_="a")])
+
+    class KeptDocuments(InMemoryVectorStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return documents
+
+    class KeptNodes(SimpleVectorStore):
+        def query(self, query: VectorStoreQuery, **kwargs: Any) -> Any:
+            return nodes
+
+    store, other = langchain_store(KeptDocuments), KeptNodes()
+    inside = (*documents, *nodes.nodes)
+    with instrument("langchain", observer), instrument("llama-index", observer):
+        assert store.similarity_search("text") is documents
+        assert other.query(VectorStoreQuery(query_embedding=[1.0])) is nodes
+    assert all(a is b for a, b in zip(inside, (*documents, *nodes.nodes), strict=True))
+    assert ids(observer) == [("a",)] * 2
 
 
 def test_stores_of_classes_made_later_count_and_everything_is_put_back(observer) -> None:
