@@ -1,6 +1,7 @@
 """Learnt remedies beside twin smoothing: every data set, rewriter and method in one table.
 
     python benchmarks/debias/learnt.py [--cache FILE]   # judges what is not there, then the page
+    python benchmarks/debias/learnt.py --again          # judges what is there, too
     python benchmarks/debias/learnt.py --page           # the table of docs/debias.md again
 
 Every method is fitted twice: on the set it is judged on ("seen", which flatters it; NFCorpus: on
@@ -202,6 +203,7 @@ def page(rows: list[dict]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, default=Path("learnt.sqlite"))
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
     if not options.page:
@@ -217,7 +219,8 @@ def main() -> None:
                 )
             for source in (s for s in found.corpus.tags.sources if s != "human"):
                 pools[name, source] = pool_of(fitting, source, encoder, exclude)
-        rows = json.loads(RESULT.read_text("utf-8"))["rows"] if RESULT.is_file() else []
+        kept = RESULT.is_file() and not options.again
+        rows = json.loads(RESULT.read_text("utf-8"))["rows"] if kept else []
         done = {(row["data"], row["rewriter"]) for row in rows}
         for name, source in (key for key in pools if (key[0], rewriter(key[1])) not in done):
             new = list(rows_of(name, replace(data[name], name=name), source, pools, encoder))
