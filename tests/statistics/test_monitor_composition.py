@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor import CorpusShare, ReferenceWindow, SkewMonitor
 from rag_sourcebias.monitor.data import CanaryPoint
-from rag_sourcebias.observe.events import RetrievalEvent
+from rag_sourcebias.monitor.log.schema import EventColumns
 
 pytestmark = pytest.mark.slow
-HUMAN, LLM = DocTags(source="human"), DocTags(source="llm:a")
-DAY, N, CUT = 86_400.0, 4_000, 2_600
+DAY, N, CUT, LATER = 86_400.0, 4_000, 2_200, 3_100
 WORLDS = 25
 REJECT = 0.001
 
@@ -40,11 +38,15 @@ def traffic(
     *,
     came: int = 0,
     bonus: Sequence[float] = (0.0, 0.0),
+    later: tuple[int, float] | None = None,
     known: bool = False,
     canary: float | None = None,
     counted: bool = True,
 ) -> SkewMonitor:
-    """Two weeks; a question ranks 150 documents at random, those by the LLM with a bonus."""
+    """Two weeks; a question ranks 150 documents at random, those by the LLM with a bonus.
+
+    Documents come in at ``CUT``, and ``later`` more, and with another bonus, at ``LATER``.
+    """
     rng, now, holds = np.random.default_rng(seed), [0.0], [np.arange(2_000) < 700]
 
     def store() -> dict[str, float]:
@@ -61,24 +63,43 @@ def traffic(
     )
     monitor.look()
     at = np.sort(rng.random(N)) * 14 * DAY
-    for start in range(0, N, 50):
-        if start == CUT:
-            holds[0] = np.concatenate([holds[0], np.ones(came, bool)])
-        llm = holds[0][rng.integers(0, len(holds[0]), (50, 150))]
-        scores = rng.normal(size=llm.shape) + bonus[start >= CUT] * llm
-        top = np.take_along_axis(llm, np.argsort(-scores, axis=1)[:, :10], axis=1)
-        now[0] = at[start + 49]
-        monitor.record_many(
-            (
-                RetrievalEvent(
-                    ranked=RankedList(query_id="", doc_ids=("",) * 10),
-                    tags=tuple(LLM if one else HUMAN for one in row),
-                ),
-                time,
+    last = (0, bonus[1]) if later is None else later
+    for start, stop, new, chosen in (
+        (0, CUT, 0, bonus[0]),
+        (CUT, LATER, came, bonus[1]),
+        (LATER, N, *last),
+    ):
+        holds[0] = np.concatenate([holds[0], np.ones(new, bool)])
+        if new and counted:  # as every ten minutes
+            monitor.note_index(store(), at=float(at[start]) + 600)
+        for part in range(start, stop, 100):
+            llm = holds[0][rng.integers(0, len(holds[0]), (100, 150))]
+            scores = rng.standard_normal(llm.shape, np.float32) + chosen * llm
+            best = np.argpartition(-scores, 10, axis=1)[:, :10]
+            best = np.take_along_axis(
+                best, np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1), axis=1
             )
-            for row, time in zip(top.tolist(), at[start : start + 50].tolist(), strict=True)
-        )
+            now[0] = at[part + 99]
+            monitor.record_columns(
+                columns(np.take_along_axis(llm, best, axis=1), at[part : part + 100])
+            )
     return monitor
+
+
+def columns(llm: np.ndarray, at: np.ndarray) -> EventColumns:
+    n, depth = llm.shape
+    return EventColumns(
+        numbers=np.arange(n),
+        times=at,
+        weights=np.ones(n),
+        label_codes=np.zeros(n, np.uint16),
+        labels=({},),
+        offsets=np.arange(n + 1) * depth,
+        tag_codes=llm.astype(np.uint8).ravel(),
+        tags=(("human", None), ("llm:a", None)),
+        query_ids=np.full(n, ""),
+        doc_ids=None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,6 +126,32 @@ def test_ranking_is_a_page_whatever_came(came: int, bonus: float) -> None:
         small += bool(parts) and (parts["index"].change == 0) == (came == 0)
     assert binomtest(pages, WORLDS, 0.95, alternative="less").pvalue >= REJECT
     assert small == WORLDS
+
+
+@pytest.mark.parametrize(
+    ("bonus", "later", "rules"),
+    [
+        ((0.0, 0.0), (0, 0.5), ["composition", "shift"]),  # about 20 points
+        ((0.0, 0.0), (0, -0.2), ["composition", "shift"]),  # about 10, a third of the store's part
+        ((0.0, -0.4), (1_500, -0.4), ["shift", "composition"]),
+        ((0.0, 0.0), (1_500, 0.0), ["composition", "composition"]),
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_after_the_store_changed_shifts_are_told_against_what_it_holds(
+    bonus: tuple[float, float], later: tuple[int, float], rules: list[str], known: bool
+) -> None:
+    """One alarm each, and of the right rule."""
+    came = 0 if rules[0] == "shift" else 1_500
+    right = pages = 0
+    for seed in range(WORLDS):
+        alarms = traffic(seed, came=came, bonus=bonus, later=later, known=known).alarms
+        right += [alarm.rule for alarm in alarms if alarm.rule != "notice"] == rules
+        pages += sum(alarm.rule == "shift" for alarm in alarms) > rules.count("shift")
+        for alarm in alarms:
+            assert not alarm.lower <= alarm.baseline <= alarm.upper or alarm.rule == "resolved"
+    assert binomtest(right, WORLDS, 0.90, alternative="less").pvalue >= REJECT
+    assert binomtest(pages, WORLDS, 0.05, alternative="greater").pvalue >= REJECT
 
 
 @pytest.mark.parametrize("moved", [0.0, 25.0])

@@ -20,7 +20,7 @@ from rag_sourcebias.monitor.data import (
     Move,
     ShiftPart,
 )
-from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt
+from rag_sourcebias.monitor.labels import LabelWatch, RaisedAt, largest_part
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
     PoolShare,
@@ -39,19 +39,12 @@ def _interval(n: int, mean: FloatArray, level: float) -> tuple[FloatArray, Float
     return beta_interval(float(n), mean * n, a=1.0, b=1.0, confidence_level=level)
 
 
-def _name(watch: LabelWatch, column: int) -> tuple[str, int]:
-    """Return group and number of the measure of a column of values."""
-    measure, group = divmod(column, watch.groups.width)
-    names = watch.groups.names
-    return (names[group] if group < len(names) else OTHER), measure
-
-
 def _baselines(watch: LabelWatch) -> dict[int, float]:
     """Return the baseline of each tested column of values."""
     kind, totals = watch.settings.baseline, watch.totals
     columns = watch.tests.columns.tolist()
     if isinstance(kind, CorpusShare):
-        return {c: kind.shares[_name(watch, c)[0]] for c in columns}
+        return {c: kind.shares[watch.name_of(c)[0]] for c in columns}
     if isinstance(kind, PoolShare) and totals.n:
         return {c: float(totals.null[c] / totals.n) for c in columns}
     if watch.tests.reference is not None:
@@ -111,7 +104,8 @@ class _Shares:
             reach = max(now[2][i] - now[0][i], now[0][i] - now[1][i])
             self.lower[column] = max(self.mean[column] - reach, 0.0)
             self.upper[column] = min(self.mean[column] + reach, 1.0)
-            if not watch.blocks.known and watch.totals.n > watch.blocks.learn:
+            past = not watch.blocks.known and watch.totals.n > watch.blocks.learn
+            if past or watch.blocks.settled:
                 self.baselines[column] = float(base[0][i])
                 self.ends[column] = float(base[1][i]), float(base[2][i])
         if away is not None:
@@ -129,7 +123,7 @@ def snapshot_of(
     found, shares = _Shares(watch), []
     corpus = isinstance(settings.baseline, CorpusShare)
     for column in range(len(totals.total)):
-        group, measure = _name(watch, column)
+        group, measure = watch.name_of(column)
         known = corpus and column in found.baselines
         if not (known or totals.documents[column % width] or group in (settings.groups or ())):
             continue
@@ -205,7 +199,7 @@ def alarm_of(
         return _shift_alarm(watch, labels, found, found.raised, points)
     raised = found.raised
     column = int(watch.tests.columns[raised.column])
-    group, measure = _name(watch, column)
+    group, measure = watch.name_of(column)
     mean, level = found.total[[column]] / found.n, watch.settings.confidence_level
     lower, upper = _interval(found.independent, mean, level)
     share = float(mean[0])
@@ -242,7 +236,7 @@ def _where(labels: Mapping[str, str]) -> str:
 # An alarm in words.
 
 
-_MOST_MOVES, _TWO = 10, 2
+_MOST_MOVES = 10
 
 
 def _shift_alarm(
@@ -261,24 +255,18 @@ def _shift_alarm(
     )
     moves = [
         Move(
-            group=_name(watch, columns[i])[0],
-            measure=settings.measures[_name(watch, columns[i])[1]],
+            group=watch.name_of(columns[i])[0],
+            measure=settings.measures[watch.name_of(columns[i])[1]],
             baseline=base[0][i],
             share=level[0][i],
         )
-        for i in _ordered(watch, shift)[:_MOST_MOVES]
+        for i in watch.ordered(shift)[:_MOST_MOVES]
     ]
-    lead = _ordered(watch, shift)[0]
-    group, measure = _name(watch, columns[lead])
-    parts: tuple[ShiftPart, ...] = ()
-    if settings.measures[measure] == "exposure" and shift.kind != "resolved":
-        split = watch.parts_of(shift, columns[lead] % watch.groups.width)
-        parts = tuple(
-            ShiftPart(of=of, change=value, lower=lower, upper=upper)
-            for of, (value, lower, upper) in split.items()
-        )
+    lead = watch.ordered(shift)[0]
+    group, measure = watch.name_of(columns[lead])
     canary = _of_canaries(points, shift.since, settings.confidence_level)
-    if shift.kind != "resolved" and _largest(parts) == "index":
+    parts = found.parts
+    if largest_part(parts) == "index":
         rule = "composition"
     else:
         rule = "shift" if shift.kind == "page" else shift.kind
@@ -296,8 +284,8 @@ def _shift_alarm(
         evidence=shift.evidence,
         at=found.at,
         message="",
-        baseline_lower=None if watch.blocks is None or watch.blocks.known else base[1][lead],
-        baseline_upper=None if watch.blocks is None or watch.blocks.known else base[2][lead],
+        baseline_lower=base[1][lead] if base[1][lead] < base[2][lead] else None,
+        baseline_upper=base[2][lead] if base[1][lead] < base[2][lead] else None,
         since=shift.since,
         n_since=shift.n,
         moves=tuple(moves),
@@ -306,38 +294,6 @@ def _shift_alarm(
         canary=None if rule == "resolved" else canary,
     )
     return replace(made, message=_sentences(made))
-
-
-def _ordered(watch: LabelWatch, shift: Shift) -> list[int]:
-    """Return columns that moved: the clearest exposure first, the other measure after it."""
-    exposure = watch.settings.measures[0] == "exposure"
-    width = len(watch.tests.columns) // len(watch.settings.measures)
-    first = [c for c in shift.columns if c < width] if exposure else []
-    if len(first) == _TWO:  # one is the other's mirror
-        first.sort(key=lambda c: _name(watch, c)[0] != "human")
-    return [*first, *(c for c in shift.columns if c not in first)]
-
-
-def _largest(parts: Sequence[ShiftPart]) -> str | None:
-    """Return the largest part of those that are surely some.
-
-    The store is it unless another is half as large and sure enough to be news by itself: what was
-    told early looks larger than it is.
-    """
-    clear = {part.of: abs(part.change) for part in parts if part.lower * part.upper > 0}
-    if "index" in clear:
-        sure = {
-            part.of: 2 * abs(part.change)
-            for part in parts
-            if part.of in clear
-            and part.of != "index"
-            and abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
-        }
-        clear = {"index": clear["index"], **sure}
-    return max(clear, key=clear.__getitem__) if clear else None
-
-
-_SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
 
 
 def _of_canaries(points: Sequence[CanaryPoint], since: float, level: float) -> ShiftPart | None:
@@ -372,10 +328,10 @@ _NEXT = {
 def _next_step(rule: str, parts: Sequence[ShiftPart], canary: ShiftPart | None) -> str:
     if rule == "resolved":
         return ""
-    largest = _largest(parts)
+    largest = largest_part(parts)
     if largest == "ranking" and not any(part.of == "index" for part in parts):
         largest = None  # it holds what the store does, too
-    if largest in (None, "ranking") and canary is not None and _largest([canary]):
+    if largest in (None, "ranking") and canary is not None and largest_part([canary]):
         largest = "canary"
     if largest is not None:
         return _NEXT[largest]

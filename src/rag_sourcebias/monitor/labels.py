@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, IntArray
-from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount
+from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
     GroupCodes,
@@ -354,6 +354,7 @@ class RaisedAt:
     """An alarm, with retrievals and the sums of all columns and baselines at that moment.
 
     ``independent`` counts the observations that are taken for independent of one another.
+    ``parts`` are those of a shift.
     """
 
     raised: Raised | Shift
@@ -362,13 +363,34 @@ class RaisedAt:
     independent: int
     total: FloatArray
     null: FloatArray | None
+    parts: tuple[ShiftPart, ...] = ()
 
 
-_Found = tuple[int, Raised | Shift, int]
-MOST_TOPICS = 8
+_Found = tuple[int, Raised | Shift, int, tuple[ShiftPart, ...]]
+MOST_TOPICS, _TWO = 8, 2
+_SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
 _FAR, _LATELY = 86_400.0, 3_600.0
 Composition = list[tuple[float, dict[str, float]]]
 """Shares in the store, each from a time on."""
+
+
+def largest_part(parts: Sequence[ShiftPart]) -> str | None:
+    """Return the largest part of those that are surely some.
+
+    The store is it unless another is half as large and sure enough to be news by itself: what was
+    told early looks larger than it is.
+    """
+    clear = {part.of: abs(part.change) for part in parts if part.lower * part.upper > 0}
+    if "index" in clear:
+        sure = {
+            part.of: 2 * abs(part.change)
+            for part in parts
+            if part.of in clear
+            and part.of != "index"
+            and abs(part.change) > _SURE * max(part.change - part.lower, part.upper - part.change)
+        }
+        clear = {"index": clear["index"], **sure}
+    return max(clear, key=clear.__getitem__) if clear else None
 
 
 class LabelWatch:
@@ -417,8 +439,10 @@ class LabelWatch:
         """Observations that count as independent of one another."""
         return self.totals.n if self.aggregator is None else self.aggregator.n_observations
 
-    def add(self, batch: Retrievals) -> list[RaisedAt]:
-        """Take retrievals, at least one, in order."""
+    def add(
+        self, batch: Retrievals, *, begun: Callable[[float], object] = lambda _: None
+    ) -> list[RaisedAt]:
+        """Take retrievals, at least one, in order; ``begun`` is called when a shift shows."""
         at = np.asarray(batch.at, np.float64)
         self._note_order(batch, at)
         rows = exposure_rows(
@@ -447,10 +471,9 @@ class LabelWatch:
                 topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
                 tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
             units = keys if any(key is not None for key in keys) else None
-            added = self.blocks.add_many(tested, at, units=units) if len(at) else []
-            found = [(row, shift, 0) for row, shift in added]
+            found = self._by_blocks(self.blocks, tested, at, units, begun) if len(at) else []
         elif self.aggregator is None:
-            found = [(raised.row, raised, 0) for raised in self.tests.observe(values, null)]
+            found = [(raised.row, raised, 0, ()) for raised in self.tests.observe(values, null)]
         else:
             found = self._together(values, null, at, keys)
         return [
@@ -461,9 +484,31 @@ class LabelWatch:
                 independent if self.aggregator is not None else before + row + 1,
                 path[row],
                 None if nulls is None else nulls[row],
+                parts,
             )
-            for row, raised, independent in found
+            for row, raised, independent, parts in found
         ]
+
+    def _by_blocks(
+        self,
+        blocks: BlockTest,
+        tested: FloatArray,
+        at: FloatArray,
+        units: list[str | None] | None,
+        begun: Callable[[float], object],
+    ) -> list[_Found]:
+        """Test blocks; where the store explains a shift its level is the ordinary one."""
+        parts: list[tuple[ShiftPart, ...]] = []
+
+        def explained(shift: Shift) -> bool:
+            begun(shift.since)
+            found = self.parts_of(shift)
+            by_store = largest_part(found) == "index"
+            parts.append(found if by_store or shift.kind != "resolved" else ())
+            return by_store
+
+        added = blocks.add_many(tested, at, units=units, explained=explained)
+        return [(row, shift, 0, its) for (row, shift), its in zip(added, parts, strict=True)]
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
@@ -541,7 +586,7 @@ class LabelWatch:
                 own = None if ends is None else ends[0].tolist()
                 done = self.aggregator.add(key, values[i].tolist(), now=now, null=own)
                 raised = self._test(done)
-            found += [(i, one, self.n_independent) for one in raised]
+            found += [(i, one, self.n_independent, ()) for one in raised]
         return found
 
     def close(self, now: float | None = None) -> list[RaisedAt]:
@@ -568,13 +613,38 @@ class LabelWatch:
             np.array([o.values for o in done]), np.array(nulls) if nulls else None
         )
 
-    def parts_of(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
+    def name_of(self, column: int) -> tuple[str, int]:
+        """Return group and number of the measure of a column of values."""
+        measure, group = divmod(column, self.groups.width)
+        names = self.groups.names
+        return (names[group] if group < len(names) else OTHER), measure
+
+    def ordered(self, shift: Shift) -> list[int]:
+        """Return tested columns that moved: the clearest exposure first, then other measures."""
+        exposure = self.settings.measures[0] == "exposure"
+        width = len(self.tests.columns) // len(self.settings.measures)
+        first = [c for c in shift.columns if c < width] if exposure else []
+        if len(first) == _TWO:  # one is the other's mirror
+            first.sort(key=lambda c: self.name_of(int(self.tests.columns[c]))[0] != "human")
+        return [*first, *(c for c in shift.columns if c not in first)]
+
+    def parts_of(self, shift: Shift) -> tuple[ShiftPart, ...]:
+        """Split a shift of exposure; nothing where nothing is known of the store or topics."""
+        column = int(self.tests.columns[self.ordered(shift)[0]])
+        if self.settings.measures[self.name_of(column)[1]] != "exposure":
+            return ()
+        return tuple(
+            ShiftPart(of=of, change=value, lower=lower, upper=upper)
+            for of, (value, lower, upper) in self._split(shift, column % self.groups.width).items()
+        )
+
+    def _split(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
         """Split a shift of the exposure of a column of groups."""
         blocks, baseline = self.blocks, self.settings.baseline
         if blocks is None or isinstance(baseline, PoolShare):  # a pool changes with the store
             return {}
-        start, stop = shift.rows
-        before, after = (blocks.sums(a, b) for a, b in ((0, start), (start, stop)))
+        sides = shift.before, np.arange(*shift.rows)
+        before, after = (blocks.sums(side) for side in sides)
         if before is None or after is None:
             return {}
         named = column < len(self.groups.names)
@@ -611,15 +681,13 @@ class LabelWatch:
         """
         if self.blocks is None or not self.index or self.index[0][0] > shift.since + _LATELY:
             return None
-        at, n = self.blocks.times(shift.rows[1])
-        place = np.searchsorted([since for since, _ in self.index], at, side="right") - 1
-        held = np.array([shares.get(group, 0.0) for _, shares in self.index])[np.maximum(place, 0)]
-        sides = np.split(held, [shift.rows[0]]), np.split(n, [shift.rows[0]])
-        old, new = (
-            round(float(np.average(side[0], weights=side[1])), 9)
-            for side in zip(*sides, strict=True)
-        )
-        return old, new  # rounded: what did not change is the same
+        held = np.array([shares.get(group, 0.0) for _, shares in self.index])
+        starts, means = [since for since, _ in self.index], []
+        for side in (shift.before, np.arange(*shift.rows)):
+            at, n = self.blocks.times(side)
+            place = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
+            means.append(round(float(np.average(held[place], weights=n)), 9))
+        return means[0], means[1]  # rounded: what did not change is the same
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""

@@ -427,7 +427,7 @@ class SkewMonitor:
         for key, items in parts.items():
             try:
                 watch = self._watches[key]
-                alarms += self._raised(watch, key, watch.add(items))
+                alarms += self._raised(watch, key, watch.add(items, begun=self._look_at_store))
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
                 self._losses.note("monitor failed", n=len(items.lengths), error=error)
         return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
@@ -435,17 +435,18 @@ class SkewMonitor:
     def _raised(self, watch: LabelWatch, key: Key, found: Sequence[RaisedAt]) -> list[Alarm]:
         """Return alarms, after a look at what may have caused them."""
         points: Sequence[CanaryPoint] = ()
-        begun = [one.raised.since for one in found if isinstance(one.raised, Shift)]
-        if begun:
-            if not self._looked:  # once a batch
-                self._looked = True
-                self._keep_index(self._counted(), begun=min(begun))
-            if self._canary is not None:
-                try:
-                    points = self._canary()
-                except Exception as error:  # noqa: BLE001 - a file of somebody else
-                    self._losses.note("canary points could not be read", error=error)
+        if self._canary is not None and any(isinstance(one.raised, Shift) for one in found):
+            try:
+                points = self._canary()
+            except Exception as error:  # noqa: BLE001 - a file of somebody else
+                self._losses.note("canary points could not be read", error=error)
         return [alarm_of(watch, dict(key), one, points=points) for one in found]
+
+    def _look_at_store(self, begun: float) -> None:
+        """Count what the store holds, once a batch: something is elsewhere since then."""
+        if not self._looked:
+            self._looked = True
+            self._keep_index(self._counted(), begun=begun)
 
     def look(self) -> None:
         """Count what the store holds, if that was not done lately; what it raises is counted."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -162,6 +162,10 @@ class Shift:
         Observations since.
     rows : tuple of int
         Blocks kept before and since the shift.
+    before : ndarray of int
+        Those of them that were at the level just before.
+    step : tuple of Level
+        Just before, which may have been elsewhere already, and since.
     """
 
     kind: Literal["notice", "page", "resolved"]
@@ -174,6 +178,8 @@ class Shift:
     at: float
     n: int
     rows: tuple[int, int]
+    before: IntArray
+    step: tuple[Level, Level]
 
 
 class _Levels(NamedTuple):
@@ -181,6 +187,7 @@ class _Levels(NamedTuple):
 
     base: Level
     level: Level
+    step: tuple[Level, Level]
     moved: npt.NDArray[np.bool_]
     away: npt.NDArray[np.bool_]
     back: npt.NDArray[np.bool_]
@@ -191,13 +198,15 @@ class _Excursion:
     """Blocks in which the means were elsewhere.
 
     Those up to ``told`` were chosen because they were far away. What comes later is taken for
-    another level, so that its return to a milder one is no news.
+    another level, so that its return to a milder one is no news. Where the shift was explained,
+    it is one of the ``ordinary`` level from then on.
     """
 
     start: int
     told: int
     stop: int | None
     columns: tuple[int, ...]
+    ordinary: bool = False
 
     def spans(self) -> list[tuple[int, int | None]]:
         """Return the blocks of both levels, those that there are."""
@@ -285,6 +294,7 @@ class BlockTest:
         at: npt.ArrayLike,
         *,
         units: Sequence[Hashable | None] | None = None,
+        explained: Callable[[Shift], bool] | None = None,
     ) -> list[tuple[int, Shift]]:
         """Add observations in the order in which they came; return the rows at which shifts show.
 
@@ -295,6 +305,9 @@ class BlockTest:
             Times in seconds; late ones count in the block that is open.
         units : sequence of hashable or None
             Users or sessions: within a block, each counts once. None counts for itself.
+        explained : callable or None
+            Asked about a shift as it shows: True moves the ordinary level by it, and later shifts
+            are told against that.
         """
         times = np.asarray(at, np.float64)
         sums = np.concatenate([values, clock_waves(times)], axis=1)
@@ -304,7 +317,7 @@ class BlockTest:
             stop = self._fill(sums, times, units, start)
             block = self._open
             full = self._full(block.n, block.alone + len(block.units), times[stop - 1])
-            if full and (shift := self._close()) is not None:
+            if full and (shift := self._close(explained)) is not None:
                 found.append((stop - 1, shift))
             start = stop
         return found
@@ -371,7 +384,7 @@ class BlockTest:
             or (units >= UNITS and now - self._open.start >= _LONG)
         )
 
-    def _close(self) -> Shift | None:
+    def _close(self, explained: Callable[[Shift], bool] | None) -> Shift | None:
         block, width = self._open, self._width
         units = block.alone + len(block.units)
         row = np.zeros(width + _BESIDE)
@@ -387,10 +400,25 @@ class BlockTest:
         self._rows[self.n] = row
         self.n += 1
         self._open, self._kept = _Open(np.zeros(width + 2 * len(_PERIODS))), None
-        shift = self._look()
+        away, shift = self._away(), self._look()
+        if shift is not None and explained is not None and explained(shift):
+            shift = self._settled(shift, away)
         if self.n >= _MOST_BLOCKS:
             self._shorten()
         return shift
+
+    def _settled(self, shift: Shift, away: _Excursion | None) -> Shift:
+        """Move the ordinary level by a shift; what was away stays so."""
+        if shift.kind == "resolved":
+            self._excursions.append(_Excursion(shift.rows[0], self.n, None, shift.columns))
+        if away is not None:
+            away.stop = None
+        self._excursions[-1].ordinary, self._kept = True, None
+        base, level = shift.step
+        return replace(shift, kind=self._kind(), base=base, level=level)
+
+    def _kind(self) -> Literal["notice", "page"]:
+        return "page" if self.watched >= WEEK else "notice"
 
     def _shorten(self) -> None:
         """Make room: join neighbours, or let the oldest go."""
@@ -412,7 +440,8 @@ class BlockTest:
             one.start, one.told = (max(i - least, 0) // span for i in (one.start, one.told))
             one.stop = None if one.stop is None else max(one.stop - least, 0) // span
         # A level that is older than all that is kept is the ordinary one.
-        self._excursions = [
+        old = [e for e in self._excursions if self.known and e.ordinary and not e.told][-1:]
+        self._excursions = old + [
             e for e in self._excursions if e.stop != 0 and (e.told > 0 or e.stop is not None)
         ]
 
@@ -518,19 +547,19 @@ class BlockTest:
         column = int(active[lead])
         step = (int(fit.each[:, lead].argmax()) + fit.start) * 2**self.scale
         levels = self._levels(step)
-        last = self._excursions[-1] if self._excursions else None
-        away = last is not None and last.stop is None
+        away = self._away()
         if levels is None or not levels.moved[column]:
             return None
-        kind: Literal["notice", "page", "resolved"] = "page" if whole_week else "notice"
-        if away and levels.back[column]:
+        kind: Literal["notice", "page", "resolved"] = self._kind()
+        if away is not None and levels.back[column]:
             kind = "resolved"
         elif not levels.away[column]:
             return None
         strongest = active[np.argsort(-fit.log_e.round(2), kind="stable")].tolist()
         columns = tuple(c for c in strongest if c == column or levels.moved[c])
-        if last is not None and away:
-            last.stop = step
+        before = self._before(step)
+        if away is not None:
+            away.stop = step
         if kind != "resolved":
             self._excursions.append(_Excursion(step, self.n, None, columns))
         rows = self._rows[step : self.n]
@@ -545,17 +574,27 @@ class BlockTest:
             at=float(rows[-1, -2]),
             n=int(rows[:, -5].sum()),
             rows=(step, self.n),
+            before=before,
+            step=levels.step,
         )
+
+    def _before(self, step: int) -> IntArray:
+        """Return the blocks at the level that was left at a step."""
+        kept = np.ones(step, bool)
+        for one in self._excursions:
+            kept[slice(None, one.told) if one.stop is None else slice(one.start, one.stop)] = False
+        return np.flatnonzero(kept)
 
     def levels(self) -> tuple[Level, Level] | None:
         """Return the ordinary level and that of now, the same but after a shift; None too early."""
         if self._kept is not None and self._kept[0] == (self.watched, self.n):
             return self._kept[1]
         still = self.away is None
-        found = self._levels(0 if still and self.known else None)
+        alone = still and self.known and not self.settled
+        found = self._levels(0 if alone else None)
         now = None
         if found is not None:
-            now = found.base, found.base if still and not self.known else found.level
+            now = found.base, found.base if still and not alone else found.level
         self._kept = (self.watched, self.n), now
         return now
 
@@ -581,19 +620,28 @@ class BlockTest:
             row[list(at)] = 1
             return row @ beta, reach * float(np.linalg.norm(row @ inverse))
 
-        open_at: list[int] = []
-        if many and self._excursions[-1].stop is None:  # the early level, while there is no other
-            told = self._excursions[-1].told
-            early = len(y) * 2**self.scale - told < _GAP * 2**self.scale
-            open_at = [constant + many - 1 - early]
+        # The later level of an excursion, or the early one while there is no other.
+        late = [
+            constant + 2 * i + (len(y) * 2**self.scale - e.told >= _GAP * 2**self.scale)
+            for i, e in enumerate(self._excursions)
+        ]
+        ends = [(at, e) for at, e in zip(late, self._excursions, strict=True) if e.stop is None]
+        settled = [at for at, e in ends if e.ordinary]
+        open_at = [at for at, e in ends if not e.ordinary]
         new_at = [] if step is None else [constant + many]
-        base, wide = contrast(*range(constant))
+        base, wide = contrast(*range(constant), *settled)
         far, _ = contrast(*open_at)
         change, half = contrast(*new_at)
         apart, both = contrast(*open_at, *new_at)
+        left_at, around = contrast(*range(constant), *settled, *open_at)
+        now = left_at + change
         return _Levels(
             base=Level(base, base - wide, base + wide, sigma),
             level=Level(base + apart, base + apart - both, base + apart + both, sigma),
+            step=(
+                Level(left_at, left_at - around, left_at + around, sigma),
+                Level(now, now - half, now + half, sigma),
+            ),
             moved=np.abs(change) > half,
             away=np.abs(apart) > both,
             back=np.abs(apart) <= np.maximum(0.3 * np.abs(far), half),
@@ -602,8 +650,17 @@ class BlockTest:
     @property
     def away(self) -> tuple[int, ...] | None:
         """Columns that are away from their ordinary level, the clearest first; None of none."""
-        last = self._excursions[-1] if self._excursions else None
-        return None if last is None or last.stop is not None else last.columns
+        found = self._away()
+        return None if found is None else found.columns
+
+    def _away(self) -> _Excursion | None:
+        found = [one for one in self._excursions if one.stop is None and not one.ordinary]
+        return found[-1] if found else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the ordinary level is that of a shift that was explained."""
+        return any(one.ordinary for one in self._excursions)
 
     def extent(self) -> tuple[int, float, float]:
         """Return how many joined blocks there are, their observations and seconds on average."""
@@ -613,15 +670,15 @@ class BlockTest:
         seconds = float(self.watched - rows[0, -1]) / max(self.n - 1, 1)
         return self.n // span, float(rows[:, -5].mean() * span), seconds * span
 
-    def times(self, stop: int) -> tuple[FloatArray, FloatArray]:
-        """Return the middle of the first blocks in time, and their observations."""
-        rows = self._rows[:stop]
+    def times(self, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the middle of blocks in time, and their observations."""
+        rows = self._rows[blocks]
         return rows[:, -3:-1].mean(axis=1), rows[:, -5]
 
-    def sums(self, start: int, stop: int) -> FloatArray | None:
+    def sums(self, blocks: IntArray) -> FloatArray | None:
         """Return sums of blocks as joined now: columns, those beside, and units; None of none."""
         span = 2**self.scale
-        rows = self._rows[start:stop]
+        rows = self._rows[blocks]
         n = len(rows) // span
         if not n:
             span, n = max(len(rows), 1), int(len(rows) > 0)
@@ -645,7 +702,9 @@ class BlockTest:
         used = np.flatnonzero(rows.any(axis=0))
         data["state"] |= {
             "rows": [used.tolist(), _packed(rows[:, used])],
-            "excursions": [[e.start, e.told, e.stop, list(e.columns)] for e in self._excursions],
+            "excursions": [
+                [e.start, e.told, e.stop, list(e.columns), e.ordinary] for e in self._excursions
+            ],
             "last": self._last if math.isfinite(self._last) else None,
             "log_e": self.log_e.tolist(),
             "open": {
@@ -680,8 +739,8 @@ class BlockTest:
             found._rows = np.zeros((max(64, found.n), found._width + _BESIDE))
             found._rows[: found.n, used] = _unpacked(rows).reshape(found.n, len(used))
             found._excursions = [
-                _Excursion(start, told, stop, tuple(columns))
-                for start, told, stop, columns in state["excursions"]
+                _Excursion(start, told, stop, tuple(columns), *map(bool, ordinary))
+                for start, told, stop, columns, *ordinary in state["excursions"]
             ]
             n, alone, start, end = state["open"]["counts"]
             sums = _unpacked(state["open"]["sums"]).reshape(found._open.sums.shape)

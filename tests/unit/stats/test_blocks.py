@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.blocks import DAY, BlockTest, split_shift, step_evidence
+from rag_sourcebias.stats.blocks import DAY, BlockTest, Shift, split_shift, step_evidence
 
 
 def literal_log_factor(y: np.ndarray, z: np.ndarray, step: np.ndarray, g: float) -> float:
@@ -94,6 +96,32 @@ def test_a_clock_that_jumps_makes_no_week() -> None:
     assert test.watched < 3 * DAY
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_shift_that_was_explained_moves_the_ordinary_level(known: bool) -> None:
+    values, at = traffic(11, {1_500: 0.7, 2_700: 0.5, 3_600: 0.4, 4_400: 0.5})
+    values -= 0.5 * known
+    asked: list[str] = []
+
+    def explained(shift: Shift) -> bool:
+        asked.append(shift.kind)
+        return len(asked) == 2  # the second, while the first is not over
+
+    test, found = BlockTest(2, known=known), []
+    for start in range(0, len(values), 400):
+        part = slice(start, start + 400)
+        found += [s for _, s in test.add_many(values[part], at[part], explained=explained)]
+        test = BlockTest.from_dict(json.loads(json.dumps(test.to_dict())))
+    assert [s.kind for s in found] == ["notice", "page", "page", "page"][: len(found)]
+    away, moved, back = found[0], found[1], found[2]
+    assert asked[1] == "resolved"  # which it would have been, had nothing explained it
+    assert away.level.mean[0] - away.base.mean[0] == pytest.approx(0.2, abs=0.06)
+    assert moved.base.mean[0] == pytest.approx(0.7 - 0.5 * known, abs=0.06)
+    assert moved.level.mean[0] == pytest.approx(0.5 - 0.5 * known, abs=0.06)
+    assert not moved.level.lower[0] <= moved.base.mean[0] <= moved.level.upper[0]
+    assert back.base.mean[0] == pytest.approx(0.3 - 0.5 * known, abs=0.06)  # and 0.2 away from it
+    assert test.settled
+
+
 @pytest.mark.parametrize("users", [False, True])
 def test_parts_and_restarts_change_nothing(users: bool) -> None:
     values, at = traffic(6, {2_700: 0.3})
@@ -140,36 +168,66 @@ def share(index: float, asked: np.ndarray, ranking: np.ndarray) -> float:
     return float((asked / (1 + np.exp(-(np.log(index / (1 - index)) + ranking)))).sum())
 
 
-WORLDS = {
-    "index and asked": ((0.5, (0.5, 0.5), (-0.5, 0.5)), (0.3, (0.3, 0.7), (-0.5, 0.5))),
-    "asked and ranking": ((0.5, (0.5, 0.5), (-0.8, 0.8)), (0.5, (0.3, 0.7), (-1.3, 0.3))),
-    "index and ranking": ((0.5, (0.5, 0.5), (-0.5, 0.5)), (0.4, (0.5, 0.5), (-0.8, 0.2))),
+State = tuple[float, tuple[float, ...], tuple[float, ...]]
+BEFORE: State = (0.5, (0.5, 0.5), (-0.5, 0.5))
+PLANTED: dict[str, State] = {
+    "index and asked": (0.3, (0.3, 0.7), (-0.5, 0.5)),
+    "asked and ranking": (0.5, (0.3, 0.7), (-1.0, 0.0)),
+    "index and ranking": (0.4, (0.5, 0.5), (-0.8, 0.2)),
+    "nothing": BEFORE,
 }
+RUNS, REJECT = 300, 0.001
 
 
-@pytest.mark.parametrize("world", WORLDS)
+def true_parts(new: State) -> np.ndarray:
+    """What each component changes, on average over the orders in which they may change."""
+    parts = np.zeros(3)
+    for order in itertools.permutations(range(3)):
+        mixed: list[Any] = list(BEFORE)
+        for part in order:
+            last = share(mixed[0], np.array(mixed[1]), np.array(mixed[2]))
+            mixed[part] = new[part]
+            parts[part] += share(mixed[0], np.array(mixed[1]), np.array(mixed[2])) - last
+    return parts / 6
+
+
+def planted(rng: np.random.Generator, state: State, blocks: int) -> np.ndarray:
+    """Counts and exposure of blocks of 25 retrievals of ten documents, on two topics."""
+    index, asked, ranking = state
+    topic = rng.choice(2, 25 * blocks, p=asked)
+    chance = 1 / (1 + np.exp(-(np.log(index / (1 - index)) + np.array(ranking)[topic])))
+    cell = np.zeros((blocks, 2, 2))
+    block = np.arange(len(topic)) // 25
+    np.add.at(cell, (block, topic, 0), 1)
+    np.add.at(cell, (block, topic, 1), rng.binomial(10, chance) / 10)
+    return cell
+
+
+@pytest.mark.parametrize("world", PLANTED)
 def test_two_components_that_change_at_once_are_split(world: str) -> None:
-    """Parts are unbiased, add up, and their intervals hold them in 19 of 20 worlds or so."""
-    (old, new), rng = WORLDS[world], np.random.default_rng(9)
-    old, new = ((i, np.array(q), np.array(r)) for i, q, r in (old, new))
-    n, covered, estimates = 60, 0, []
-    untouched = [i for i in range(3) if np.array_equal(old[i], new[i])]
-    for _ in range(n):
-        cells = []
-        for (index, asked, ranking), blocks in ((old, 80), (new, 20)):
-            topic = rng.choice(2, 25 * blocks, p=asked)
-            chance = 1 / (1 + np.exp(-(np.log(index / (1 - index)) + ranking[topic])))
-            value, cell = rng.binomial(10, chance) / 10, np.zeros((blocks, 2, 2))
-            np.add.at(cell, (np.arange(len(topic)) // 25, topic, 0), 1)
-            np.add.at(cell, (np.arange(len(topic)) // 25, topic, 1), value)
-            cells.append(cell)
-        parts = split_shift(cells[0], cells[1], index=(old[0], new[0]), rng=rng)
+    """Parts add up, are unbiased, and each interval holds its part as often as it says."""
+    new, rng = PLANTED[world], np.random.default_rng(9)
+    truth, found, blind = true_parts(new), [], []
+    for _ in range(RUNS):
+        cells = planted(rng, BEFORE, 80), planted(rng, new, 40)
+        parts = split_shift(*cells, index=(BEFORE[0], new[0]), rng=rng)
         assert list(parts) == ["index", "asked", "ranking"]
-        estimates.append([value for value, _, _ in parts.values()])
-        (zero,) = untouched
-        _, lower, upper = list(parts.values())[zero]
-        covered += lower <= 1e-12 and upper >= -1e-12
-    mean = np.mean(estimates, axis=0)
-    assert mean.sum() == pytest.approx(share(*new) - share(*old), abs=0.01)
-    assert mean[untouched[0]] == pytest.approx(0.0, abs=0.01)
-    assert covered >= 50  # of 60: below it with probability .0002 at .95
+        moved = [float(c[..., 1].sum() / c[..., 0].sum()) for c in cells]
+        assert sum(value for value, _, _ in parts.values()) == pytest.approx(
+            moved[1] - moved[0], abs=2e-3
+        )
+        found.append(list(parts.values()))
+        alone = [c.sum(axis=1, keepdims=True) for c in cells]  # topics are not told apart
+        blind.append(split_shift(*alone, index=(BEFORE[0], new[0]), rng=rng)["ranking"])
+    value, lower, upper = np.moveaxis(np.array(found), -1, 0)
+    error = value.std(axis=0, ddof=1) / np.sqrt(RUNS)
+    assert (np.abs(value.mean(axis=0) - truth) <= 3.9 * error + 1e-3).all()
+    held = ((lower - 1e-9 <= truth) & (truth <= upper + 1e-9)).sum(axis=0)
+    for part in range(3):
+        assert binomtest(held[part], RUNS, 0.95, alternative="less").pvalue >= REJECT, held
+        if abs(truth[part]) > 0.04:  # and says something
+            clear = int((lower[:, part] * upper[:, part] > 0).sum())
+            assert binomtest(clear, RUNS, 0.9, alternative="less").pvalue >= REJECT
+    if "asked" in world:  # a split that does not know of topics is found out
+        wrong = sum(low <= truth[2] <= high for _, low, high in blind)
+        assert binomtest(wrong, RUNS, 0.95, alternative="less").pvalue < REJECT

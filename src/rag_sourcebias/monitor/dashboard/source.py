@@ -614,13 +614,24 @@ class DashboardSource:
         }
 
     def _shifts(self, snapshots: Sequence[MonitorSnapshot]) -> list[Alarm]:
-        """Return the latest alarm of each set of labels whose shares are elsewhere now."""
-        if self.follower is None or not any(g.alarm for one in snapshots for g in one.groups):
+        """Return the latest alarm of each set of labels whose shares are elsewhere now.
+
+        Or of which it says that the store is.
+        """
+        if self.follower is None:
             return []
         latest = {tuple(sorted(a.labels.items())): a for a in self.follower.monitor.alarms}
-        away = (one for one in snapshots if any(g.alarm for g in one.groups))
-        found = [latest.get(tuple(sorted(one.labels.items()))) for one in away]
-        return [alarm for alarm in found if alarm is not None and alarm.since is not None]
+        found = [
+            (latest.get(tuple(sorted(one.labels.items()))), any(g.alarm for g in one.groups))
+            for one in snapshots
+        ]
+        return [
+            alarm
+            for alarm, away in found
+            if alarm is not None
+            and alarm.since is not None
+            and (away or alarm.rule == "composition")
+        ]
 
     def _about_follower(self, n_written: int) -> dict[str, Any]:
         follower = self.follower
