@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -168,6 +168,7 @@ def answers(
     )
     with _files(files) as tables:
         texts = _read(tables, separator, named)
+        texts = replace(texts, name="EVOUNA sample") if sample else texts
         scores = None if encoder else judge or ["judge"]
         values = None if scores is None else _columns(tables, scores, named)
     if values is not None:

@@ -25,6 +25,7 @@ from rag_sourcebias.report.blocks import (
     FirstRow,
     count,
     counted,
+    data_argument,
     ends_about_zero,
     estimate,
     join,
@@ -284,9 +285,19 @@ def first(report: AnswerBiasReport) -> First:
         caption=("Mean score" if one else "Questions, all answers correct") if rows else "",
         rows=rows,
         why="Check a pass mark:" if open_ else "With more questions:",
-        command="rag-sourcebias audit answers answers.csv "
+        command=f"rag-sourcebias audit answers {_again(report)} "
         + ("--threshold 0.7" if open_ else "--report report"),
     )
+
+
+def _again(report: AnswerBiasReport) -> str:
+    """Return the data and the scores as the command takes them."""
+    data = data_argument(report.name, "answers.csv")
+    scores = [
+        f"--{'encoder' if one.settings else 'judge'} {data_argument(one.name, 'MODEL')}"
+        for one in report.scorers[:2]
+    ]
+    return data if data == "--sample" else " ".join((data, *scores))
 
 
 def _by_question(report: AnswerBiasReport, scorer: AnswerScorer) -> list[dict[str, float]]:

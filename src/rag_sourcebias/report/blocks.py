@@ -29,7 +29,7 @@ VARIANTS = {
 }
 
 
-_SAMPLES = ("crowdrag-rewrites",)
+_SAMPLES = ("crowdrag-rewrites", "EVOUNA sample")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
 
 
@@ -128,13 +128,14 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def data_argument(name: str) -> str:
-    """Return data as a command takes them: the bundled sample, a folder's name, or a stand-in."""
+def data_argument(name: str, stand_in: str = "my-data") -> str:
+    """Return data as a command takes them: the bundled sample, their own name, or a stand-in."""
     if name in _SAMPLES:
         return "--sample"
     if name.partition("/")[0] == "outfox-essays":
         return "--dataset outfox-essays"
-    return name if name and not set(name) - _PLAIN else "my-data"
+    file = "." in name or "." not in stand_in  # what Python was given is none
+    return name if name and file and not set(name) - _PLAIN else stand_in
 
 
 def opened(text: str) -> str:
