@@ -33,7 +33,6 @@ from rag_sourcebias.observe.events import (
     guarded,
     listed,
     text_id,
-    text_ids,
 )
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
@@ -66,7 +65,6 @@ def ids_of(
 def record_documents(
     recorder: Recorder,
     documents: Sequence[Any],
-    *,
     query: str | None,
     labels: CheckedLabels,
     scores: Iterable[float] | None = None,
@@ -75,20 +73,14 @@ def record_documents(
     try:
         if documents.__class__ is not list:
             listed(documents)
-        ids: Sequence[str] = ()
-        plain = recorder.doc_id is None
-        if plain:
-            ids = tuple(map(_ID, documents))
-            if ids and ids[0] is None and ids.count(None) == len(ids):  # many stores give none
-                ids = text_ids(map(_TEXT, documents))
-            try:
-                "".join(ids)  # only texts can be joined: asking each takes three times as long
-                plain = all(ids)
-            except TypeError:
-                plain = False
-        if not plain:
-            ids = ids_of(documents, recorder.doc_id)
-        recorder.record(ids, map(_METADATA, documents), scores, query, labels)
+        recorder.record(
+            map(recorder.doc_id or _ID, documents),
+            map(_METADATA, documents),
+            scores,
+            query,
+            labels,
+            texts=map(_TEXT, documents),
+        )
     except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
         recorder.dropped.add("result could not be read", error=error)
 
@@ -321,6 +313,7 @@ def _on_stack(key: int) -> bool:
 
 
 _start_llm = inspect.unwrap(AsyncCallbackManager.on_llm_start).__code__
+_STORE = "ls_vector_store_provider"
 _LLM_START = (  # with the comprehensions inside, which are functions in Python 3.11
     _start_llm,
     *(inner for inner in _start_llm.co_consts if isinstance(inner, CodeType)),
@@ -381,9 +374,13 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         if self._stopped:
             return
         try:
-            store = metadata.get("ls_vector_store_provider") if metadata else None
-            parent = None if parent_run_id is None else parent_run_id.int
-            self._begin(run_id.int, parent, (self, query, name, store), run_id, _on_stack)
+            self._begin(
+                run_id.int,
+                None if parent_run_id is None else parent_run_id.int,
+                (self, query, name, metadata.get(_STORE) if metadata else None),
+                run_id,
+                _on_stack,
+            )
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
 
@@ -401,8 +398,7 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         if note:
             handler, query, name, store = note  # the first that was told of the start
             if not handler._stopped:
-                labels = handler._labels(name, store)
-                record_documents(handler._recorder, documents, query=query, labels=labels)
+                record_documents(handler._recorder, documents, query, handler._labels(name, store))
 
     def on_chain_start(
         self,

@@ -805,6 +805,7 @@ def log_figures(found: LogSummary) -> dict[str, Any]:
         "overflowed": dict(found.overflowed),
         "odd_sources": dict(found.odd_sources),
         "bad_tags": found.bad_tags,
+        "notes": list(found.notes),
     }
 
 
@@ -828,6 +829,7 @@ def _beside(found: LogSummary) -> list[str]:
             lines.append(f"{what}: {', '.join(one.format(*named) for named in counts.items())}")
     if found.bad_tags:
         lines.append(f"tags that could not be read, and are unknown: {found.bad_tags:,}")
+    lines += [f"said when it was instrumented: {note}" for note in found.notes]
     lines += _remedies(found)
     return lines
 

@@ -46,6 +46,7 @@ class MetadataTags:
     """
 
     def __init__(self) -> None:
+        #: By the values of the keys, in the order of ``METADATA_KEYS``.
         self._seen: dict[tuple[object, ...], DocTags] = {}
 
     def read(
@@ -56,38 +57,41 @@ class MetadataTags:
         A document without a source and a style is "all unknown"; a bad value is unknown, and the
         document keeps its others.
         """
-        seen, n_bad = self._seen, 0
-        found = []
-        for values in metadata:  # in one loop: calls would cost more than what they do
-            tags: DocTags | None = UNKNOWN
-            try:
-                if values:
-                    source, style = values.get(_SOURCE), values.get(_STYLE)
-                    if source is not None or style is not None:
-                        raw: tuple[object, ...] = (source, style, values.get(_ORIGIN))
-                        if _PAIR_ID in values or _CONFIDENCE in values:  # seldom
-                            raw += (values.get(_PAIR_ID), values.get(_CONFIDENCE))
-                        tags = seen.get(raw)
-                        if tags is None:
-                            tags = _made(*raw)
-                            if len(seen) >= _MOST_SEEN:  # pair ids differ between documents
-                                seen.clear()
-                            seen[raw] = tags
-            except Exception:  # noqa: BLE001 - values are the application's own objects
-                tags, n = _salvaged(values)
-                n_bad += n
-            found.append(tags)
-        return tuple(found), n_bad  # type: ignore[arg-type]
+        rows, seen, found = list(metadata), self._seen, []
+        try:  # calls, or a comprehension, would cost half as much again
+            for values in rows:
+                if values and (_SOURCE in values or _STYLE in values):
+                    tags = seen[
+                        values.get(_SOURCE),
+                        values.get(_STYLE),
+                        values.get(_PAIR_ID),
+                        values.get(_ORIGIN),
+                        values.get(_CONFIDENCE),
+                    ]
+                else:
+                    tags = UNKNOWN
+                found.append(tags)
+            return tuple(found), 0
+        except Exception:  # noqa: BLE001 - not seen yet, or the application's own objects
+            each = list(map(self._read_one, rows))
+        return tuple([tags for tags, _ in each]), sum([n_bad for _, n_bad in each])
 
-
-def _made(
-    source: object,
-    style: object,
-    origin: object,
-    pair_id: object = None,
-    confidence: object = None,
-) -> DocTags:
-    return make_tags(source, style, pair_id, origin, confidence)
+    def _read_one(self, values: Mapping[str, object] | None) -> tuple[DocTags, int]:
+        try:
+            if not values:
+                return UNKNOWN, 0
+            raw = tuple(map(values.get, METADATA_KEYS))
+            if raw[0] is None and raw[1] is None:
+                return UNKNOWN, 0
+            tags = self._seen.get(raw)
+            if tags is None:
+                tags = make_tags(*raw)
+                if len(self._seen) >= _MOST_SEEN:  # pair ids differ between documents
+                    self._seen.clear()
+                self._seen[raw] = tags
+        except Exception:  # noqa: BLE001 - values are the application's own objects
+            return _salvaged(values)
+        return tags, 0
 
 
 def _salvaged(values: Mapping[str, object] | None) -> tuple[DocTags, int]:
@@ -127,13 +131,29 @@ def text_id(text: str) -> str:
     return found
 
 
-def text_ids(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return :func:`text_id` of each text."""
-    texts = tuple(texts)
-    try:  # all at once, as they are found again and again
-        return tuple(map(_text_ids.__getitem__, map(hash, texts)))
-    except KeyError:
-        return tuple(map(text_id, texts))
+def named(doc_ids: Iterable[Any], texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each id as text; a document that has none, or an empty one, is known by its text."""
+    ids = tuple(doc_ids)
+    if not ids:
+        return ()
+    if ids[0] is None and ids.count(None) == len(ids):  # many stores give none
+        texts = tuple(texts)
+        try:  # all at once, as they are found again and again
+            return tuple(map(_text_ids.__getitem__, map(hash, texts)))
+        except KeyError:
+            return tuple(map(text_id, texts))
+    try:
+        if all(ids):
+            "".join(ids)  # only texts can be joined: asking each takes three times as long
+            return ids
+    except TypeError:
+        pass
+    return tuple(
+        [
+            text_id(text) if found is None or found == "" else str(found)
+            for found, text in zip(ids, texts, strict=True)
+        ]
+    )
 
 
 class TagLookup:
@@ -630,10 +650,12 @@ class Seen(Locked):
     Parameters
     ----------
     dropped : DroppedEvents
+    tell : callable, optional
+        Told of each note as well; what it raises is the observer's.
     """
 
-    def __init__(self, dropped: DroppedEvents) -> None:
-        self._dropped = dropped
+    def __init__(self, dropped: DroppedEvents, tell: Callable[[str], object] | None = None) -> None:
+        self._dropped, self._tell = dropped, tell
         super().__init__()
         closes_at_exit(self)
 
@@ -654,6 +676,9 @@ class Seen(Locked):
             self._notes += (text,)
         with contextlib.suppress(Exception):  # a broken log handler must not reach the host
             _logger.warning("%s", text)
+        if self._tell is not None:
+            with guarded(self._dropped, "observer raised"):
+                self._tell(text)
 
     def add(self, tags: Sequence[DocTags]) -> None:
         """Count one retrieval by the tags of its documents."""

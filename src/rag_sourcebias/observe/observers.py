@@ -76,6 +76,12 @@ class ObserverGroup:
         """
         return all(getattr(observer, "inline", False) is True for observer in self.observers)
 
+    def note(self, text: str) -> None:
+        """Tell those who take notes what is to be known of an instrumentation."""
+        for observer in self.observers:
+            if hasattr(observer, "note"):
+                observer.note(text)
+
     def observe(self, event: RetrievalEvent) -> None:
         """Tell every observer of one retrieval."""
         for observe in self._told:

@@ -35,6 +35,7 @@ from rag_sourcebias.observe.events import (
     closes_at_exit,
     guarded,
     hash_query,
+    named,
     tags_for,
 )
 from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
@@ -207,7 +208,9 @@ class Delivery:
         to wait for nothing. It is called on the application's thread: that costs less than
         handing the event to another thread, above all where retrievals are rare and the other
         thread has to be woken for each. Events whose tags come from a store go through the queue
-        all the same, because the store is asked on its thread.
+        all the same, because the store is asked on its thread. One that has a method ``note`` is
+        told what is said once of an instrumentation, such as a framework outside the tested
+        versions.
     queue : bool
         Observe on a thread of its own; otherwise while the application waits.
     capacity : int
@@ -219,7 +222,7 @@ class Delivery:
     ) -> None:
         self.observer = observer
         self.dropped = DroppedEvents()
-        self.seen = Seen(self.dropped)
+        self.seen = Seen(self.dropped, getattr(observer, "note", None))
         self.runs = RunTable(observer, self.dropped)
         self._inline = getattr(observer, "inline", False) is True
         self._last_step = _LastStep(observer, self.dropped, self.seen)
@@ -414,6 +417,8 @@ class Recorder:
         scores: Iterable[float] | None = None,
         query: str | None = None,
         labels: Mapping[str, str] | None = None,
+        *,
+        texts: Iterable[str] | None = None,
     ) -> None:
         """Record one retrieval, best document first.
 
@@ -432,12 +437,15 @@ class Recorder:
         labels : mapping of str to str, optional
             Added to those of the recorder, which win. Those that :meth:`labels_beside` returned
             are taken as they are.
+        texts : iterable of str, optional
+            Of each document, where ids may be missing or no text: without an id it is known by a
+            hash of its text. Read only where that is needed.
         """
         try:
             key = self._query_key
             if labels is None:
                 labels = self._labels
-            ids = tuple(doc_ids)
+            ids = tuple(doc_ids) if texts is None else named(doc_ids, texts)
             tags, n_bad = self._tags.read(metadata)
             if len(tags) != len(ids):
                 tags = tags_for(len(ids), tags)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from functools import partial
@@ -12,6 +11,7 @@ from sys import modules
 from time import monotonic
 from types import TracebackType
 from typing import Any, TypeAlias
+from weakref import ref
 
 from rag_sourcebias.observe.events import DroppedEvents
 from rag_sourcebias.observe.unobserved import suppressed
@@ -21,8 +21,10 @@ from rag_sourcebias.observe.unobserved import suppressed
 
 #: Whether it is open, its owner, when it hides nothing any more, the block around it, and its run.
 #: A list, because one is made for every retrieval: an object of a class costs as much again.
+#: Of a run of a :class:`RunTable`, further: what ``end`` returns; a reference to what lives as
+#: long as the run; the task or thread it is in; what finds it on the stack.
 Block: TypeAlias = list[Any]
-_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN = range(5)
+_OPEN, _OWNER, _DEADLINE, _OUTER, _RUN, _NOTE, _LIVES, _PLACE, _ON_STACK = range(9)
 
 _innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
 
@@ -109,15 +111,6 @@ _MOST_OPEN = 10_000
 _thread = threading.get_ident
 
 
-#: The block of a retrieval (None for other runs); what ``end`` returns; a reference to what lives
-#: as long as the run; the task or thread it is in; what finds it on the stack. A tuple, because
-#: one is made for every retrieval.
-_Entry: TypeAlias = tuple[
-    Block | None, Any, "weakref.ref[Any] | None", int, Callable[[Any], bool] | None
-]
-_STEP: _Entry = (None, False, None, 0, None)
-
-
 class RunTable:
     """Runs that began and have not ended; tells which of them are outermost retrievals.
 
@@ -168,7 +161,7 @@ class RunTable:
     def __init__(self, owner: object, dropped: DroppedEvents) -> None:
         self._owner = owner
         self._dropped = dropped
-        self.open: dict[Hashable, _Entry] = {}
+        self.open: dict[Hashable, Block] = {}
         self._gone = partial(_close_gone, self.open)  # not a method, which would hold the owner
 
     def begin(
@@ -200,10 +193,10 @@ class RunTable:
             runs = self.open
             if run_id in runs:
                 return
-            lives = None if alive is None else weakref.ref(alive, self._gone)
+            lives = None if alive is None else ref(alive, self._gone)
             if not is_retrieval:
                 if parent_id in runs:
-                    runs[run_id] = (None, False, lives, 0, None)
+                    runs[run_id] = [False, None, 0.0, None, run_id, False, lives, 0, None]
                 return
             if suppressed.get():
                 return
@@ -211,12 +204,13 @@ class RunTable:
             while around is not None and not around[_OPEN]:
                 around = around[_OUTER]
             # A task that outlives the run it names has the block of that run in its context.
-            named = parent_id is not None and (parent_id in runs or self._began_inside(parent_id))
-            if named or (around is not None and self._hides(around)):
+            if (parent_id is not None and (parent_id in runs or self._began_inside(parent_id))) or (
+                around is not None and self._hides(around)
+            ):
                 note = False
-            block = [True, self._owner, monotonic() + _LONGEST_RUN, around, run_id]
-            entry = (block, note, lives, _place(), on_stack)
-            if runs.setdefault(run_id, entry) is entry:  # otherwise another thread was first
+            ends = monotonic() + _LONGEST_RUN
+            block = [True, self._owner, ends, around, run_id, note, lives, _place(), on_stack]
+            if runs.setdefault(run_id, block) is block:  # otherwise another thread was first
                 _innermost.set(block)
             if len(runs) > _MOST_OPEN:
                 self._forget()
@@ -233,18 +227,21 @@ class RunTable:
             other run, among them those never announced or forgotten.
         """
         try:
-            block, outcome, _, _, _ = self.open.pop(run_id, _STEP)
-            if block is not None:
-                block[_OPEN] = False
-                if _innermost.get() is block:
-                    if block[_OUTER] is None:  # as leave does, without a call
-                        _innermost.set(None)
-                    else:
-                        leave(block)
+            block = self.open.pop(run_id, None)
+            if block is None:
+                return False
+            note = block[_NOTE]
+            del block[_NOTE:]  # a context may keep the block
+            block[_OPEN] = False
+            if _innermost.get() is block:
+                if block[_OUTER] is None:  # as leave does, without a call
+                    _innermost.set(None)
+                else:
+                    leave(block)
         except Exception as error:  # noqa: BLE001 - as in begin
             self._dropped.add("end could not be read", error=error)
             return False
-        return outcome
+        return note
 
     def _began_inside(self, run_id: Hashable) -> bool:
         """Return whether this context comes from inside the block of a run, ended or not."""
@@ -260,7 +257,7 @@ class RunTable:
         now = monotonic()
         while around is not None:
             if around[_OPEN] and around[_OWNER] is self._owner and now < around[_DEADLINE]:
-                _, _, _, place, on_stack = self.open.get(around[_RUN], _STEP)
+                place, on_stack = around[_PLACE:] or (0, None)
                 if on_stack is None or place != _place() or on_stack(around[_RUN]):
                     return True
                 self.end(around[_RUN])
@@ -272,10 +269,10 @@ class RunTable:
         runs = self.open
         while len(runs) > _MOST_OPEN:
             try:
-                _, outcome, _, _, _ = runs.pop(next(iter(runs)), _STEP)
-            except (RuntimeError, StopIteration):  # another thread changed the table in between
+                block = runs.pop(next(iter(runs)))
+            except (RuntimeError, StopIteration, KeyError):  # another thread changed the table
                 return
-            if outcome:
+            if block[_NOTE]:
                 self._dropped.add("retrieval never ended")
 
 
@@ -287,8 +284,8 @@ def _place() -> int:
     return _thread() if task is None else id(task)
 
 
-def _close_gone(runs: dict[Hashable, _Entry], reference: object) -> None:
+def _close_gone(runs: dict[Hashable, Block], reference: object) -> None:
     """Close the run of which only a reference is left: its end will not be announced."""
-    for run_id, entry in list(runs.items()):
-        if entry[2] is reference and (block := runs.pop(run_id, _STEP)[0]) is not None:
+    for run_id, block in list(runs.items()):
+        if reference in block[_LIVES:] and runs.pop(run_id, None) is not None:
             leave(block)

@@ -18,7 +18,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.monitor.command import log_figures, log_lines
+from rag_sourcebias.monitor.log.event_log import EventLog
+from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.observe.observers import CollectingObserver, ObserverGroup
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import SqliteTagStore
 from rag_sourcebias_integrations import _require, adapters
@@ -198,6 +201,29 @@ def test_a_framework_outside_the_tested_versions_is_observed_and_named(
     other = CollectingObserver()
     with instrument(what, other) as handle:  # the version is asked for again
         assert handle.coverage.notes == ()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_log_names_a_framework_outside_the_tested_versions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, grouped: bool
+) -> None:
+    paths = tmp_path / "new.db", tmp_path / "tested.db"
+    for path, version in zip(paths, ("99.0", "1.2.0"), strict=True):
+        with EventLog(path) as log, monkeypatch.context() as patched:
+            patched.setattr(_require, "version", lambda name, found=version: found)
+            _require.outside.cache_clear()
+            observer = ObserverGroup(CollectingObserver(), log) if grouped else log
+            for _ in range(2):  # said once, with nothing retrieved
+                with instrument("langchain", observer):
+                    pass
+    _require.outside.cache_clear()
+    named = "langchain-core 99.0 is newer than what rag-sourcebias was tested with (<2)"
+    new, tested = map(log_summary, paths)
+    assert new.notes == (named,)
+    assert sum(named in line for line in log_lines(new)) == 1
+    assert log_figures(new)["notes"] == [named]
+    assert tested.notes == ()
+    assert not any("instrumented: " in line for line in log_lines(tested))
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "99.0"])

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.io.files import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, check_range
+from rag_sourcebias.monitor.data import Waiting, check_range, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
 from rag_sourcebias.monitor.log.writing import LogWriter
 from rag_sourcebias.observe.events import (
@@ -431,6 +431,19 @@ class EventLog:
                 self.dropped.add(reason)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
             self.dropped.add("log could not take the event", error=error)
+
+    def note(self, text: str) -> None:
+        """Keep what is to be known of what is logged; waits for nothing and raises nothing.
+
+        Such as a framework outside the tested versions, which its instrumentation tells.
+        """
+        try:
+            if self._thread is None:
+                self._start()
+            self._writer.notes.append(short_text(text))
+            self._buffer.mark()
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            self.dropped.add("log could not take the note", error=error)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything put so far is in the file.

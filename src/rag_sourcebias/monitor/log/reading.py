@@ -79,6 +79,8 @@ class LogSummary:
         Tags that could not be read, and are unknown.
     odd_sources : mapping of str to int
         Documents retrieved whose source is neither "human" nor "llm:<model>", by source.
+    notes : tuple of str
+        What instrumentations said, such as a framework outside the tested versions.
     """
 
     n_written: int
@@ -92,6 +94,7 @@ class LogSummary:
     event_labels: Mapping[str, int] = field(default_factory=dict)
     bad_tags: int = 0
     odd_sources: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def log_summary(path: str | Path) -> LogSummary:
@@ -129,6 +132,7 @@ def log_summary(path: str | Path) -> LogSummary:
                 for source, n in database.execute(_SOURCES)
                 if not is_source(source)
             },
+            notes=tuple(noted_of(database, "note")),
         )
 
 

@@ -391,7 +391,8 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 """
 # Later additions, which version 0.1 neither reads nor minds: both may write one log, and a log of
 # 0.1 is read as it is. `noted` counts, by kind and name: retrievals whose value of a label became
-# "other" in its set ("other"), those that have it beside the set ("alone"), and "bad tags".
+# "other" in its set ("other"), those that have it beside the set ("alone"), "bad tags", and what
+# instrumentations said, by its text ("note").
 _ADDED = (
     "CREATE TABLE IF NOT EXISTS event_labels (first INTEGER PRIMARY KEY, labels TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS noted (kind TEXT, name TEXT, n INTEGER NOT NULL, "

@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -450,6 +450,7 @@ class LogWriter:
         self._database: sqlite3.Connection | None = None
         self._looked = -math.inf  # at the age
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
+        self.notes: deque[str] = deque()  # that wait to be written
         self._tags, self._labels = TagCodes(most=settings.max_tags), self._label_codes()
         self._clock_behind = False
         self._version: int | None = None  # of the file's content when the codes were read
@@ -482,8 +483,8 @@ class LogWriter:
         DataError, UnsupportedVersionError
             If it became something else.
         """
-        counts = dict(self._dropped.by_reason)
-        if not events and counts == self._reported:
+        counts, notes = dict(self._dropped.by_reason), list(self.notes)
+        if not events and not notes and counts == self._reported:
             return
         if self._database is not None and not self.path.exists():
             self.close()  # someone removed the file
@@ -497,11 +498,15 @@ class LogWriter:
             lost = {r: n - known.get(r, 0) for r, n in counts.items() if n != known.get(r, 0)}
             if lost:
                 database.execute(_DROPPED, (json.dumps(lost),))
+            if notes:
+                database.execute(_NOTED, (json.dumps([["note", text, 1] for text in notes]),))
             database.execute("COMMIT")
         except BaseException:
             self._undo(database)
             raise
         self._reported = counts
+        for _ in notes:
+            self.notes.popleft()
 
     def tidy(self, *, now: float) -> None:
         """Remove what is older, or more, than the settings allow.
