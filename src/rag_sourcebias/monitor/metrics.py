@@ -47,7 +47,7 @@ class Metric(NamedTuple):
     about: str
 
 
-_WITHIN = "holds at all times at once"
+_WITHIN = "at the monitor's confidence level"
 METRICS = (
     Metric("retrievals", "counter", "{retrieval}", "Retrievals observed."),
     Metric("empty_retrievals", "counter", "{retrieval}", "Retrievals without a document."),
@@ -55,19 +55,19 @@ METRICS = (
     Metric("group_documents", "counter", "{document}", "Documents of the group retrieved."),
     Metric("retrieved_rank", "buckets", "{document}", "Ranks of the group's documents."),
     Metric("exposure", "gauge", "1", "Mean rank-weighted share of the group in a retrieval."),
-    Metric("exposure.lower", "gauge", "1", f"Lower end of the exposure; {_WITHIN}."),
-    Metric("exposure.upper", "gauge", "1", f"Upper end of the exposure; {_WITHIN}."),
+    Metric("exposure.lower", "gauge", "1", f"Lower end of the exposure, {_WITHIN}."),
+    Metric("exposure.upper", "gauge", "1", f"Upper end of the exposure, {_WITHIN}."),
     Metric("exposure.baseline", "gauge", "1", "Exposure that the group is held against."),
     Metric("corrected_share", "gauge", "1", "Exposure, corrected for errors of the tags."),
     Metric("top1", "gauge", "1", "Share of first ranks that the group has."),
-    Metric("top1.lower", "gauge", "1", f"Lower end of the share of first ranks; {_WITHIN}."),
-    Metric("top1.upper", "gauge", "1", f"Upper end of the share of first ranks; {_WITHIN}."),
+    Metric("top1.lower", "gauge", "1", f"Lower end of the share of first ranks, {_WITHIN}."),
+    Metric("top1.upper", "gauge", "1", f"Upper end of the share of first ranks, {_WITHIN}."),
     Metric("top1.baseline", "gauge", "1", "Share of first ranks that is held against."),
     Metric(
         "relative_delta", "gauge", "1", "Relative Δ of canary queries, -2 to 2; above 0: human."
     ),
-    Metric("relative_delta.lower", "gauge", "1", f"Lower end of the Relative Δ; {_WITHIN}."),
-    Metric("relative_delta.upper", "gauge", "1", f"Upper end of the Relative Δ; {_WITHIN}."),
+    Metric("relative_delta.lower", "gauge", "1", f"Lower end of the Relative Δ, {_WITHIN}."),
+    Metric("relative_delta.upper", "gauge", "1", f"Upper end of the Relative Δ, {_WITHIN}."),
     Metric("relative_delta.baseline", "gauge", "1", "Relative Δ that is held against."),
     Metric(
         "canary_round.timestamp", "gauge", "s", "Unix time of the latest round of canary queries."
