@@ -372,6 +372,7 @@ class TrainingRun:
                 progress.read(checkpoint)
             steps = len(columns.batches) - progress.step
             if steps >= _WORTH_A_TRIAL:
+                self.on_stage("trying a step")
                 self.on_stage(before_training(steps, trainer.trial_seconds()))
             if checkpoint is None:
                 progress.add_point(live)

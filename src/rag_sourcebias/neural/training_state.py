@@ -34,6 +34,7 @@ from rag_sourcebias.debias.data import DebiasConfig, TrainingPoint
 from rag_sourcebias.io.files import read_json, sound, write_atomic
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics
 from rag_sourcebias.neural.training_data import TrainingSettings
+from rag_sourcebias.retrieval.cache import BatchedEncoder
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.stats.ranking import relative_delta
 
@@ -131,7 +132,8 @@ class SkewJudge:
     ) -> dict[str, float | None]:
         """Retrieve with the model as it is now; mean NDCG of both sources, and their Relative Δ."""
         cosine = self.similarity == "cosine"
-        encoder = LiveEncoder(model, name="model in training", fingerprint="", normalize=cosine)
+        live = LiveEncoder(model, name="model in training", fingerprint="", normalize=cosine)
+        encoder = BatchedEncoder(live, progress=on_progress)
         spec = DenseSpec(encoder, similarity="cosine" if cosine else "dot", progress=on_progress)
         scores = score_debias(spec, self.dataset, self.config, other=self.other)
         cutoff = self.config.skew_cutoff

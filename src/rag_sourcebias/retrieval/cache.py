@@ -110,6 +110,12 @@ def query_vectors(
 _part: ContextVar[tuple[int, int] | None] = ContextVar("rag_sourcebias_part", default=None)
 
 
+def _reached(done: int, n: int) -> tuple[int, int]:
+    """How many of how many are done, after so many of the ``n`` that an encoder was given."""
+    before, total = _part.get() or (0, n)
+    return min(before + done, total), total
+
+
 def _encode(
     encoder: Encoder, corpus: Corpus, progress: Callable[[int, int], None] | None
 ) -> Float32Array:
@@ -393,11 +399,20 @@ class BatchedEncoder(OfEncoder):
     encoder : Encoder
     batch_size : int
         Texts of one batch; 64 by default.
+    progress : callable, optional
+        Told ``(done, total)`` texts, after each batch.
     """
 
-    def __init__(self, encoder: Encoder, *, batch_size: int = BATCH_SIZE) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        batch_size: int = BATCH_SIZE,
+        progress: Progress | None = None,
+    ) -> None:
         super().__init__(encoder)
         self.batch_size = _positive(batch_size)
+        self.progress = progress
 
     def _encode(
         self,
@@ -406,8 +421,11 @@ class BatchedEncoder(OfEncoder):
         encode: Callable[[Sequence[str]], Float32Array],
     ) -> Float32Array:
         distinct = longest_first(texts)
-        size = self.batch_size
-        parts = [encode(distinct[i : i + size]) for i in range(0, len(distinct), size)]
+        parts = []
+        for start in range(0, len(distinct), self.batch_size):
+            parts.append(encode(distinct[start : start + self.batch_size]))
+            if self.progress is not None:
+                self.progress(*_reached(start + self.batch_size, len(distinct)))
         return np.concatenate(parts)[_rows_in(distinct, texts)]
 
 
@@ -501,8 +519,7 @@ def _through_cache(
         for row, vector in zip(rows, computed, strict=True):
             vectors[row] = vector
         if progress is not None:
-            before, total = _part.get() or (0, len(missing))
-            progress(min(before + start + batch_size, total), total)
+            progress(*_reached(start + batch_size, len(missing)))
     found = [vector for vector in vectors if vector is not None]
     sizes = {len(vector) for vector in found}
     if len(sizes) > 1:

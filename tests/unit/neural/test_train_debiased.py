@@ -30,7 +30,7 @@ from rag_sourcebias.neural import train
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import StepClock, before_training, train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches, read_history
-from rag_sourcebias.neural.training_state import CosineOfEachDocument
+from rag_sourcebias.neural.training_state import CosineOfEachDocument, SkewJudge
 
 pytestmark = pytest.mark.frameworks
 
@@ -431,6 +431,14 @@ def test_the_trial_changes_nothing_of_the_training(base: Path, tmp_path: Path, m
     (said,) = [stage for stage in stages if "by one that was tried" in stage]
     assert said.startswith("4 steps of about 0.")
     assert stages.index(said) < stages.index("training, step 0 of 4")  # before minutes of judging
+
+
+def test_judging_says_how_far_it_is(base: Path) -> None:
+    judge = SkewJudge(paired_texts(100), DebiasConfig(), source=None, similarity="cosine")
+    told: list[tuple[int, int]] = []
+    found = judge(train.load_trainable(base), lambda *at: told.append(at))
+    assert [done for done, total in told if total == 200][:4] == [0, 64, 128, 192]
+    assert judge(train.load_trainable(base)) == found
 
 
 def test_a_training_of_less_than_an_hour_warns_of_nothing() -> None:
