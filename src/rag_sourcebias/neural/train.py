@@ -243,6 +243,7 @@ class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
         self._progress.stepped(state.global_step, given["model"])
         if said := self._clock.said(state.global_step, self._progress.seconds):
             self._progress.on_stage(said)
+            self._progress.on_stage("training")  # what was said ages while the lines go on
         if self._told is not None:
             self._told(state.global_step, state.max_steps)
 
