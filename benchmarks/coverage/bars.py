@@ -146,18 +146,37 @@ def widths(cells: list[dict]) -> list[dict]:
                 round(ratio, 3) <= limit,
             )
         )
-    known = [r for r in limited if r["n"] >= 30]
-    over = [r for r in known if wide[cell(r)] > r["limit"]]
-    most = max((wide[cell(r)] / r["limit"] for r in over), default=0.0)
+    return found
+
+
+def over_limit(cells: list[dict]) -> list[dict]:
+    """Rows of the default whose mean width was above their limit."""
+    wide = ratios(cells)
+    return [r for r in cells if r.get("limit") and wide[r["set"], r["scale"], r["n"]] > r["limit"]]
+
+
+FAR = 3.09  # standard errors that a mean is above its true value once in 1,000
+
+
+def above(record: dict) -> list[dict]:
+    """Cells drawn afresh whose mean width is above the limit by a normal test at .001."""
+    return [r for r in record["cells"] if r["width"] - FAR * r["error"] > 1]
+
+
+def of_oracles(record: dict, cells: list[dict]) -> list[dict]:
+    """Bar of the widths beside an estimate that knows the slope."""
+    n_cells = sum(bool(r.get("limit")) and r["n"] >= 30 for r in cells)
+    wider, doubtful = above(record), record["cells"]
+    most = max(r["width"] for r in doubtful)
     return [
-        *found,
         bar(
-            f"… {len(known)} cells, n ≥ 30: above 1.05 × an estimate that knows the slope, by up "
-            f"to {100 * (most - 1):.0f} % (next table)",
-            len(over),
+            f"… n ≥ 30, {n_cells} cells: wider than 1.05 × an estimate that knows the slope, by up "
+            f"to {100 * (most - 1):.0f} % (normal test at .001; {len(doubtful)} doubtful cells "
+            f"drawn {max(r['runs'] for r in doubtful):,} times; table below)",
+            len(wider),
             "0 cells",
-            not over,
-        ),
+            not wider,
+        )
     ]
 
 

@@ -10,9 +10,7 @@ import numpy as np
 import sweeps
 from real_sets import RealSet, real_sets
 
-from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.stats.coverage import CoverageCell, Population, coverage_study
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.stats.coverage import CoverageCell, coverage_study
 from rag_sourcebias.stats.samples import Target
 
 SIZES = (10, 15, 20, 30, 60, 120)
@@ -67,22 +65,18 @@ def set_cells(*, indices: list[int], n_runs: int, n_rival_runs: int) -> list[dic
             where = {"set": data.name, "target": target, "scale": scale}
             found = [where | sweeps.line(cell) for cell in cells]
             if target == "population" and methods is DEFAULTS:
-                _limit_widths(found, data, (target, scale), index, n_runs=4 * runs)
+                _limit_widths(found, data)
             rows += found
     return rows
 
 
-def _limit_widths(
-    rows: list[dict], data: RealSet, plan: tuple[Target, bool], index: int, *, n_runs: int
-) -> None:
+def _limit_widths(rows: list[dict], data: RealSet) -> None:
     """Add to the default's rows what it is held to beside labels alone.
 
     ``r`` is the correlation of judge and human values (of clusters' sums about the mean, where
     items lie in clusters), ``limit`` the largest ratio of mean widths: 1.10 at 15 labels, 1.05 from
     30 on, 1 where r is .4 or more, and 1.05 times that of an estimate that knows the slope from 30
-    labels on. Where the ratio is larger, ``held`` is the coverage of the same intervals drawn in to
-    that width: whether a narrower one would have been true; and ``least`` the ratio at which they
-    would cover .94, known from the true mean only.
+    labels on.
     """
     n_unlabeled = 200 if data.clusters is not None else 500
     y, yhat = data.y - data.y.mean(), data.yhat - data.yhat.mean()
@@ -100,40 +94,7 @@ def _limit_widths(
             limit = 1.0
         if n >= 30:
             limit = min(limit, 1.05 * np.sqrt(1 - r**2 * n_unlabeled / (n_unlabeled + n)))
-        ratio = row["width"] / alone[n]
-        row |= {"r": round(r, 3), "limit": round(float(limit), 4), "held": None, "least": None}
-        if ratio > limit:
-            factors = _factors(data, plan, (n, n_unlabeled), n_runs, index)
-            row["held"] = round(float(np.mean(factors <= limit / ratio)), 4)
-            row["least"] = round(ratio * float(np.quantile(factors, 0.94)), 4)
-
-
-def _factors(
-    data: RealSet, plan: tuple[Target, bool], sizes: tuple[int, int], n_runs: int, index: int
-) -> np.ndarray:
-    """How far the default's intervals could be drawn in, or must be stretched, to hold the mean."""
-    codes = None
-    if data.clusters is not None:
-        codes = np.unique(data.clusters, return_inverse=True)[1]
-    drawn = Population(data.y, data.yhat, codes)
-    truth, rng = float(data.y.mean()), np.random.default_rng([8, index, *sizes])
-    bounds = data.bounds if plan[1] else None
-    factors = []
-    for _ in range(n_runs):
-        s = drawn.draw(*sizes, rng)
-        design = (
-            {}
-            if s.clusters is None
-            else {"clusters": s.clusters, "clusters_unlabeled": s.clusters_unlabeled}
-        )
-        try:
-            found = mean_interval(s.y, s.yhat, s.yhat_unlabeled, bounds=bounds, **design)
-        except InsufficientDataError:  # labels that are all alike: no interval, no width
-            continue
-        error = truth - found.estimate
-        reach = found.upper - found.estimate if error > 0 else found.estimate - found.lower
-        factors.append(max(abs(error) - 1e-12, 0.0) / max(reach, 1e-15))
-    return np.array(factors)
+        row |= {"r": round(r, 3), "limit": round(float(limit), 4)}
 
 
 def _again(

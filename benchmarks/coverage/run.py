@@ -136,7 +136,7 @@ def figure_results(runs: int, sources: tuple[str, ...]) -> dict:
     }
 
 
-BY_SIZE = ("n", "coverage", "width", "failed", "r", "limit", "held", "least")
+BY_SIZE = ("n", "coverage", "width", "failed", "r", "limit")
 
 
 def folded(rows: list[dict]) -> list[dict]:
@@ -215,6 +215,7 @@ def read(folder: Path) -> tuple[dict, dict | None, dict]:
         raise SystemExit(f"{folder} holds no results")
     if real is not None:
         real["sets"] = unfolded(real["sets"])
+        real["bars"] = bars.of_real_sets(real["sets"])
     found["bars"] = bars.of_simulations(found)
     return found, real, figures
 
@@ -234,7 +235,7 @@ def main() -> int:
     found, real, figures = read(out) if stored else measure(quick=quick)
     if options.real:
         real = {"environment": environment(), "quick": False} | real_results(options.real)
-    rows = [*found["bars"], *(real["bars"] if real else []), *figures["bars"]]
+    rows = page.promised(found, real, figures, folder=out)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         if not options.redraw:

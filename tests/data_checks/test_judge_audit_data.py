@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
-from rag_sourcebias.judged.judge_audit import audit_judge, audit_labels, calibration_of
+from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of
 from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
 
 pytestmark = pytest.mark.data
@@ -225,7 +225,8 @@ def test_an_llm_judge_prefers_llm_texts(root):
 )
 def test_votes_are_over_confident_distributions(root, name, error, slope, skill):
     path = root / "interval_labels" / f"{name}.npz"
-    found = audit_labels(read_label_distributions(path), read_label_distributions(path, of="human"))
+    judge, human = read_label_distributions(path), read_label_distributions(path, of="human")
+    found = calibration_of(judge.probs, human.probs, clusters=human.query_codes.astype(np.int64))
     assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
     assert found.gain_error.lower > 0
     assert found.gain_slope == pytest.approx(slope, abs=1e-3)

@@ -281,61 +281,6 @@ def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     return np.where(key[order][place] == sought, order[place], -1)
 
 
-def audit_labels(
-    judge: LabelDistributions,
-    human: LabelDistributions,
-    *,
-    gains: Sequence[float] | None = None,
-    bins: int = 10,
-    confidence_level: float = 0.95,
-    rng: np.random.Generator | int = 0,
-) -> LabelCalibration:
-    """Hold a judge's label distributions against human labels of the same pairs.
-
-    Parameters
-    ----------
-    judge, human : LabelDistributions
-        Pairs only the judge knows are left out; every human pair must be judged. Human labels of
-        several people may be distributions themselves. Queries are the clusters.
-    gains : sequence of float, optional
-        Gain of each grade, the lowest first; 2^r − 1 by default.
-    bins : int
-        Bins of about equal size of a reliability curve; equal predictions share one.
-    confidence_level : float
-        In (0, 1).
-    rng : Generator or int
-        For the calibration error that a calibrated judge would show by chance.
-
-    Raises
-    ------
-    DataError
-        If human pairs are not judged (how many, which first), or the numbers of grades differ.
-    """
-    if judge.n_grades != human.n_grades:
-        raise DataError(
-            f"the judge has {judge.n_grades} grades and the human labels have {human.n_grades}; "
-            "read both with the same n_grades"
-        )
-    place = rows_of(human, judge)
-    lost = np.flatnonzero(place < 0)
-    if len(lost):
-        query, doc = (codes[lost[0]] for codes in (human.query_codes, human.doc_codes))
-        raise DataError(
-            f"{len(lost)} of {len(place)} human-labelled pairs are not judged, first query "
-            f"{human.query_ids[query]!r}, document {human.doc_ids[doc]!r}; judge them, or leave "
-            "them out"
-        )
-    return calibration_of(
-        judge.probs[place],
-        human.probs,
-        clusters=human.query_codes.astype(np.int64),
-        gains=gains,
-        bins=bins,
-        confidence_level=confidence_level,
-        rng=rng,
-    )
-
-
 def calibration_of(
     probs: FloatArray,
     observed: FloatArray,

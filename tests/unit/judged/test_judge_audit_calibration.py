@@ -5,7 +5,7 @@ import pytest
 
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.judged.judge_audit import audit_labels, calibration_of
+from rag_sourcebias.judged.judge_audit import calibration_of, rows_of
 
 
 def sample(seed=0, n=600, k=4, sharpen=1.0):
@@ -105,23 +105,15 @@ def labels(rows):
     return LabelDistributions.from_rows(rows)
 
 
-def test_joined_by_pair():
+def test_rows_are_found_by_pair():
     judge = labels([("q", f"d{i}", [0.5, 0.5]) for i in range(5)])
-    human = labels([("q", "d3", [0, 1]), ("q", "d1", [1, 0]), ("q", "d0", [0, 1])])
-    found = audit_labels(judge, human)
-    assert found.n == 3
-    assert found.grades[1].observed_share == pytest.approx(2 / 3)
-    assert type(found).from_dict(found.to_dict()) == found
-    with pytest.raises(DataError, match=r"2 of 3 .* not judged, first query 'q', document 'd1'"):
-        audit_labels(labels([("q", "d3", [0.5, 0.5])]), human)
+    human = labels([("q", "d3", [0, 1]), ("q", "d1", [1, 0]), ("q", "d9", [0, 1])])
+    assert rows_of(human, judge).tolist() == [3, 1, -1]
     no_rows = np.zeros(0, dtype=np.int32)
     nothing = LabelDistributions(
         query_ids=(), doc_ids=(), query_codes=no_rows, doc_codes=no_rows, probs=np.zeros((0, 2))
     )
-    with pytest.raises(DataError, match="3 of 3 human-labelled pairs are not judged"):
-        audit_labels(nothing, human)
-    with pytest.raises(DataError, match="the judge has 3 grades and the human labels have 2"):
-        audit_labels(labels([("q", "d3", [0.5, 0.5, 0])]), human)
+    assert rows_of(human, nothing).tolist() == [-1, -1, -1]
 
 
 def test_refusals():
