@@ -128,7 +128,7 @@ def cause(*, below: float, runs: int) -> list[dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Intervals beside estimates that know more.")
-    parser.add_argument("--runs", type=int, default=10_000, help="draws of each cell")
+    parser.add_argument("--runs", type=int, default=6_000, help="draws of each cell")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
     started = time.perf_counter()
