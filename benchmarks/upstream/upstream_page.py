@@ -92,7 +92,7 @@ def page(found: Mapping[str, Any]) -> str:
         notes = [f"- {name}: {row['note']}" for name, row in part["suites"].items() if row["note"]]
         notes += [f"- {package}: not run, {why}" for package, why in part["without"].items()]
         notes += [
-            f"- {package} is out and not installed: {why}"
+            f"- {package} is at the package index and could not be installed: {why}"
             for package, why in part.get("newer", {}).items()
         ]
         parts += [f"## {title}", f"Python {part['python']}.", table(head, rows)]
