@@ -24,6 +24,7 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.samples import cache_dir
 
 # Options of ``audit answers``, named once.
@@ -40,23 +41,11 @@ _COLUMNS = "Columns (found by their usual names)"
 class Columns:
     """Columns of a table with one row per answer."""
 
-    question: Annotated[
-        str | None,
-        typer.Option("--question", help="Question, or its id.", rich_help_panel=_COLUMNS),
-    ] = None
-    group: Annotated[
-        str | None, typer.Option("--group", help="System.", rich_help_panel=_COLUMNS)
-    ] = None
-    answer: Annotated[
-        str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
-    ] = None
-    reference: Annotated[
-        str | None, typer.Option("--reference", help="Right answer.", rich_help_panel=_COLUMNS)
-    ] = None
-    human: Annotated[
-        str | None,
-        typer.Option("--human", help="Human verdict: correct or not.", rich_help_panel=_COLUMNS),
-    ] = None
+    question: str | None = setting(None, "Question, or its id.", panel=_COLUMNS)
+    group: str | None = setting(None, "System.", panel=_COLUMNS)
+    answer: str | None = setting(None, "Answer.", panel=_COLUMNS)
+    reference: str | None = setting(None, "Right answer.", panel=_COLUMNS)
+    human: str | None = setting(None, "Human verdict: correct or not.", panel=_COLUMNS)
 
     def named(self) -> dict[str, str | None]:
         """Return the column of each role."""

@@ -334,6 +334,7 @@ def _of_setting(field: Field[Any], hint: Any) -> tuple[inspect.Parameter, _Read]
             help=told["help"],
             rich_help_panel=told["panel"],
             min=told["least"],
+            metavar=told["metavar"],
             show_default=shown,
         ),
     ]

@@ -48,6 +48,7 @@ def setting(
     option: str = "",
     panel: str = "Statistics",
     least: int | None = None,
+    metavar: str | None = None,
 ) -> Any:  # noqa: ANN401
     """Return a field that the commands which take its class have as an option.
 
@@ -61,8 +62,10 @@ def setting(
     panel : str
         Heading of the help page under which it stands.
     least : int, optional
+    metavar : str, optional
+        What stands for the value there.
     """
-    told = {"help": help, "option": option, "panel": panel, "least": least}
+    told = {"help": help, "option": option, "panel": panel, "least": least, "metavar": metavar}
     return field(default=default, metadata=told)
 
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -28,11 +28,18 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.core.values import setting
 from rag_sourcebias.debias import job as opt
-from rag_sourcebias.debias.data import DebiasMethod, DebiasReport, DebiasSearch, TrainingHistory
+from rag_sourcebias.debias.data import (
+    FIT,
+    DebiasConfig,
+    DebiasMethod,
+    DebiasReport,
+    DebiasSearch,
+    TrainingHistory,
+)
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
 from rag_sourcebias.debias.job import (
-    Figures,
     Job,
     Judging,
     ProjectionChoice,
@@ -55,7 +62,7 @@ from rag_sourcebias.debias.job import (
     training_method,
     written_model,
 )
-from rag_sourcebias.debias.parity import read_parity, write_parity
+from rag_sourcebias.debias.parity import ParityForm, read_parity, write_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import described, fit_twins, write_twins
@@ -64,7 +71,6 @@ from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
 
 if TYPE_CHECKING:
-    from rag_sourcebias.debias.parity import ParityForm
     from rag_sourcebias.debias.search import DebiasVariant
     from rag_sourcebias.neural.training_data import TrainingSettings
 
@@ -288,184 +294,134 @@ _VALUES = {
     "train": "0,0.003,0.01,0.03",
 }
 _MIN_SEEDS = 3
-_FIT, _WAYS, _SEARCH, _COMPARE = opt.FIT, "How", "Search", "Compare what is there already"
+_FIT, _WAYS, _SEARCH, _COMPARE = FIT, "How", "Search", "Compare what is there already"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """What is fitted on."""
 
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
-            "on 340 problem statements are fitted on, the others judged on.",
-            rich_help_panel=_FIT,
-        ),
-    ] = False
-    split: Annotated[
-        str,
-        typer.Option(
-            help="Split whose judged pairs are used (both versions of a relevant document).",
-            rich_help_panel=_FIT,
-        ),
-    ] = "train"
-    all_pairs: Annotated[
-        bool,
-        typer.Option(
-            "--all-pairs",
-            help="Use every pair of the corpus, whatever the judgments; needs neither queries nor "
-            "qrels. With --method project.",
-            rich_help_panel=_FIT,
-        ),
-    ] = False
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
-            rich_help_panel=_FIT,
-        ),
-    ] = None
-    baseline_source: Annotated[
-        str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_FIT)
-    ] = "human"
-    unseen: Annotated[
-        bool,
-        typer.Option(
-            "--unseen",
-            help="Leave out the pairs that the judged data judge: the report is then on documents "
-            "that nothing was fitted on.",
-            rich_help_panel=_FIT,
-        ),
-    ] = False
+    sample: bool = setting(
+        False,
+        "Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
+        "on 340 problem statements are fitted on, the others judged on.",
+        panel=_FIT,
+    )
+    split: str = setting(
+        "train",
+        "Split whose judged pairs are used (both versions of a relevant document).",
+        panel=_FIT,
+    )
+    all_pairs: bool = setting(
+        False,
+        "Use every pair of the corpus, whatever the judgments; needs neither queries nor "
+        "qrels. With --method project.",
+        panel=_FIT,
+    )
+    source: str | None = setting(
+        None,
+        "LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
+        panel=_FIT,
+    )
+    unseen: bool = setting(
+        False,
+        "Leave out the pairs that the judged data judge: the report is then on documents "
+        "that nothing was fitted on.",
+        panel=_FIT,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Projecting:
     """Settings of ``--method project``."""
 
-    projection: Annotated[
-        str,
-        typer.Option(
-            help="project: pca (leading directions of the differences), mean (one direction) or "
-            "leace (the mean difference, with the least change).",
-            rich_help_panel=_WAYS,
-        ),
-    ] = "pca"
-    directions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="project: directions taken out; 4 for pca, always 1 otherwise.",
-            rich_help_panel=_WAYS,
-        ),
-    ] = None
-    strength: Annotated[
-        float,
-        typer.Option(
-            help="project: 0 leaves vectors as they are, 1 removes all.", rich_help_panel=_WAYS
-        ),
-    ] = 1.0
-    sides: Annotated[
-        str,
-        typer.Option(
-            help="project: both (queries too: works with every caller of encode) or documents.",
-            rich_help_panel=_WAYS,
-        ),
-    ] = "both"
+    projection: Literal["pca", "mean", "leace"] = setting(
+        "pca",
+        "project: pca (leading directions of the differences), mean (one direction) or "
+        "leace (the mean difference, with the least change).",
+        panel=_WAYS,
+    )
+    directions: int | None = setting(
+        None, "project: directions taken out; 4 for pca, always 1 otherwise.", panel=_WAYS, least=1
+    )
+    strength: float = setting(
+        1.0, "project: 0 leaves vectors as they are, 1 removes all.", panel=_WAYS
+    )
+    sides: Literal["both", "documents"] = setting(
+        "both",
+        "project: both (queries too: works with every caller of encode) or documents.",
+        panel=_WAYS,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrating:
     """Settings of ``--method calibrate``."""
 
-    form: Annotated[
-        str,
-        typer.Option(
-            help="calibrate: offset (one number per source) or quantiles (a rising curve, for a "
-            "gap that changes with the score).",
-            rich_help_panel=_WAYS,
-        ),
-    ] = "offset"
+    form: ParityForm = setting(
+        "offset",
+        "calibrate: offset (one number per source) or quantiles (a rising curve, for a "
+        "gap that changes with the score).",
+        panel=_WAYS,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """Settings of ``--method train``."""
 
-    training: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE,…",
-            help="train: debias_weight=0.01 (at 1 human texts may be favoured as much as LLM texts "
-            "were), max_steps, epochs, batch_size, learning_rate, loss, eval_every and all other "
-            "fields of TrainingSettings; repeatable.",
-            rich_help_panel=_WAYS,
-        ),
-    ] = None
-    resume: Annotated[
-        bool,
-        typer.Option(
-            help="train: go on from checkpoints of the same command.", rich_help_panel=_WAYS
-        ),
-    ] = True
+    training: list[str] | None = setting(
+        None,
+        "train: debias_weight=0.01 (at 1 human texts may be favoured as much as LLM texts "
+        "were), max_steps, epochs, batch_size, learning_rate, loss, eval_every and all other "
+        "fields of TrainingSettings; repeatable.",
+        panel=_WAYS,
+        metavar="NAME=VALUE,…",
+    )
+    resume: bool = setting(True, "train: go on from checkpoints of the same command.", panel=_WAYS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
     """Settings of ``--search``."""
 
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search",
-            help="Try several strengths (project), shares (calibrate) or weights (train), and "
-            "write the one with the least skew among those whose loss of quality is tested to be "
-            "below --margin.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = False
-    values: Annotated[
-        str | None,
-        typer.Option(
-            help="Numbers to try, separated by commas; 0, the model as it is, is added. "
-            "\\[default: "
-            "0,0.25,0.5,0.75,1 of project, and 1.25 of calibrate; 0,0.003,0.01,0.03 of train]",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None
-    seeds: Annotated[
-        int,
-        typer.Option(
-            help="Trainings per weight, at least 3: results must hold for new seeds.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = 3
+    search: bool = setting(
+        False,
+        "Try several strengths (project), shares (calibrate) or weights (train), and "
+        "write the one with the least skew among those whose loss of quality is tested to be "
+        "below --margin.",
+        panel=_SEARCH,
+    )
+    values: str | None = setting(
+        None,
+        "Numbers to try, separated by commas; 0, the model as it is, is added. "
+        "\\[default: "
+        "0,0.25,0.5,0.75,1 of project, and 1.25 of calibrate; 0,0.003,0.01,0.03 of train]",
+        panel=_SEARCH,
+    )
+    seeds: int = setting(
+        3, "Trainings per weight, at least 3: results must hold for new seeds.", panel=_SEARCH
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing:
     """What is compared, where nothing is to be fitted."""
 
-    compare: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Fit nothing: report what this model, or file of --method calibrate, changes "
-            "against --encoder; repeatable.",
-            rich_help_panel=_COMPARE,
-        ),
-    ] = None
-    fitted_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FOLDER[:SPLIT]",
-            help="What it was fitted on, so that pairs it has seen are counted; a folder alone "
-            "means all its pairs; repeatable.",
-            rich_help_panel=_COMPARE,
-        ),
-    ] = None
+    compare: list[str] | None = setting(
+        None,
+        "Fit nothing: report what this model, or file of --method calibrate, changes "
+        "against --encoder; repeatable.",
+        panel=_COMPARE,
+        metavar="MODEL",
+    )
+    fitted_on: list[str] | None = setting(
+        None,
+        "What it was fitted on, so that pairs it has seen are counted; a folder alone "
+        "means all its pairs; repeatable.",
+        panel=_COMPARE,
+        metavar="FOLDER[:SPLIT]",
+    )
 
 
 # ``debias``: the command, and the three ways.
@@ -529,11 +485,10 @@ def debias(
     searching: Searching,
     comparing: Comparing,
     on: opt.On = None,
-    figures: Figures,
+    config: DebiasConfig,
     force: Annotated[
         bool, typer.Option("--force", help="Write the result even if it made things worse.")
     ] = False,
-    seed: opt.Seed = 0,
     report: opt.ReportFolder = None,
     cache: opt.Cache = None,
 ) -> None:
@@ -565,9 +520,7 @@ def debias(
     _refuse_useless(ctx, method, searching, comparing)
     place = cache or cache_dir()
     if comparing.compare:
-        judged, seen = _compared_data(
-            folder, pairs, comparing, on=on, report=report, figures=figures, seed=seed
-        )
+        judged, seen = _compared_data(folder, pairs, comparing, on=on, report=report, config=config)
         with stages() as progress:
             found = _compared(
                 encoder, comparing, judged=judged, seen=seen, cache=place, progress=progress
@@ -578,7 +531,7 @@ def debias(
         raise DataError(
             "--output missing: name what is to be written, or --compare a model that is there"
         )
-    model, way = model_of(encoder), _way(method, projecting, calibrating, training, seed)
+    model, way = model_of(encoder), _way(method, projecting, calibrating, training, config.seed)
     require_new("output", output, what="file" if method in _FILES else "folder")
     numbers = search_values(method, searching.values or _VALUES.get(method, "0,1"))
     if searching.seeds < _MIN_SEEDS:
@@ -588,8 +541,7 @@ def debias(
     job = prepare(
         folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
         source=pairs.source, several=method in _FILES and not searching.search, on=on,
-        report=report, unseen=pairs.unseen, figures=figures, seed=seed,
-        baseline_source=pairs.baseline_source,
+        report=report, unseen=pairs.unseen, config=config,
     )  # fmt: skip
     asked = _Asked(job=job, model=model, encoder=encoder, output=output, cache=place)
     with stages() as progress:
@@ -630,7 +582,7 @@ def _way(
 ) -> Any:  # noqa: ANN401 - settings of the method
     """Return the checked settings of a method."""
     if method == "calibrate":
-        return choice("form", calibrating.form, ("offset", "quantiles"))
+        return calibrating.form
     if method == "twins":
         return None
     if method == "train":
@@ -831,8 +783,7 @@ def _compared_data(
     *,
     on: Sequence[str] | None,
     report: Path | None,
-    figures: Figures,
-    seed: int,
+    config: DebiasConfig,
 ) -> tuple[Judging, frozenset[str]]:
     """Return what is judged on, and the texts that the models have seen."""
     given = folder is not None or pairs.sample
@@ -841,11 +792,8 @@ def _compared_data(
         if given
         else None
     )
-    judged = judging(
-        on, fitting, report=report, figures=figures, baseline_source=pairs.baseline_source,
-        seed=seed,
-    )  # fmt: skip
-    return judged, read_seen(comparing.fitted_on, baseline=pairs.baseline_source)
+    judged = judging(on, fitting, report=report, config=config)
+    return judged, read_seen(comparing.fitted_on, baseline=config.baseline_source)
 
 
 def _compared(

@@ -19,9 +19,11 @@ from rag_sourcebias.core.values import (
     NoninferiorityTest,
     Stored,
     from_versioned,
+    setting,
 )
 
 _T = TypeVar("_T")
+FIT, JUDGE = "What it is fitted on", "What it is judged on"  # panels of the help page
 
 
 def _first(found: Iterable[_T], missing: str) -> _T:
@@ -367,21 +369,38 @@ class DebiasConfig:
     seed : int
     """
 
-    baseline_source: str = "human"
-    cutoffs: tuple[int, ...] = (1, 3, 5, 10)
+    baseline_source: str = setting("human", "Source that the other is compared with.", panel=FIT)
+    cutoffs: tuple[int, ...] = setting(
+        (1, 3, 5, 10), "Cutoffs k of NDCG; 5 (skew) and 10 (quality) are added.", panel=JUDGE
+    )
     skew_cutoff: int = 5
     quality_cutoff: int = 10
-    target: float = 0.0
-    tolerance: float = 5.0
-    relative_margin: float = 0.01
+    target: float = setting(0.0, "Relative Δ@5 aimed at, in percent.", panel=JUDGE)
+    tolerance: float = setting(
+        5.0, "Points around the target within which sources count as treated alike.", panel=JUDGE
+    )
+    relative_margin: float = setting(
+        0.01,
+        "Largest loss of NDCG@10 accepted, as a share; tested, on the human documents alone, on "
+        "the LLM's alone and on both.",
+        option="margin",
+        panel=JUDGE,
+    )
     level: float = 0.05
-    confidence_level: float = 0.95
+    confidence_level: float = setting(0.95, "Of intervals.", panel=JUDGE)
     ties: Literal["expected", "trec"] = "expected"
     gain: Literal["linear", "exponential"] = "linear"
     resamples: int = 10_000
-    seed: int = 0
+    seed: int = setting(0, "Of resampling.", panel=JUDGE)
 
     def __post_init__(self) -> None:
+        for name in ("relative_margin", "confidence_level"):
+            if not 0 < (share := getattr(self, name)) < 1:
+                raise DataError(f"{name} {share:g} is outside (0, 1); write a share, such as 0.05")
+        if not -200 < self.target < 200:
+            raise DataError(
+                f"target {self.target:g} is outside (-200, 200), the range of Relative Δ"
+            )
         wanted = {*self.cutoffs, self.skew_cutoff, self.quality_cutoff}
         if min(wanted) < 1:
             raise DataError(f"cutoffs {sorted(wanted)} must be at least 1")

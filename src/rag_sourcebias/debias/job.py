@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, choice, err, require_writable, whole_numbers
+from rag_sourcebias.cli.console import Stages, err, require_writable
 from rag_sourcebias.cli.models import parse_spec
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
-from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport, TrainingHistory
+from rag_sourcebias.debias.data import (
+    JUDGE,
+    DebiasConfig,
+    DebiasMethod,
+    DebiasReport,
+    TrainingHistory,
+)
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias.io.beir import read_beir, read_corpus
@@ -39,8 +45,6 @@ if TYPE_CHECKING:
 # Options of ``debias``, named once.
 
 
-FIT, JUDGE = "What it is fitted on", "What it is judged on"
-
 On = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,7 +55,6 @@ On = Annotated[
         rich_help_panel=JUDGE,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of resampling.", rich_help_panel=JUDGE)]
 ReportFolder = Annotated[
     Path | None,
     typer.Option(help="Folder for report.html, report.md and report.json.", rich_help_panel=JUDGE),
@@ -337,8 +340,6 @@ class ProjectionChoice(NamedTuple):
 
 def projection_choice(method: str, directions: int | None, sides: str) -> ProjectionChoice:
     """Check the options of a projection."""
-    choice("projection", method, ("pca", "mean", "leace"))
-    choice("sides", sides, ("both", "documents"))
     if method != "pca" and directions not in (None, 1):
         raise DataError(
             f"--directions {directions}: --projection {method} has one direction; use "
@@ -389,38 +390,6 @@ def distinct_name(name: str, taken: Collection[str]) -> str:
 
 
 # The before/after report that every command of ``debias`` ends in.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """What is measured, and what counts as good: options of every command that judges."""
-
-    cutoffs: Annotated[
-        str,
-        typer.Option(
-            help="Cutoffs k of NDCG; 5 (skew) and 10 (quality) are added.",
-            rich_help_panel=JUDGE,
-        ),
-    ] = "1,3,5,10"
-    target: Annotated[
-        float, typer.Option(help="Relative Δ@5 aimed at, in percent.", rich_help_panel=JUDGE)
-    ] = 0.0
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            help="Points around the target within which sources count as treated alike.",
-            rich_help_panel=JUDGE,
-        ),
-    ] = 5.0
-    margin: Annotated[
-        float,
-        typer.Option(
-            help="Largest loss of NDCG@10 accepted, as a share; tested, on the human documents "
-            "alone, on the LLM's alone and on both.",
-            rich_help_panel=JUDGE,
-        ),
-    ] = 0.01
-    confidence_level: Annotated[float, typer.Option(rich_help_panel=JUDGE)] = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -477,30 +446,9 @@ def judging(
     *,
     report: Path | None,
     unseen: bool = False,
-    figures: Figures,
-    baseline_source: str,
-    seed: int,
+    config: DebiasConfig,
 ) -> Judging:
     """Check the options of the report and read the data, before any model is loaded."""
-    for option, share in (
-        ("margin", figures.margin),
-        ("confidence-level", figures.confidence_level),
-    ):
-        if not 0 < share < 1:
-            raise DataError(f"--{option} {share:g} is outside (0, 1); write a share, such as 0.05")
-    if not -200 < figures.target < 200:
-        raise DataError(
-            f"--target {figures.target:g} is outside (-200, 200), the range of Relative Δ"
-        )
-    config = DebiasConfig(
-        cutoffs=whole_numbers("cutoffs", figures.cutoffs),
-        relative_margin=figures.margin,
-        confidence_level=figures.confidence_level,
-        target=figures.target,
-        tolerance=figures.tolerance,
-        baseline_source=baseline_source,
-        seed=seed,
-    )
     require_writable(report)
     datasets, cautions = read_judged(on, fitting, unseen=unseen)
     for caution in cautions:
@@ -591,14 +539,12 @@ def prepare(
     sample: bool,
     split: str,
     source: str | None,
-    baseline_source: str,
     on: Sequence[str] | None,
     all_pairs: bool = False,
     several: bool = False,
     report: Path | None,
     unseen: bool,
-    figures: Figures,
-    seed: int,
+    config: DebiasConfig,
 ) -> Job:
     """Read and check all data of a command, before any model is loaded.
 
@@ -608,15 +554,12 @@ def prepare(
         Whether more than one source can be fitted on.
     """
     fitting = read_fitting(folder, sample=sample, split=split, all_pairs=all_pairs)
-    sources = fitted_sources(fitting, source, baseline=baseline_source)
+    sources = fitted_sources(fitting, source, baseline=config.baseline_source)
     if len(sources) > 1 and not several:
         raise DataError(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
         )
-    judged = judging(
-        on, fitting, report=report, unseen=unseen, figures=figures,
-        baseline_source=baseline_source, seed=seed,
-    )  # fmt: skip
+    judged = judging(on, fitting, report=report, unseen=unseen, config=config)
     job = Job(fitting=fitting, judged=judged, sources=sources)
     try:
         _ = job.twins_of  # says what is missing while nothing has been done

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Thread
 from time import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -18,7 +18,6 @@ from rich.table import Table
 from rag_sourcebias.cli import options as common
 from rag_sourcebias.cli.console import (
     as_options,
-    choice,
     err,
     out,
     require_writable_file,
@@ -31,6 +30,7 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
@@ -79,73 +79,51 @@ _KINDS = "reference:N, pool:K, shares:NAME=SHARE,…, tags:FILE, store:SPEC and 
 class Watch:
     """What is watched: the options of a monitor, the same in every command that makes one."""
 
-    by: Annotated[str, typer.Option(help="source or style.", rich_help_panel=_WATCH)] = "source"
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="What shares are held against: reference:N (the past; no alarm in the first N) · "
-            "pool:K (all candidates of the query, of which K are shown) · "
-            "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
-            "store:chroma:FOLDER (shares in a store) · none. reference:1000 by default; replay "
-            "takes the one that serve used on the log.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None
-    id: Annotated[
-        str | None,
-        typer.Option(help="Column of the document in a file of tags.", rich_help_panel=_WATCH),
-    ] = None
-    group: Annotated[
-        str | None,
-        typer.Option(help="Column there of what --by names.", rich_help_panel=_WATCH),
-    ] = None
-    confidence_level: Annotated[
-        float,
-        typer.Option(
-            help="Of intervals; one minus it is the wanted rate of false pages (docs/monitor.md "
-            "says what simulated traffic gives).",
-            rich_help_panel=_WATCH,
-        ),
-    ] = 0.95
-    test: Annotated[
-        str,
-        typer.Option(
-            help="blocks (retrievals depend on one another: sessions, time of day) · independent "
-            "(sooner; false alarms where they do).",
-            rich_help_panel=_WATCH,
-        ),
-    ] = "blocks"
-    split_by: Annotated[
-        str,
-        typer.Option(
-            help="Labels whose values are watched separately, with commas between.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = "collection"
-    together: Annotated[
-        str | None,
-        typer.Option(
-            help="Label of users or sessions, each of which counts once in a block (user and "
-            "session are known); with --test independent also query: equal queries within an hour "
-            "are one observation.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None
-    topics: Annotated[
-        str | None,
-        typer.Option(
-            help="Label that says what is asked, so that a shift can be split.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None
-    tag_errors: Annotated[
-        str | None,
-        typer.Option(
-            help="Sensitivity and specificity of the detector of a source, beside human: "
-            "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None
+    by: Literal["source", "style"] = setting("source", "source or style.", panel=_WATCH)
+    baseline: str | None = setting(
+        None,
+        "What shares are held against: reference:N (the past; no alarm in the first N) · "
+        "pool:K (all candidates of the query, of which K are shown) · "
+        "shares:human=0.5,llm:gpt-4o=0.5 · tags:FILE (shares of a corpus in a file of tags) · "
+        "store:chroma:FOLDER (shares in a store) · none. reference:1000 by default; replay "
+        "takes the one that serve used on the log.",
+        panel=_WATCH,
+    )
+    id: str | None = setting(None, "Column of the document in a file of tags.", panel=_WATCH)
+    group: str | None = setting(None, "Column there of what --by names.", panel=_WATCH)
+    confidence_level: float = setting(
+        0.95,
+        "Of intervals; one minus it is the wanted rate of false pages (docs/monitor.md "
+        "says what simulated traffic gives).",
+        panel=_WATCH,
+    )
+    test: Literal["blocks", "independent"] = setting(
+        "blocks",
+        "blocks (retrievals depend on one another: sessions, time of day) · independent "
+        "(sooner; false alarms where they do).",
+        panel=_WATCH,
+    )
+    split_by: str = setting(
+        "collection",
+        "Labels whose values are watched separately, with commas between.",
+        panel=_WATCH,
+    )
+    together: str | None = setting(
+        None,
+        "Label of users or sessions, each of which counts once in a block (user and "
+        "session are known); with --test independent also query: equal queries within an hour "
+        "are one observation.",
+        panel=_WATCH,
+    )
+    topics: str | None = setting(
+        None, "Label that says what is asked, so that a shift can be split.", panel=_WATCH
+    )
+    tag_errors: str | None = setting(
+        None,
+        "Sensitivity and specificity of the detector of a source, beside human: "
+        "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
+        panel=_WATCH,
+    )
 
     @property
     def columns(self) -> dict[str, str]:
@@ -167,8 +145,7 @@ def build_monitor(
 
     Without a baseline of its own it has that of a state file, if any, and what the store held.
     """
-    by = choice("by", watch.by, ("source", "style"))
-    test = choice("test", watch.test, ("blocks", "independent"))
+    by, test = watch.by, watch.test
     aggregate: Aggregation | None = None
     users: tuple[str, ...] = ("user", "session")
     if watch.together is not None and test == "blocks":
@@ -429,34 +406,19 @@ _REPLAY_OPTIONS = {"tags=": "--tags", "since= and until=": "--since and --until"
 class Forgetting:
     """What is deleted, where retrievals are to be forgotten."""
 
-    forget: Annotated[
-        bool,
-        typer.Option(
-            "--forget",
-            help="Delete the retrievals with the one --label given, so that their bytes are gone: "
-            "the log is rewritten. It may be written meanwhile, but stop monitor serve first.",
-            rich_help_panel=_FORGET,
-        ),
-    ] = False
-    archive: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the log's Parquet archive.", rich_help_panel=_FORGET),
-    ] = None
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="State file of monitor serve.",
-            show_default="LOG.monitor.json",
-            rich_help_panel=_FORGET,
-        ),
-    ] = None
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Key under which the log hashes values of this label (hashed_labels).",
-            rich_help_panel=_FORGET,
-        ),
-    ] = None
+    forget: bool = setting(
+        False,
+        "Delete the retrievals with the one --label given, so that their bytes are gone: "
+        "the log is rewritten. It may be written meanwhile, but stop monitor serve first.",
+        panel=_FORGET,
+    )
+    archive: Path | None = setting(None, "Folder of the log's Parquet archive.", panel=_FORGET)
+    state: Path | None = setting(
+        None, "State file of monitor serve. \\[default: LOG.monitor.json]", panel=_FORGET
+    )
+    key_file: Path | None = setting(
+        None, "Key under which the log hashes values of this label (hashed_labels).", panel=_FORGET
+    )
 
     def apply(self, log: Path, labels: Sequence[str] | None) -> int:
         """Delete the retrievals and return how many there were."""

@@ -5,13 +5,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
-    choice,
     deliver,
     err,
     require_writable,
@@ -31,6 +30,7 @@ from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
+from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
@@ -139,66 +139,42 @@ _SCALE = "Large corpora"
 class Scale:
     """Where and how the shards of a corpus are worked on."""
 
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            help="memory: everything at once. local: one shard of the corpus after another, in "
-            "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the "
-            "same.",
-            rich_help_panel=_SCALE,
-        ),
-    ] = "memory"
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Workers of --engine ray. \\[default: one per core]", rich_help_panel=_SCALE
-        ),
-    ] = None
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Ray cluster to use, host:port of its head node, or auto. \\[default: start one "
-            "on this machine]",
-            rich_help_panel=_SCALE,
-        ),
-    ] = None
-    work_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--work-folder",
-            help="Where vectors and results of shards are kept; a stopped audit goes on from it. "
-            "All workers must see it. \\[default: shards in the cache folder]",
-            rich_help_panel=_SCALE,
-        ),
-    ] = None
-    shard_documents: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Documents of a shard, a multiple of 1,024.", rich_help_panel=_SCALE
-        ),
-    ] = SHARD_DOCUMENTS
+    engine: Literal["memory", "local", "ray"] = setting(
+        "memory",
+        "memory: everything at once. local: one shard of the corpus after another, in "
+        "bounded memory. ray: shards on all workers of a Ray cluster. The numbers are the "
+        "same.",
+        panel=_SCALE,
+    )
+    workers: int | None = setting(
+        None, "Workers of --engine ray. \\[default: one per core]", panel=_SCALE
+    )
+    address: str | None = setting(
+        None,
+        "Ray cluster to use, host:port of its head node, or auto. \\[default: start one "
+        "on this machine]",
+        panel=_SCALE,
+    )
+    work_folder: Path | None = setting(
+        None,
+        "Where vectors and results of shards are kept; a stopped audit goes on from it. "
+        "All workers must see it. \\[default: shards in the cache folder]",
+        panel=_SCALE,
+    )
+    shard_documents: int = setting(
+        SHARD_DOCUMENTS, "Documents of a shard, a multiple of 1,024.", panel=_SCALE, least=1
+    )
 
-    @property
-    def name(self) -> str:
-        """Name of the engine.
-
-        Raises
-        ------
-        DataError
-            If there is none of that name, or an option of another engine was given.
-        """
-        name: str = choice("engine", self.engine, ("memory", "local", "ray"))
-        if name != "ray" and (self.workers is not None or self.address is not None):
+    def __post_init__(self) -> None:
+        if self.engine != "ray" and (self.workers is not None or self.address is not None):
             raise DataError("--workers and --address are of --engine ray")
-        return name
 
     def started(self) -> Engine:
         """Return the engine for shards; nothing is started before it is needed."""
         return (
             LocalEngine()
-            if self.name == "local"
-            else engine_factory(self.name)(workers=self.workers, address=self.address)
+            if self.engine == "local"
+            else engine_factory(self.engine)(workers=self.workers, address=self.address)
         )
 
 
@@ -211,7 +187,7 @@ def audit_shards(
     """Audit the corpus of a folder without holding it."""
     if folder is None:
         raise DataError(
-            f"--engine {scale.name} reads a corpus from its folder shard by shard; give a BEIR "
+            f"--engine {scale.engine} reads a corpus from its folder shard by shard; give a BEIR "
             "folder (samples and named data sets are small: use --engine memory)"
         )
     for option, given in (
@@ -458,7 +434,7 @@ def _audit_one(
             raise DataError("--text-statistics needs texts, and finished runs hold none")
         columns = {"doc_id": asked.id_key or "doc_id", "source": group}
         found = _audit_runs(run, qrels, tags, verified, columns, config=config, clusters=clusters)
-    elif scale.name == "memory":
+    elif scale.engine == "memory":
         found = _audit(
             _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
         )

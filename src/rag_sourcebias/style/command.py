@@ -17,6 +17,7 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.io.tables import read_texts
 from rag_sourcebias.retrieval.search import BM25Spec
@@ -42,18 +43,10 @@ _COLUMNS = "Columns of a table"
 class Columns:
     """Columns of a table with one row per version of a text."""
 
-    id: Annotated[str | None, typer.Option("--id", help="Query id.", rich_help_panel=_COLUMNS)] = (
-        None
-    )
-    side: Annotated[
-        str | None, typer.Option("--side", help="query or document.", rich_help_panel=_COLUMNS)
-    ] = None
-    group: Annotated[
-        str | None, typer.Option("--group", help="Style.", rich_help_panel=_COLUMNS)
-    ] = None
-    text: Annotated[str | None, typer.Option("--text", help="Text.", rich_help_panel=_COLUMNS)] = (
-        None
-    )
+    id: str | None = setting(None, "Query id.", panel=_COLUMNS)
+    side: str | None = setting(None, "query or document.", panel=_COLUMNS)
+    group: str | None = setting(None, "Style.", panel=_COLUMNS)
+    text: str | None = setting(None, "Text.", panel=_COLUMNS)
 
     def named(self) -> dict[str, str | None]:
         """Return the column of each role."""

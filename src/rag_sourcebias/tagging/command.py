@@ -23,7 +23,7 @@ from rag_sourcebias.cli.console import (
 )
 from rag_sourcebias.cli.tags import rate_text, show_examples, show_local, show_result
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.values import require_name, setting
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.verified import read_verification
@@ -87,45 +87,31 @@ def open_store(spec: str, *, collection: str | None, sidecar: Path | None) -> Do
 class TaggerOptions:
     """Taggers in order of trust: what a document declares comes before what is guessed of it."""
 
-    provenance: Annotated[
-        bool,
-        typer.Option(
-            "--provenance",
-            help="Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = False
-    rules: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file of rules on metadata, URL host, id and text.", rich_help_panel=_TAGGERS
-        ),
-    ] = None
-    id_pattern: Annotated[
-        str | None,
-        typer.Option(
-            help="Regex on ids with some of the named groups pair_id, source or model, style; auto "
-            "reads d17#human and d17@llm:gpt-4o.",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = None
-    human_before: Annotated[
-        str | None,
-        typer.Option(
-            help="Documents all of whose dates in the metadata are older, such as 2022-11, are by "
-            "people.",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = None
-    detector: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--detector",
-            help="Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
-            "repeatable (one for sources, one for styles).",
-            rich_help_panel=_TAGGERS,
-        ),
-    ] = None
+    provenance: bool = setting(
+        False,
+        "Read what documents declare: IPTC digitalSourceType, AI-Disclosure, C2PA.",
+        panel=_TAGGERS,
+    )
+    rules: Path | None = setting(
+        None, "YAML file of rules on metadata, URL host, id and text.", panel=_TAGGERS
+    )
+    id_pattern: str | None = setting(
+        None,
+        "Regex on ids with some of the named groups pair_id, source or model, style; auto "
+        "reads d17#human and d17@llm:gpt-4o.",
+        panel=_TAGGERS,
+    )
+    human_before: str | None = setting(
+        None,
+        "Documents all of whose dates in the metadata are older, such as 2022-11, are by people.",
+        panel=_TAGGERS,
+    )
+    detector: list[Path] | None = setting(
+        None,
+        "Folder that rag-sourcebias tag fit wrote, for what the others do not know; "
+        "repeatable (one for sources, one for styles).",
+        panel=_TAGGERS,
+    )
 
     def declared(self) -> list[Tagger]:
         """Return the taggers that guess nothing."""
