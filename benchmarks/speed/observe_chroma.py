@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import statistics
 import sys
 import time
@@ -176,6 +177,10 @@ def main() -> int:
         found = {
             "environment": {**environment(), "chromadb": version("chromadb")},
             "quick": options.quick,
+            "load_average": round(os.getloadavg()[0], 2),
+            "most_of_query": round(
+                max(r["added_us"] / r["bare_us"] for r in rows if "embedded" in r["what"]), 3
+            ),
             "rows": rows,
         }
         options.output.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -18,6 +18,7 @@ import asyncio
 import functools
 import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -263,6 +264,7 @@ def main() -> int:
         record = {
             "environment": {**environment(), **{name: version(name) for name in packages}},
             "quick": options.quick,
+            "load_average": round(os.getloadavg()[0], 2),
             "rows": rows,
         }
         output.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import chromadb
 import pytest
+from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
@@ -140,6 +142,45 @@ def test_what_a_llama_index_retriever_returns(what: str, how: str) -> None:
         assert handle.flush(10)
     n = int(bare[0] == "list")  # LlamaIndex itself makes a list, or raises
     assert len(observer.events) + handle.dropped.total == n
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("what", RESULTS)
+def test_what_a_function_returns(what: str, use_async: bool) -> None:
+    make, observer = RESULTS[what][0], CollectingObserver()
+
+    def given() -> Any:
+        return make()
+
+    async def agiven() -> Any:
+        return make()
+
+    def ask(function: Callable[[], Any]) -> tuple[str, Any]:
+        return seen(lambda: asyncio.run(function()) if use_async else function())
+
+    call = agiven if use_async else given
+    with instrument(call, observer) as handle:
+        assert ask(handle.target) == ask(call)
+        assert handle.flush(10)
+    assert len(observer.events) + handle.dropped.total == (what not in {"error", "interrupt"})
+
+
+@pytest.mark.parametrize("end", ["deleted", "closed"])
+def test_a_store_of_langchain_that_is_deleted_or_closed_meanwhile(tmp_path: Path, end: str) -> None:
+    client = chromadb.PersistentClient(tmp_path)
+    store = Chroma("odd", DeterministicFakeEmbedding(size=3), client=client)
+    store.add_documents(FOUND)
+    ask, observer = partial(store.similarity_search, "q", k=1), CollectingObserver()
+    bare = seen(ask)
+    with instrument(store, observer) as handle, instrument("chroma", observer):
+        ask = partial(store.similarity_search, "q", k=1)
+        assert seen(ask) == bare
+        client.delete_collection("odd") if end == "deleted" else client.close()
+        gone = seen(ask)
+        assert handle.flush(10)
+    assert gone == seen(partial(store.similarity_search, "q", k=1))
+    assert gone[0] != "list"
+    assert (len(observer.events), handle.dropped.total) == (1, 0)
 
 
 def test_a_chroma_collection_that_is_deleted_or_closed_meanwhile() -> None:
