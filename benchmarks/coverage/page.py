@@ -122,9 +122,11 @@ same. Simulated populations of two values, the judge's as well, and of grades th
 end and of whose lowest the judge sees half, 30 labels: coverage of our intervals, and of the same
 intervals drawn in. Lowest; cells below .94 by an exact test at .001:"""
 
-WORLDS_END = """So the lowest coverage is at .94 as it is, and a narrower rule would take it below,
-which so many draws tell from .94 at 5 % only. We kept the rule: no interval here may cover less so
-that some may be narrower."""
+WORLDS_END = """With two values the lowest coverage is at .94 as it is, and a narrower rule would
+take it below. Among the grades the promise fails as it is: where three items in ten have the second
+grade, which the judge sees, and few the lowest, of which it sees half, 30 labels often show none
+that it misses, and the interval is too short. We kept the rule: no interval may cover less so that
+some may be narrower."""
 
 JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
 probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is
