@@ -13,7 +13,7 @@ from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import from_metadata
 from rag_sourcebias.observe.events import DroppedEvents, TagLookup, guarded
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
-from rag_sourcebias_integrations.langchain.observe import id_of
+from rag_sourcebias_integrations.langchain.observe import ids_of
 
 # Our encoders as LangChain embeddings.
 
@@ -123,7 +123,7 @@ class DebiasCompressor(BaseDocumentCompressor):
     ) -> Sequence[Any]:
         """Return the documents in their new order."""
         with guarded(self._dropped, "rescorer failed"):
-            doc_ids = [id_of(d) for d in documents]
+            doc_ids = ids_of(documents)
             tags = [from_metadata(d.metadata) for d in documents]
             if self.tag_store is not None:
                 tags = TagLookup(self.tag_store).over(doc_ids, tags)

@@ -32,7 +32,7 @@ from rag_sourcebias.observe.events import (
     RetrievalEvent,
     guarded,
     listed,
-    text_id,
+    named,
 )
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
@@ -45,21 +45,14 @@ from rag_sourcebias.observe.runs import Block, leave
 _ID, _METADATA, _TEXT = map(attrgetter, ("id", "metadata", "page_content"))
 
 
-def id_of(document: Any) -> str:  # noqa: ANN401 - a Document
-    """Return the id of a document; one without an id is known by its text."""
-    found = document.id
-    if found is None or found == "":
-        return text_id(document.page_content)
-    return found if isinstance(found, str) else str(found)
-
-
 def ids_of(
     documents: Sequence[Any], doc_id: Callable[[Any], object] | None = None
 ) -> Sequence[str]:
-    """Return the id of each document, by the user's accessor where there is one."""
-    if doc_id is not None:
-        return [str(doc_id(document)) for document in documents]
-    return [id_of(document) for document in documents]
+    """Return the id of each document, by the user's accessor where there is one.
+
+    A document without an id is known by its text.
+    """
+    return named(map(doc_id or _ID, documents), map(_TEXT, documents))
 
 
 def record_documents(

@@ -17,7 +17,7 @@ from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metada
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, text_id
 from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
-from rag_sourcebias_integrations.langchain.observe import id_of, view_of
+from rag_sourcebias_integrations.langchain.observe import ids_of, view_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.
 
@@ -124,11 +124,13 @@ class SourceTagger(BaseDocumentTransformer):
         """Return the documents, tagged."""
         if self._tagger.store is None:
             return [self._tagged(document) for document in documents]
-        self._tagger.keep([(id_of(d), d.page_content, d.metadata) for d in documents])
+        found = zip(ids_of(documents), documents, strict=True)
+        self._tagger.keep([(doc_id, d.page_content, d.metadata) for doc_id, d in found])
         return list(documents)
 
     def _tagged(self, document: Any) -> Any:  # noqa: ANN401
-        tags = self._tagger.tags(id_of(document), document.page_content, document.metadata)
+        (doc_id,) = ids_of([document])
+        tags = self._tagger.tags(doc_id, document.page_content, document.metadata)
         if tags == UNKNOWN:
             return document
         return document.model_copy(update={"metadata": tagged_metadata(document.metadata, tags)})
