@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
@@ -43,6 +43,14 @@ def alone(row: dict[str, Any] | None) -> tuple[DocTags, int]:
     return tags, n_bad
 
 
+FULL = dict(
+    zip(METADATA_KEYS, ("human", "plain", "p1", "declared", 0.5), strict=True)
+)  # and without each: read as itself, though all the others were seen
+WITHOUT = [{k: v for k, v in FULL.items() if k != key} for key in FULL]
+
+
+@example(batches=[[FULL], WITHOUT, [FULL, *WITHOUT]])
+@example(batches=[[row] for row in WITHOUT] + [[FULL]])
 @given(batches=st.lists(ROWS, max_size=4))
 def test_tags_of_many_documents_are_those_of_each(batches) -> None:
     reader = MetadataTags()
