@@ -160,10 +160,17 @@ def _replayed(rng, shift: np.ndarray, found: np.ndarray) -> np.ndarray:
     return drawn[rows] < (0.5 + shift)[:, None]
 
 
-def traffic(rng, world: str, *, shift: float = 0.0, found: np.ndarray | None = None) -> Traffic:
-    """Return a stream of a world, in which the share of human text moves by ``shift``."""
-    at = np.sort(rng.random(RETRIEVALS)) * DAYS * DAY
-    moved = np.where(np.arange(RETRIEVALS) >= SHIFT_AT, shift, 0.0)
+def traffic(
+    rng,
+    world: str,
+    *,
+    shift: float = 0.0,
+    end: int = RETRIEVALS,
+    found: np.ndarray | None = None,
+) -> Traffic:
+    """Return a stream of a world; until ``end`` the share of human text moves by ``shift``."""
+    at, row = np.sort(rng.random(RETRIEVALS)) * DAYS * DAY, np.arange(RETRIEVALS)
+    moved = np.where((row >= SHIFT_AT) & (row < end), shift, 0.0)
     if world == "Zipf repeats":
         return Traffic(at, _zipf(rng, moved), None)
     if world == "heavy-tailed users":

@@ -97,3 +97,22 @@ def test_shifts_are_found(streams: ModuleType) -> None:
         told = BlockTest(2, learn=LEARN).add_many(one.values(), one.at)
         found += any(row >= streams.SHIFT_AT and s.kind != "resolved" for row, s in told)
     assert binomtest(found, n, 0.80, alternative="less").pvalue >= 0.001
+
+
+@pytest.mark.parametrize(
+    ("world", "over"), [("independent", 0.9), ("sessions of 10", 0.35), ("Zipf repeats", 0.9)]
+)
+def test_after_a_shift_has_ended_pages_are_rare(
+    streams: ModuleType, world: str, over: float
+) -> None:
+    """All in the rest of the stream counts, and "resolved" is told; while it lasts it is not."""
+    rng, n, end, pages, resolved, early = np.random.default_rng(44), 60, 3_600, 0, 0, 0
+    for _ in range(n):
+        one = streams.traffic(rng, world, shift=-0.2, end=end)
+        told = BlockTest(2, learn=LEARN).add_many(one.values(), one.at)
+        pages += any(row >= end and s.kind == "page" for row, s in told)
+        resolved += any(row >= end and s.kind == "resolved" for row, s in told)
+        early += any(row < end and s.kind == "resolved" for row, s in told)
+    assert binomtest(pages, n, 0.05, alternative="greater").pvalue >= 0.001
+    assert binomtest(resolved, n, over, alternative="less").pvalue >= 0.001
+    assert binomtest(early, n, 0.05, alternative="greater").pvalue >= 0.001

@@ -498,17 +498,18 @@ class LabelWatch:
         begun: Callable[[float], object],
     ) -> list[_Found]:
         """Test blocks; where the store explains a shift its level is the ordinary one."""
-        parts: list[tuple[ShiftPart, ...]] = []
+        parts: dict[tuple[float, tuple[int, int]], tuple[ShiftPart, ...]] = {}
 
         def explained(shift: Shift) -> bool:
-            begun(shift.since)
+            if shift.kind != "unsure":  # until it is clear it may be asked about at every block
+                begun(shift.since)
             found = self.parts_of(shift)
             by_store = largest_part(found) == "index"
-            parts.append(found if by_store or shift.kind != "resolved" else ())
+            parts[shift.at, shift.rows] = found if by_store or shift.kind != "resolved" else ()
             return by_store
 
         added = blocks.add_many(tested, at, units=units, explained=explained)
-        return [(row, shift, 0, its) for (row, shift), its in zip(added, parts, strict=True)]
+        return [(row, shift, 0, parts[shift.at, shift.rows]) for row, shift in added]
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
@@ -682,7 +683,10 @@ class LabelWatch:
         if self.blocks is None or not self.index or self.index[0][0] > shift.since + _LATELY:
             return None
         held = np.array([shares.get(group, 0.0) for _, shares in self.index])
-        starts, means = [since for since, _ in self.index], []
+        # What changed within a block after the shift began may well have begun it.
+        late = shift.since + max(_LATELY, self.blocks.extent()[2])
+        starts = [shift.since if shift.since < at <= late else at for at, _ in self.index]
+        means = []
         for side in (shift.before, np.arange(*shift.rows)):
             at, n = self.blocks.times(side)
             place = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)

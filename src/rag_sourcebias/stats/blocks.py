@@ -146,14 +146,15 @@ class Shift:
 
     Parameters
     ----------
-    kind : {"notice", "page", "resolved"}
-        A notice in the first week. Resolved: back where it was before the last shift.
+    kind : {"notice", "page", "resolved", "unsure"}
+        A notice in the first week. Resolved: back where it was before the last shift. Unsure, and
+        not told unless it is explained: whether back or elsewhere.
     column : int
         Column with the most evidence.
     columns : tuple of int
         All whose means moved, too.
     base, level : Level
-        Before the shift, and since.
+        Before the shift, and since. Of a return, base is the ordinary level.
     evidence : float
         Natural log of the e-value.
     since, at : float
@@ -168,7 +169,7 @@ class Shift:
         Just before, which may have been elsewhere already, and since.
     """
 
-    kind: Literal["notice", "page", "resolved"]
+    kind: Literal["notice", "page", "resolved", "unsure"]
     column: int
     columns: tuple[int, ...]
     base: Level
@@ -400,20 +401,31 @@ class BlockTest:
         self._rows[self.n] = row
         self.n += 1
         self._open, self._kept = _Open(np.zeros(width + 2 * len(_PERIODS))), None
-        away, shift = self._away(), self._look()
-        if shift is not None and explained is not None and explained(shift):
-            shift = self._settled(shift, away)
+        shift = self._look()
+        if shift is not None:
+            if explained is not None and explained(shift):
+                shift = self._settled(shift)
+            else:
+                shift = self._noted(shift)
         if self.n >= _MOST_BLOCKS:
             self._shorten()
         return shift
 
-    def _settled(self, shift: Shift, away: _Excursion | None) -> Shift:
-        """Move the ordinary level by a shift; what was away stays so."""
-        if shift.kind == "resolved":
-            self._excursions.append(_Excursion(shift.rows[0], self.n, None, shift.columns))
+    def _noted(self, shift: Shift) -> Shift | None:
+        """Take the level since a shift for one elsewhere, or for the ordinary one again."""
+        away, (start, told) = self._away(), shift.rows
+        if shift.kind == "unsure":
+            return None
         if away is not None:
-            away.stop = None
-        self._excursions[-1].ordinary, self._kept = True, None
+            away.stop = start
+        if shift.kind != "resolved":
+            self._excursions.append(_Excursion(start, told, None, shift.columns))
+        return shift
+
+    def _settled(self, shift: Shift) -> Shift:
+        """Move the ordinary level by a shift; what was away stays so."""
+        start, told = shift.rows
+        self._excursions.append(_Excursion(start, told, None, shift.columns, ordinary=True))
         base, level = shift.step
         return replace(shift, kind=self._kind(), base=base, level=level)
 
@@ -550,31 +562,28 @@ class BlockTest:
         away = self._away()
         if levels is None or not levels.moved[column]:
             return None
-        kind: Literal["notice", "page", "resolved"] = self._kind()
+        kind: Literal["notice", "page", "resolved", "unsure"] = self._kind()
         if away is not None and levels.back[column]:
             kind = "resolved"
         elif not levels.away[column]:
-            return None
+            kind = "unsure"
         strongest = active[np.argsort(-fit.log_e.round(2), kind="stable")].tolist()
         columns = tuple(c for c in strongest if c == column or levels.moved[c])
-        before = self._before(step)
-        if away is not None:
-            away.stop = step
-        if kind != "resolved":
-            self._excursions.append(_Excursion(step, self.n, None, columns))
+        further = away is not None and kind != "resolved"
+        base, level = levels.step if further else (levels.base, levels.level)
         rows = self._rows[step : self.n]
         return Shift(
             kind=kind,
             column=column,
             columns=columns,
-            base=levels.base,
-            level=levels.level,
+            base=base,
+            level=level,
             evidence=evidence,
             since=float(rows[0, -3]),
             at=float(rows[-1, -2]),
             n=int(rows[:, -5].sum()),
             rows=(step, self.n),
-            before=before,
+            before=self._before(step),
             step=levels.step,
         )
 
@@ -633,6 +642,7 @@ class BlockTest:
         far, _ = contrast(*open_at)
         change, half = contrast(*new_at)
         apart, both = contrast(*open_at, *new_at)
+        back = change * far < 0  # or beyond it: what is told early looks larger than it is
         left_at, around = contrast(*range(constant), *settled, *open_at)
         now = left_at + change
         return _Levels(
@@ -643,7 +653,7 @@ class BlockTest:
                 Level(now, now - half, now + half, sigma),
             ),
             moved=np.abs(change) > half,
-            away=np.abs(apart) > both,
+            away=np.abs(apart) - np.where(back, np.abs(far) / 2, 0) > both,
             back=np.abs(apart) <= np.maximum(0.3 * np.abs(far), half),
         )
 
