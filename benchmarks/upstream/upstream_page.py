@@ -84,12 +84,14 @@ def named(part: Mapping[str, Any]) -> list[str]:
 def page(found: Mapping[str, Any]) -> str:
     head = ["suite", "version", "tests", "pass", *NAMES.values(), "broken"]
     parts = [HOW]
+    suites = {name for part in found.values() for name in part["suites"]}
     for versions, title in TITLES.items():
         part = found.get(versions)
         if part is None:
             continue
         rows = [suite_row(name, row) for name, row in part["suites"].items()]
         notes = [f"- {name}: {row['note']}" for name, row in part["suites"].items() if row["note"]]
+        notes += [f"- {name}: not run" for name in sorted(suites - set(part["suites"]))]
         notes += [f"- {package}: not run, {why}" for package, why in part["without"].items()]
         notes += [
             f"- {package} is at the package index and could not be installed: {why}"
