@@ -162,7 +162,7 @@ def calls(n: int) -> list[dict]:
     return rows
 
 
-def filled(path: Path, n: int) -> None:
+def filled(path: Path, n: int, routes: int = ROUTES) -> None:
     """Write n retrievals over 30 days, by the code of the log without events."""
     rng = np.random.default_rng(1)
     database = open_for_writing(path, busy_seconds=5)
@@ -173,7 +173,7 @@ def filled(path: Path, n: int) -> None:
     )
     database.executemany(
         "INSERT INTO labels VALUES (?, ?)",
-        [(i, json.dumps({"route": f"r{i}"})) for i in range(ROUTES)],
+        [(i, json.dumps({"route": f"r{i}"})) for i in range(routes)],
     )
     start, gap = 1_800_000_000 * 1_000_000, 30 * DAY * 1_000_000 / n
     for first in range(0, n, 4_096):
@@ -182,7 +182,7 @@ def filled(path: Path, n: int) -> None:
         queries = rng.bytes(8 * count).hex()
         batch = Batch(
             times=start + (np.arange(first, first + count) * gap).astype(np.int64),
-            label_codes=rng.integers(0, ROUTES, count).astype(np.uint16),
+            label_codes=rng.integers(0, routes, count).astype(np.uint16),
             tags=[tags[i : i + DEPTH] for i in range(0, len(tags), DEPTH)],
             query_ids=[queries[i : i + 16] for i in range(0, len(queries), 16)],
             doc_ids=None,
