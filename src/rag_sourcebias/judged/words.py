@@ -156,8 +156,10 @@ def _command(report: JudgedReport) -> str:
         return f"rag-sourcebias labels {files} --half-width 0.5"
     told = _each(report, report.ranks[0].to_tell or 0) if report.ranks else 0
     narrower = 0.75 * report.means[0].interval.half_width or 0.03
-    what = f"-n {told} --output sheet.csv" if told else f"--half-width {narrower:.1g}"
-    return f"rag-sourcebias labels {report.inputs or 'answers.csv'} {what}"
+    file = report.inputs or "answers.csv"
+    if told:
+        return f"rag-sourcebias labels {file} -n {told} --output sheet.csv"
+    return f"rag-sourcebias labels {file} --half-width {narrower:.1g}"
 
 
 def _next(report: JudgedReport) -> str:

@@ -38,8 +38,13 @@ NEEDS = {
 }
 #: Names that are gone: no verdict rests on them any more.
 REMOVED = {
+    "rag_sourcebias.explain.geometry.source_direction",
+    "rag_sourcebias.inference.mean_differences",
     "rag_sourcebias.inference.queries_needed",
     "rag_sourcebias.inference.sign_flip_test",
+    "rag_sourcebias.intervals.clopper_pearson_interval",
+    "rag_sourcebias.judges.audit_labels",
+    "rag_sourcebias.measures.delta_ndsr",
     "rag_sourcebias.report.verdicts.Elsewhere",
     "rag_sourcebias.types.judgments.LabelBounds",
 }

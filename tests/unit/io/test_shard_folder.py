@@ -321,7 +321,7 @@ def test_judgments_that_fit_nothing(tmp_path, caplog):
 def test_missing_parts_are_named(tmp_path):
     with pytest.raises(DataError, match="nowhere does not exist; expected a folder"):
         open_corpus(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="holds no corpus; expected"):
+    with pytest.raises(DataError, match="holds nothing; expected"):
         open_corpus(tmp_path)
     (tmp_path / "corpus" / "human.jsonl").mkdir(parents=True)
     with pytest.raises(DataError, match=r"human\.jsonl is a folder; expected a file"):
