@@ -168,6 +168,8 @@ def test_what_a_function_returns(what: str, use_async: bool) -> None:
 @pytest.mark.parametrize("end", ["deleted", "closed"])
 def test_a_store_of_langchain_that_is_deleted_or_closed_meanwhile(tmp_path: Path, end: str) -> None:
     client = chromadb.PersistentClient(tmp_path)
+    if end == "closed" and not hasattr(client, "close"):
+        pytest.skip("clients of this version of Chroma are not closed")
     store = Chroma("odd", DeterministicFakeEmbedding(size=3), client=client)
     store.add_documents(FOUND)
     ask, observer = partial(store.similarity_search, "q", k=1), CollectingObserver()
