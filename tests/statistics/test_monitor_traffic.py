@@ -107,12 +107,23 @@ def test_after_a_shift_has_ended_pages_are_rare(
 ) -> None:
     """All in the rest of the stream counts, and "resolved" is told; while it lasts it is not."""
     rng, n, end, pages, resolved, early = np.random.default_rng(44), 60, 3_600, 0, 0, 0
+    held = all_of_it = 0
     for _ in range(n):
         one = streams.traffic(rng, world, shift=-0.2, end=end)
-        told = BlockTest(2, learn=LEARN).add_many(one.values(), one.at)
+        test = BlockTest(2, learn=LEARN)
+        told = test.add_many(one.values(), one.at)
         pages += any(row >= end and s.kind == "page" for row, s in told)
-        resolved += any(row >= end and s.kind == "resolved" for row, s in told)
+        if any(row >= end and s.kind == "resolved" for row, s in told):
+            levels = test.levels()
+            assert levels is not None
+            mean, reach = levels[1].mean[0], levels[1].upper[0] - levels[1].mean[0]
+            resolved += 1
+            held += abs(mean - 0.5) <= reach
+            all_of_it += abs(one.values()[:, 0].mean() - 0.5) <= reach
         early += any(row < end and s.kind == "resolved" for row, s in told)
     assert binomtest(pages, n, 0.05, alternative="greater").pvalue >= 0.001
     assert binomtest(resolved, n, over, alternative="less").pvalue >= 0.001
     assert binomtest(early, n, 0.05, alternative="greater").pvalue >= 0.001
+    if over != 0.9 or world == "independent":  # the level of Zipf's repeats is its stream's own
+        assert binomtest(held, resolved, 0.95, alternative="less").pvalue >= 0.001
+        assert binomtest(all_of_it, resolved, 0.95, alternative="less").pvalue < 0.001

@@ -99,7 +99,7 @@ class _Shares:
         base, now = ([np.clip(known + part, 0, 1) for part in level[:3]] for level in levels)
         self.spread = dict(zip(columns.tolist(), levels[0].spread.tolist(), strict=True))
         for i, column in enumerate(columns.tolist()):
-            if away is not None or watch.blocks.by_user:
+            if watch.blocks.n_level is not None or watch.blocks.by_user:
                 self.mean[column] = now[0][i]
             reach = max(now[2][i] - now[0][i], now[0][i] - now[1][i])
             self.lower[column] = max(self.mean[column] - reach, 0.0)
@@ -173,7 +173,13 @@ def _block_state(watch: LabelWatch) -> BlockState | None:
     if blocks is None:
         return None
     n, retrievals, seconds = blocks.extent()
-    return BlockState(n=n, retrievals=retrievals, seconds=seconds, days=blocks.watched / DAY)
+    return BlockState(
+        n=n,
+        retrievals=retrievals,
+        seconds=seconds,
+        days=blocks.watched / DAY,
+        n_level=blocks.n_level,
+    )
 
 
 def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, float]:

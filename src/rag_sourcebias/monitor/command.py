@@ -325,6 +325,8 @@ def _about(snapshot: MonitorSnapshot) -> list[str]:
             f"{block.n:,} blocks of {block.retrievals:,.0f} retrievals{hours} in {block.days:.1f} "
             f"days; a shift is told after a block at the soonest: {kind}"
         )
+        if block.n_level is not None:
+            lines.append(f"shares are of {block.n_level:,} retrievals: those at the level of now")
     seen = sorted({g.group for g in snapshot.groups if g.share > 0})
     if seen == [""]:
         lines.append(

@@ -57,7 +57,8 @@ class GroupShare:
     measure : {"exposure", "first"}
         Rank-weighted share of each retrieval, or share of first ranks.
     share, lower, upper : float
-        Mean over retrievals in [0, 1]: since the last shift, or the start. The interval is that
+        Mean over retrievals in [0, 1]: since the last shift, or outside those that have ended
+        (``BlockState.n_level`` of them). The interval is that
         of means of blocks (of independent retrievals, a confidence sequence, which holds at all
         times at once); NaN before there is any.
     baseline : float or None
@@ -100,12 +101,16 @@ class BlockState:
         That a block takes: a shift is not seen earlier.
     days : float
         Watched; before 7 of them a shift is a notice.
+    n_level : int or None
+        Retrievals that the shares are means over: since the last shift, or without those of
+        shifts that have ended. None where that is all of them.
     """
 
     n: int
     retrievals: float
     seconds: float
     days: float
+    n_level: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -558,7 +558,7 @@ class BlockTest:
         lead = int(fit.log_e.round(2).argmax())  # of two that say the same the first
         column = int(active[lead])
         step = (int(fit.each[:, lead].argmax()) + fit.start) * 2**self.scale
-        levels = self._levels(step)
+        levels = self._levels(step, self.scale)
         away = self._away()
         if levels is None or not levels.moved[column]:
             return None
@@ -600,15 +600,18 @@ class BlockTest:
             return self._kept[1]
         still = self.away is None
         alone = still and self.known and not self.settled
-        found = self._levels(0 if alone else None)
+        # What was told stays so where blocks have since become too long to be told apart.
+        scales = range(self.scale, -1 if self._excursions else self.scale - 1, -1)
+        tried = (self._levels(0 if alone else None, scale) for scale in scales)
+        found = next((levels for levels in tried if levels is not None), None)
         now = None
         if found is not None:
             now = found.base, found.base if still and not alone else found.level
         self._kept = (self.watched, self.n), now
         return now
 
-    def _levels(self, step: int | None) -> _Levels | None:
-        joined = self._joined(self.scale, step=step)
+    def _levels(self, step: int | None, scale: int) -> _Levels | None:
+        joined = self._joined(scale, step=step)
         if joined is None:
             return None
         from scipy.special import stdtrit
@@ -631,7 +634,7 @@ class BlockTest:
 
         # The later level of an excursion, or the early one while there is no other.
         late = [
-            constant + 2 * i + (len(y) * 2**self.scale - e.told >= _GAP * 2**self.scale)
+            constant + 2 * i + (len(y) * 2**scale - e.told >= _GAP * 2**scale)
             for i, e in enumerate(self._excursions)
         ]
         ends = [(at, e) for at, e in zip(late, self._excursions, strict=True) if e.stop is None]
@@ -671,6 +674,13 @@ class BlockTest:
     def settled(self) -> bool:
         """Whether the ordinary level is that of a shift that was explained."""
         return any(one.ordinary for one in self._excursions)
+
+    @property
+    def n_level(self) -> int | None:
+        """Observations at the level of now; None where these are all there were."""
+        if not (self._excursions or self.gone):
+            return None
+        return int(self._rows[self._before(self.n), -5].sum())
 
     def extent(self) -> tuple[int, float, float]:
         """Return how many joined blocks there are, their observations and seconds on average."""

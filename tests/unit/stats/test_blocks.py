@@ -62,8 +62,19 @@ def test_a_shift_is_told_once_and_its_end_too() -> None:
     assert not shift.level.lower[0] <= shift.base.mean[0] <= shift.level.upper[0]
     assert shift.since == pytest.approx(at[2_700], abs=0.15 * DAY)
     assert test.away is None
+    levels = test.levels()
+    assert levels is not None
+    assert levels[1].lower[0] <= 0.5 <= levels[1].upper[0]
+    assert not levels[1].lower[0] <= values[:, 0].mean() <= levels[1].upper[0]
+    assert test.n_level == pytest.approx(3_700, abs=150)  # without those of the shift
+    test.scale = 5  # as where autocorrelation has grown: too few to tell levels apart
+    test._kept = None
+    assert test._levels(None, test.scale) is None
+    assert test.levels()[1].mean[0] == pytest.approx(0.5, abs=0.02)
     quiet, at = traffic(3, {})
-    assert BlockTest(2).add_many(quiet, at) == []
+    still = BlockTest(2)
+    assert still.add_many(quiet, at) == []
+    assert still.n_level is None
 
 
 @pytest.mark.parametrize("known", [False, True])

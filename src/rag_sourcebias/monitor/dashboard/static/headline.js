@@ -21,7 +21,9 @@ function told(snapshot, shares, alone) {
   const levels = shares.map((share) => share.baseline).filter((level) => level !== null);
   const same = new Set(levels.map(short)).size === 1;
   const against = levels.length ? `; baseline ${(same ? levels.slice(0, 1) : levels).map(short).join(" and ")}` : "";
-  return `${capital(where + said.join(", "))} over ${plural(snapshot.n_retrievals, "retrieval")}${against}.`;
+  const level = snapshot.block?.n_level ?? null; // after a shift not all
+  const over = level === null ? plural(snapshot.n_retrievals, "retrieval") : `the ${plural(level, "retrieval")} at this level`;
+  return `${capital(where + said.join(", "))} over ${over}${against}.`;
 }
 
 const CAUSE = { index: "what the store holds", asked: "what is asked", ranking: "ranking" };

@@ -78,6 +78,7 @@ export function drawTable(box, overview, view) {
     const shares = columns.corrected ? all_of : oneOfTwo(all_of);
     const facts = [plural(one.n_retrievals, "retrieval"), one.n_empty ? `${count(one.n_empty)} empty` : null,
       `${count(one.n_observations)} tested`,
+      (one.block?.n_level ?? null) === null ? null : `${count(one.block.n_level)} at this level`,
       shares.length < all_of.length ? `the rest is ${titleOf(all_of.find((share) => share !== shares[0] && share.share > 0).group)}` : null].filter(Boolean).join(", ");
     return h("tbody", {},
       h("tr", { class: "group" }, h("th", { colspan: width, scope: "rowgroup" },
@@ -89,7 +90,7 @@ export function drawTable(box, overview, view) {
   const note = by === view.by ? null : h("p", { class: "note" },
     `The monitor tests by ${by}: this table stays by ${by}, only the chart and the retrievals are by ${view.by}.`);
   redraw(box, note, h("div", { class: "scroll" }, h("table", { class: "main lined" },
-    h("caption", {}, h("div", {}, `Since the monitor started, or the last shift, not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)}, ${all[0].block ? "from means of blocks." : "confidence sequences, which hold at all times at once."}`
+    h("caption", {}, h("div", {}, `Shares since the monitor started, or the last shift, without shifts that have ended, and counts of all; not only in the time chosen above. Intervals: ${short(overview.monitor.confidence_level)}, ${all[0].block ? "from means of blocks." : "confidence sequences, which hold at all times at once."}`
       + (columns.corrected ? " “Corrected”: corrected for tag errors." : ""))),
     head(columns), bodies)));
 }
