@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import inside, refused, run, succeed
-from debias_folder import LLM, N_TRAIN, PER_QUERY, write_folder, write_model
+from debias_folder import LLM, N_TRAIN, PER_QUERY, WORDS, write_folder, write_model
 
 from rag_sourcebias.cli.console import Stages
 from rag_sourcebias.debias.audit import measure_debias
@@ -459,3 +459,44 @@ def test_a_training_that_makes_it_worse_is_kept_aside(folder: Path) -> None:
     assert code == 0
     assert "made it worse" in told
     assert (folder / "worse" / "modules.json").is_file()
+
+
+def test_the_only_split_is_taken_and_one_of_several_is_asked_for(folder: Path) -> None:
+    write_folder(folder / "one", splits=("test",))
+    asked = ("debias", "one", *TINY, "--output", "parity.json")
+    code, _, messages = inside(*asked, cwd=folder)
+    assert code == 0
+    assert "one is judged on what the method is fitted on" in " ".join(messages.split())
+    write_folder(folder / "two", splits=("dev", "test"))
+    told = refused("debias", "two", *TINY, "--output", "o.json", cwd=folder)
+    assert "dev, test" in told
+    assert "--split dev" in told
+
+
+def test_copies_are_looked_for_without_pairs_to_fit_on(folder: Path) -> None:
+    """The same texts under other ids, so that no two documents are a pair."""
+    data, rng = write_folder(folder / "copies", splits=("test",)), np.random.default_rng(0)
+    human, other = (data / "corpus" / f"{name}.jsonl" for name in ("human", "rewriter"))
+    rows = [json.loads(line) for line in human.read_text("utf-8").splitlines()]
+    texts = [" ".join(rng.choice(WORDS, 40)) for _ in rows]
+    for file, mark in ((human, ""), (other, "x")):
+        file.write_text(
+            "".join(
+                json.dumps({"_id": f"{mark}{row['_id']}", "title": "", "text": text}) + "\n"
+                for row, text in zip(rows, texts, strict=True)
+            ),
+            "utf-8",
+        )
+    judged = data / "qrels" / "test.tsv"
+    lines = judged.read_text("utf-8").splitlines()
+    more = [line.replace("\t", "\tx", 1) for line in lines[1:]]
+    judged.write_text("\n".join([*lines, *more, ""]), "utf-8")
+    asked = ("debias", "copies", "--method", "twins", *TINY, "--output", "twins.sqlite")
+    code, _, messages = inside(*asked, "--report", "report", cwd=folder)
+    assert code == 0, messages
+    assert "judged on what the method is fitted on" not in messages
+    after = report_of(folder / "report").datasets[0].outcomes[1].skew_at(5).after
+    assert after.estimate == pytest.approx(0, abs=1e-6)
+    assert (folder / "twins.sqlite").is_file()
+    told = refused(*asked[:-1], "o.sqlite", "--source", LLM, cwd=folder)
+    assert "--source: nothing is fitted on pairs" in told

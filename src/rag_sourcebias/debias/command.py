@@ -307,9 +307,10 @@ class Pairs:
         "on 340 problem statements are fitted on, the others judged on.",
         panel=_FIT,
     )
-    split: str = setting(
-        "train",
-        "Split whose judged pairs are used (both versions of a relevant document).",
+    split: str | None = setting(
+        None,
+        "Split whose judged pairs are used (both versions of a relevant document). "
+        "\\[default: train, or the only one there is]",
         panel=_FIT,
     )
     all_pairs: bool = setting(
@@ -541,7 +542,7 @@ def debias(
     job = prepare(
         folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
         source=pairs.source, several=method in _FILES and not searching.search, on=on,
-        report=report, unseen=pairs.unseen, config=config,
+        report=report, unseen=pairs.unseen, texts_only=method == "twins", config=config,
     )  # fmt: skip
     asked = _Asked(job=job, model=model, encoder=encoder, output=output, cache=place)
     with stages() as progress:
@@ -575,6 +576,9 @@ def _refuse_useless(
         raise DataError("--search: there is nothing to search with --method twins")
     if comparing.fitted_on and not comparing.compare:
         raise DataError("--fitted-on goes with --compare")
+    given = [name for name in used(ctx, Pairs) if name != "--sample"]
+    if given and method == "twins" and not comparing.compare:
+        raise DataError(f"{', '.join(given)}: nothing is fitted on pairs with --method twins")
 
 
 def _way(

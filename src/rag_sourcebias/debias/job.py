@@ -92,6 +92,8 @@ class FittingData:
         Empty without judgments.
     sample : bool
         Whether it is the bundled sample.
+    texts_only : bool
+        Whether nothing is fitted on its pairs.
     """
 
     name: str
@@ -100,6 +102,7 @@ class FittingData:
     folder: Path | None = None
     split: str = ""
     sample: bool = False
+    texts_only: bool = False
 
     @property
     def judged(self) -> Dataset:
@@ -110,9 +113,12 @@ class FittingData:
 
 
 def read_fitting(
-    folder: Path | None, *, sample: bool, split: str, all_pairs: bool = False
+    folder: Path | None, *, sample: bool, split: str | None, all_pairs: bool = False
 ) -> FittingData:
-    """Read the pairs; ``all_pairs`` needs neither queries nor judgments."""
+    """Read the pairs; ``all_pairs`` needs neither queries nor judgments.
+
+    Without a split: train, or the only one there is.
+    """
     if sample == (folder is not None):
         raise DataError("give one data set to fit on: a BEIR folder, or --sample")
     if folder is None:
@@ -125,6 +131,14 @@ def read_fitting(
             corpus=read_corpus(folder, sources=None, titles=True).corpus,
             folder=folder,
         )
+    if split is None:
+        found = _splits(folder)
+        split = found[0] if len(found) == 1 else "train"
+        if found and split not in found:
+            raise DataError(
+                f"{folder} has the splits {', '.join(found)}: name the one to fit on with "
+                f"--split {found[0]}"
+            )
     data = read_beir(folder, split=split, name=_name(folder, split))
     return FittingData(name=data.name, corpus=data.corpus, dataset=data, folder=folder, split=split)
 
@@ -151,7 +165,7 @@ def read_judged(
         f"{data.name} is judged on what the method is fitted on: its figures show what can be "
         "reached, not what to expect elsewhere; name other data with --on <folder>[:<split>]"
         for data in datasets
-        if fitting is not None and not unseen and _same(data, fitting)
+        if fitting is not None and not (unseen or fitting.texts_only) and _same(data, fitting)
     )
 
 
@@ -537,11 +551,12 @@ def prepare(
     folder: Path | None,
     *,
     sample: bool,
-    split: str,
+    split: str | None,
     source: str | None,
     on: Sequence[str] | None,
     all_pairs: bool = False,
     several: bool = False,
+    texts_only: bool = False,
     report: Path | None,
     unseen: bool,
     config: DebiasConfig,
@@ -552,9 +567,12 @@ def prepare(
     ----------
     several : bool
         Whether more than one source can be fitted on.
+    texts_only : bool
+        Whether nothing is fitted on pairs: the data need have none.
     """
-    fitting = read_fitting(folder, sample=sample, split=split, all_pairs=all_pairs)
-    sources = fitted_sources(fitting, source, baseline=config.baseline_source)
+    fitting = read_fitting(folder, sample=sample, split=split, all_pairs=all_pairs or texts_only)
+    fitting = replace(fitting, texts_only=texts_only)
+    sources = () if texts_only else fitted_sources(fitting, source, baseline=config.baseline_source)
     if len(sources) > 1 and not several:
         raise DataError(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
