@@ -1,13 +1,16 @@
 """Learnt remedies beside twin smoothing: every data set, rewriter and method in one table.
 
-    python benchmarks/debias/learnt.py [--cache FILE]   # judges what is not there, then the page
+    python benchmarks/debias/learnt.py [--only PART …]  # judges what is not there, then the page
     python benchmarks/debias/learnt.py --again          # judges what is there, too
     python benchmarks/debias/learnt.py --page           # the table of docs/debias.md again
 
-Every method is fitted twice: on the set it is judged on ("seen", which flatters it; NFCorpus: on
-its training split without the judged pairs), and on the pairs of all other rewriters, at most 800
-of each ("unseen"). Twin smoothing is fitted on nothing. Writes benchmarks/results/learnt.json. With
-the vectors in the cache it takes about five minutes on one core, and half an hour without.
+Offsets and projections are fitted twice: on the set they are judged on ("seen", which flatters
+them; NFCorpus: on its training split without the judged pairs), and on the pairs of all other
+rewriters, at most 800 of each ("unseen"). So are encoders trained, "seen" on the pairs of all
+rewriters at once. Twin smoothing and the calibration of attention by position are fitted on
+nothing; the latter and trained encoders are computed in bfloat16, and so is what they are compared
+with. Writes benchmarks/results/learnt.json, set by set; vectors and trained models are kept in
+``--work``. One core takes half an hour for what is fitted and 90 minutes for the rest.
 """
 
 from __future__ import annotations
@@ -15,12 +18,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pooled
 import sets
+from positions import PositionCalibrated
 
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -34,8 +41,8 @@ from rag_sourcebias.debias.projection import ProjectedEncoder, fit_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import fit_twins
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.neural.loading import SentenceEncoder
+from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.neural.loading import SentenceEncoder, keep_freed_memory
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec
 
@@ -48,6 +55,14 @@ SAID = {"favours_baseline": "favours human text", "favours_other": "favours LLM 
 MOST = 800  # pairs of one rewriter in a pool
 PROJECTIONS = {"projection, mean": ("mean", 1), "projection, 4 directions": ("pca", 4)}
 CONFIG = DebiasConfig(cutoffs=(5, 10), resamples=1_999)
+PARTS = {
+    "fitted": ("twin smoothing", "offset", *PROJECTIONS),
+    "position": ("position calibration",),
+    "unseen": tuple(pooled.VARIANTS),
+    "seen": tuple(pooled.VARIANTS),
+}
+"""Methods judged together; of training, once fitted on other rewriters and once on all."""
+ALONE = ("fitted", "position")  # parts that no row is named after
 Pool = tuple[ScoredTwins, tuple[np.ndarray, np.ndarray]]
 
 
@@ -113,42 +128,112 @@ def smoothed(data: Dataset, source: str, encoder: CachedEncoder) -> object:
     return TwinSpec(DenseSpec(encoder), encoder, name="twins")
 
 
-def rows_of(
-    name: str,
-    data: Dataset,
-    source: str,
-    pools: dict[tuple[str, str], Pool],
-    encoder: CachedEncoder,
-) -> Iterator[dict]:
-    """Judge all methods on one set and rewriter."""
-    model = rewriter(source)
-    others = [pool for (_, other), pool in pools.items() if rewriter(other) != model]
-    tried = {("twin smoothing", "nothing"): smoothed(data, source, encoder)}
-    for fit, pool in (("seen", pools[name, source]), ("unseen", drawn(others, source))):
-        tried |= {(method, fit): spec for method, spec in systems(pool, encoder, fit)}
-    specs = {key: spec for key, spec in tried.items() if not isinstance(spec, str)}
-    report = measure_debias(
-        DenseSpec(encoder), list(specs.values()), [data], other=source, config=CONFIG
-    )
-    verdict_of = report.verdicts
-    for key, spec in tried.items():
-        row = {"data": name, "rewriter": model, "method": key[0], "fitted": key[1]}
-        if isinstance(spec, str):
-            yield row | {"refused": spec}
-            continue
-        outcome = report.datasets[0].outcome(spec.name)
-        skew = outcome.skew_at(5)
-        yield row | {
-            "verdict": SAID.get(verdict_of[spec.name], verdict_of[spec.name].replace("_", " ")),
-            "n_needed": skew.n_needed,
-            "before": ends(skew.before),
-            "after": ends(skew.after),
-            "change": ends(skew.change),
-            "quality": {
-                q: cost(outcome.quality_at(q, CONFIG.quality_cutoff))
-                for q in ("human-only", "mixed")
-            },
+Tried = dict[tuple[str, str], object]
+"""By method and what it is fitted on: the changed system, or why there is none."""
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """The data, and what is fitted on them once.
+
+    ``fitting`` holds, by name and LLM source, the pairs to fit on and those to leave out.
+    """
+
+    data: dict[str, Dataset]
+    fitting: pooled.Fitting
+    cache: VectorCache
+    models: Path
+    pools: dict[tuple[str, str], Pool] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, root: Path, work: Path) -> Bench:
+        data, fitting = judged(root), {}
+        for name, found in data.items():
+            fit, exclude = found, set()
+            if name == "nfcorpus":
+                fit = sets.training_set(root)
+                exclude = set(training_pairs(found).twins.pair_ids)
+            for source in (s for s in found.corpus.tags.sources if s != "human"):
+                fitting[name, source] = (fit, exclude)
+        cache = VectorCache(work / "learnt.sqlite")
+        return cls(data=data, fitting=fitting, cache=cache, models=work / "models")
+
+    def cached(self, encoder: SentenceEncoder) -> CachedEncoder:
+        return CachedEncoder(encoder, self.cache)
+
+    def before(self, part: str) -> DenseSpec:
+        dtype = "float32" if part == "fitted" else pooled.DTYPE
+        return DenseSpec(self.cached(SentenceEncoder(pooled.MODEL, dtype=dtype)))
+
+    def tried(self, part: str, name: str, source: str) -> Tried:
+        """Every method of a part, fitted."""
+        if part == "position":
+            encoder = PositionCalibrated(pooled.MODEL, dtype=pooled.DTYPE)
+            return {(encoder.name, "nothing"): DenseSpec(self.cached(encoder), name=encoder.name)}
+        if part == "fitted":
+            return self.fitted(name, source)
+        left_out = rewriter(source) if part == "unseen" else ""
+        pairs = {key: fit for key, fit in self.fitting.items() if rewriter(key[1]) != left_out}
+        encoders = pooled.trained(
+            PARTS[part],
+            self.models / (f"without-{left_out}" if left_out else "all"),
+            lambda: pooled.pooled(pairs, MOST),
+            lambda message: print(time.strftime("%H:%M:%S"), message, flush=True),
+        )
+        return {
+            (variant, part): DenseSpec(self.cached(encoder), name=variant)
+            for variant, encoder in encoders.items()
         }
+
+    def fitted(self, name: str, source: str) -> Tried:
+        encoder = self.cached(SentenceEncoder(pooled.MODEL))
+        for key, (data, exclude) in self.fitting.items():
+            if key not in self.pools:
+                self.pools[key] = pool_of(data, key[1], encoder, exclude)
+        others = [p for (_, other), p in self.pools.items() if rewriter(other) != rewriter(source)]
+        tried: Tried = {("twin smoothing", "nothing"): smoothed(self.data[name], source, encoder)}
+        for fit, pool in (("seen", self.pools[name, source]), ("unseen", drawn(others, source))):
+            tried |= {(method, fit): spec for method, spec in systems(pool, encoder, fit)}
+        return tried
+
+    def rows_of(self, part: str, name: str, source: str) -> Iterator[dict]:
+        """Judge all methods of a part on one set and rewriter."""
+        tried = self.tried(part, name, source)
+        specs = {key: spec for key, spec in tried.items() if not isinstance(spec, str)}
+        report = measure_debias(
+            self.before(part),
+            list(specs.values()),
+            [replace(self.data[name], name=name)],
+            other=source,
+            config=CONFIG,
+        )
+        for key, spec in tried.items():
+            row = {"data": name, "rewriter": rewriter(source), "method": key[0], "fitted": key[1]}
+            if isinstance(spec, str):
+                yield row | {"refused": spec}
+                continue
+            verdict = report.verdicts[spec.name]
+            outcome = report.datasets[0].outcome(spec.name)
+            skew = outcome.skew_at(5)
+            yield row | {
+                "verdict": SAID.get(verdict, verdict.replace("_", " ")),
+                "n_needed": skew.n_needed,
+                "before": ends(skew.before),
+                "after": ends(skew.after),
+                "change": ends(skew.change),
+                "quality": {
+                    q: cost(outcome.quality_at(q, CONFIG.quality_cutoff))
+                    for q in ("human-only", "mixed")
+                },
+            }
+
+    def place(self, row: dict) -> tuple[int, ...]:
+        """Where a row stands in the table."""
+        keys = [(name, rewriter(source)) for name, source in self.fitting]
+        methods = list(dict.fromkeys(method for part in PARTS.values() for method in part))
+        fits = ("nothing", "seen", "unseen")
+        at = keys.index((row["data"], row["rewriter"]))
+        return at, fits.index(row["fitted"]), methods.index(row["method"])
 
 
 def ends(interval) -> list[float]:
@@ -202,33 +287,28 @@ def page(rows: list[dict]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", type=Path, default=Path("learnt.sqlite"))
+    parser.add_argument("--work", type=Path, default=cache_dir() / "benchmark-learnt")
+    parser.add_argument("--only", choices=PARTS, nargs="*", default=list(PARTS))
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
+    rows = json.loads(RESULT.read_text("utf-8"))["rows"] if RESULT.is_file() else []
     if not options.page:
         root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
-        encoder = CachedEncoder(SentenceEncoder("all-MiniLM-L6-v2"), VectorCache(options.cache))
-        data, pools = judged(root), {}
-        for name, found in data.items():
-            fitting, exclude = found, set()
-            if name == "nfcorpus":
-                fitting, exclude = (
-                    sets.training_set(root),
-                    set(training_pairs(found).twins.pair_ids),
-                )
-            for source in (s for s in found.corpus.tags.sources if s != "human"):
-                pools[name, source] = pool_of(fitting, source, encoder, exclude)
-        kept = RESULT.is_file() and not options.again
-        rows = json.loads(RESULT.read_text("utf-8"))["rows"] if kept else []
-        done = {(row["data"], row["rewriter"]) for row in rows}
-        for name, source in (key for key in pools if (key[0], rewriter(key[1])) not in done):
-            new = list(rows_of(name, replace(data[name], name=name), source, pools, encoder))
+        keep_freed_memory()
+        bench = Bench.read(root, options.work)
+        if options.again:
+            rows = []
+        for part, (name, source) in product(options.only, bench.fitting):
+            key = {"data": name, "rewriter": rewriter(source), "method": PARTS[part][-1]}
+            if any(row.items() >= key.items() and part in (row["fitted"], *ALONE) for row in rows):
+                continue
+            new = list(bench.rows_of(part, name, source))
             print(*new, sep="\n", flush=True)
-            rows += new
+            rows = sorted(rows + new, key=bench.place)
             record = {"environment": dict(environment()), "rows": rows}
             RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    page(json.loads(RESULT.read_text("utf-8"))["rows"])
+    page(rows)
 
 
 if __name__ == "__main__":
