@@ -40,6 +40,13 @@ class Ranking(NamedTuple):
         )
 
 
+def best_score(collection: Any) -> float:  # noqa: ANN401
+    """Return what distances are taken from: 1 of a cosine or inner product, otherwise 0."""
+    settings = collection.configuration_json or {}
+    space = (settings.get("hnsw") or settings.get("spann") or {}).get("space")
+    return 1.0 if space in ("cosine", "ip") else 0.0
+
+
 def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  # noqa: ANN401
     """Yield the ranking of each query vector.
 
@@ -48,12 +55,9 @@ def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  
     result : mapping
         A ``QueryResult``; fields that were not asked for are None.
     collection : chromadb collection
-        Where its distances d are "cosine" or "ip", scores are 1 − d, otherwise −d: higher is
-        better.
+        Scores are :func:`best_score` less the distance: higher is better.
     """
-    settings = collection.configuration_json or {}
-    space = (settings.get("hnsw") or settings.get("spann") or {}).get("space")
-    top = 1.0 if space in ("cosine", "ip") else 0.0
+    top = best_score(collection)
     metadata, distances = result["metadatas"], result["distances"]
     for index, ids in enumerate(result["ids"]):
         scores = [top - distance for distance in distances[index]] if distances else None

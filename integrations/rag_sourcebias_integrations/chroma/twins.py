@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, cast
+from zlib import crc32
 
 import numpy as np
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.copies import paired_overlap
 from rag_sourcebias.debias.twins import (
@@ -20,11 +18,10 @@ from rag_sourcebias.debias.twins import (
     read_twins,
     write_twins,
 )
-from rag_sourcebias_integrations.chroma.observe import rankings
+from rag_sourcebias_integrations.chroma.observe import best_score
 
 _PAGE = 2_000
 _NEAR = 50  # neighbours of a new document that are looked at
-_NO_TAGS = DocTags()
 
 
 def fit_collection_twins(
@@ -63,7 +60,7 @@ def fit_collection_twins(
 class TwinCollection:
     """A collection whose copies share their place; all else is that of the collection.
 
-    ``query`` asks once, for half as many documents more, and returns as many as were asked for. The
+    ``query`` asks once, for a quarter more documents, and returns as many as were asked for. The
     order of copies is drawn from the query's text: give ``queries``, the texts of the vectors,
     where other frameworks are to serve the same order; without them the vector stands for its text.
     ``add``, ``upsert``, ``update`` and ``delete`` keep the groups and their file up to date: a
@@ -94,8 +91,8 @@ class TwinCollection:
         seed: int = 0,
         show: Literal["all", "one"] = "all",
     ) -> None:
-        self._collection = collection
-        self._path = path
+        self._collection, self._path = collection, path
+        self._top = best_score(collection)
         self.groups = read_twins(path, collection=str(collection.id))
         self._rescorer = TwinRescorer(self.groups, seed=seed, show=show)
 
@@ -114,39 +111,45 @@ class TwinCollection:
         Parameters
         ----------
         queries : str or sequence of str, optional
-            Texts of the vectors in ``query_embeddings``, one each.
+            Texts of the vectors in ``query_embeddings``, one each; also needed for images.
 
         Raises
         ------
         DataError
-            If there are not as many texts as vectors.
+            If there are not as many texts as queries.
         """
-        wanted = [*include]
+        told = query_texts if queries is None else queries
+        texts = [told] if isinstance(told, str) else told
+        if texts is None and query_embeddings is not None:
+            query_embeddings, texts = _named(query_embeddings)
+        asked, added = [*include], "distances" not in include
+        if added:
+            asked.append("distances")
         found = self._collection.query(
             query_embeddings=query_embeddings,
             query_texts=query_texts,
-            n_results=n_results + -(-n_results // 2),
-            include=[*wanted, *({"distances"} - set(wanted))],
+            n_results=n_results + -(-n_results // 4),
+            include=asked,
             **options,
         )
-        told = query_texts if queries is None else queries
-        texts = [told] if isinstance(told, str) else told
-        if texts is not None and len(texts) != len(found["ids"]):
-            raise DataError(f"{len(texts)} texts for {len(found['ids'])} queries; need as many")
-        fields = [name for name, value in found.items() if _per_query(name, value)]
-        for row, ranking in enumerate(rankings(found, self._collection)):
-            query = texts[row] if texts is not None else _digest(query_embeddings, row)
-            order = self._order(query, ranking.ids, ranking.scores)
-            for name in fields:
-                column = found[name][row]
-                # in their order there is nothing to pick
-                found[name][row] = (
-                    column[:n_results]
-                    if order is None
-                    else [column[place] for place in order[:n_results]]
-                )
-        if "distances" not in wanted:
-            found.update(distances=None, included=wanted)
+        if texts is None or len(texts) != len(found["ids"]):
+            raise DataError(
+                f"{len(texts or ())} texts for {len(found['ids'])} queries; need as many"
+            )
+        fields = [found[name] for name in ("ids", *asked) if found[name]]
+        for row, ids in enumerate(found["ids"]):
+            copies = self.groups.present(ids)
+            if not copies:  # in their order there is nothing to pick
+                for field in fields:
+                    field[row] = field[row][:n_results]
+                continue
+            scores = [self._top - distance for distance in found["distances"][row]]
+            order = self._rescorer.order(texts[row], ids, scores, copies)[:n_results]
+            for field in fields:
+                column = field[row]
+                field[row] = [column[place] for place in order]
+        if added:
+            found.update(distances=None, included=[*include])
         return found
 
     def add(self, ids: Any, **content: Any) -> None:  # noqa: ANN401
@@ -177,14 +180,6 @@ class TwinCollection:
         if name == "_collection":  # not there yet: while being copied
             raise AttributeError(name)
         return getattr(self._collection, name)
-
-    def _order(
-        self, query: str, ids: Sequence[str], scores: Sequence[float] | None
-    ) -> list[int] | None:
-        new = self._rescorer(
-            query, doc_ids=ids, texts=ids, tags=[_NO_TAGS] * len(ids), scores=scores
-        )
-        return None if new is None else sorted(range(len(ids)), key=new.__getitem__, reverse=True)
 
     def _changed(self, ids: Any) -> None:  # noqa: ANN401
         """Find what documents are alike to, by one search of the collection for each."""
@@ -224,15 +219,11 @@ class TwinCollection:
         ]
 
 
-def _per_query(name: str, value: Any) -> bool:  # noqa: ANN401
-    return name != "included" and isinstance(value, list) and bool(value)
-
-
-def _digest(embeddings: Any, row: int) -> str:  # noqa: ANN401
+def _named(embeddings: Any) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """Return vectors as the arrays that Chroma makes of them, and a name for each."""
     several = isinstance(embeddings[0], list | tuple | np.ndarray)
-    vector = embeddings[row] if several else embeddings
-    # for a list of numbers a quarter of the time of an array of NumPy's
-    return blake2b(array("f", vector).tobytes(), digest_size=8).hexdigest()
+    vectors = [np.array(v, dtype=np.float32) for v in (embeddings if several else (embeddings,))]
+    return vectors, [str(crc32(v.tobytes())) for v in vectors]
 
 
 def _unit(vectors: Any) -> Any:  # noqa: ANN401

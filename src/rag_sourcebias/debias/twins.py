@@ -123,11 +123,10 @@ class TwinGroups:
 
     def present(self, doc_ids: Sequence[str]) -> list[list[int]]:
         """Return the places of those that have a copy among the given documents, by group."""
-        places: dict[tuple[str, ...], list[int]] = {}
-        for place, doc_id in enumerate(doc_ids):
-            group = self._group_of.get(doc_id)
-            if group is not None:
-                places.setdefault(group, []).append(place)
+        places: dict[int, list[int]] = {}
+        for place, group in enumerate(map(self._group_of.get, doc_ids)):
+            if group is not None:  # by identity: a hash of a group is one of all its ids
+                places.setdefault(id(group), []).append(place)
         return [found for found in places.values() if len(found) > 1]
 
     def within(self, doc_ids: Collection[str]) -> TwinGroups:
@@ -438,19 +437,43 @@ class TwinRescorer:
     ) -> list[float] | None:
         """Return scores that fall with the order to serve; None where there are no copies."""
         present = self.groups.present(doc_ids)
-        if not present:
-            return None
-        new = [float(len(doc_ids) - i) for i in range(len(doc_ids))] if scores is None else [
-            *map(float, scores)
-        ]  # fmt: skip
-        lowest = min(new)
-        for places in present:
-            score = fsum(new[place] for place in places) / len(places)
-            order = sorted(places, key=lambda place: self._draw(query, doc_ids[place]))
-            new[order[0]] = score
-            for place in order[1:]:
+        return self._shared(query, doc_ids, scores, present) if present else None
+
+    def order(
+        self,
+        query: str,
+        doc_ids: Sequence[str],
+        scores: Sequence[float] | None,
+        copies: Sequence[Sequence[int]],
+    ) -> list[int]:
+        """Return the places of the documents in the order to serve.
+
+        Parameters
+        ----------
+        copies : sequence of sequence of int
+            What :meth:`TwinGroups.present` says of the documents.
+        """
+        new = self._shared(query, doc_ids, scores, copies)
+        return sorted(range(len(new)), key=new.__getitem__, reverse=True)
+
+    def _shared(
+        self,
+        query: str,
+        doc_ids: Sequence[str],
+        scores: Sequence[float] | None,
+        copies: Sequence[Sequence[int]],
+    ) -> list[float]:
+        new = [*map(float, range(len(doc_ids), 0, -1) if scores is None else scores)]
+        lowest = 0.0 if self.show == "all" else min(0.0, *new)
+        drawn_from = f"{self.seed}\0{query}\0"
+        for places in copies:
+            score = fsum([new[place] for place in places]) / len(places)
+            draws = [(_draw(drawn_from + doc_ids[place]), place) for place in places]
+            draws.sort()
+            new[draws[0][1]] = score
+            for _, place in draws[1:]:
                 if self.show == "one":
-                    score = lowest = nextafter(min(lowest, 0.0) - 1, -inf)
+                    score = lowest = nextafter(lowest - 1, -inf)
                 else:  # the next smaller number: equal to all but a sort
                     score = nextafter(score, -inf)
                 new[place] = score
@@ -469,9 +492,9 @@ class TwinRescorer:
         """Return the rescorer for an index of only these documents."""
         return TwinRescorer(self.groups.within(doc_ids), seed=self.seed, show=self.show)
 
-    def _draw(self, query: str, doc_id: str) -> bytes:
-        text = f"{self.seed}\0{query}\0{doc_id}".encode("utf-8", "surrogatepass")
-        return blake2b(text, digest_size=8).digest()
+
+def _draw(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 # Groups in a file beside an index; of later changes only what changed is written.

@@ -21,6 +21,7 @@ from rag_sourcebias_integrations.chroma.twins import TwinCollection, fit_collect
 pytestmark = pytest.mark.frameworks
 RNG = np.random.default_rng(0)
 N = 60
+FETCHED = {8: 10, 10: 13}
 VECTORS = RNG.normal(size=(N, 16))
 WORDS = [[f"w{RNG.integers(5000)}" for _ in range(40)] for _ in range(N)]
 
@@ -81,14 +82,20 @@ def test_the_order_is_that_of_the_rescorer_for_the_same_text(
     groups = fit_collection_twins(collection, path)
     twins = TwinCollection(collection, path, seed=7)
     vectors = [vector(3, 0)]
-    plain = collection.query(query_embeddings=vectors, n_results=10)
+    plain = collection.query(query_embeddings=vectors, n_results=FETCHED[8])
     ids, scores = plain["ids"][0], [1 - d for d in plain["distances"][0]]
     for query in "abcdefgh":
         new = TwinRescorer(groups, seed=7)(query, doc_ids=ids, texts=ids, tags=[], scores=scores)
         assert new is not None
-        expected = [ids[i] for i in sorted(range(10), key=new.__getitem__, reverse=True)]
-        order = twins._order(query, ids, scores)
-        assert [ids[i] for i in order] == expected
+        expected = [ids[i] for i in sorted(range(len(ids)), key=new.__getitem__, reverse=True)]
+        found = twins.query(query_embeddings=vectors, queries=query, n_results=8)
+        assert found["ids"][0] == expected[:8]
+    vector_only = [
+        twins.query(query_embeddings=v, n_results=8) for v in (vectors, np.array(vectors))
+    ]
+    assert vector_only[0]["ids"] == vector_only[1]["ids"]
+    with pytest.raises(ValueError, match=r"(?i)embeddings|texts"):
+        twins.query(n_results=8)
 
 
 def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -> None:
@@ -104,7 +111,7 @@ def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -
     path, asked = tmp_path / "twins.sqlite", vector(3, 0)
     groups = fit_collection_twins(collection, path)
     twins = TwinCollection(collection, path, seed=7)
-    plain = collection.query(query_embeddings=[asked], n_results=15)
+    plain = collection.query(query_embeddings=[asked], n_results=FETCHED[10])
     ids, scores = plain["ids"][0], [1 - d for d in plain["distances"][0]]
     rescorer = TwinRescorer(groups, seed=7)
     orders = set()
