@@ -351,8 +351,12 @@ class TrainingRun:
         columns: TrainingColumns,
         checkpoint: Path | None,
         on_progress: Callable[[int, int], None] | None,
+        untrained: Encoder | None = None,
     ) -> Progress:
-        """Train the loaded model to the end of the planned steps."""
+        """Train the loaded model to the end of the planned steps.
+
+        ``untrained`` is judged in its place before the first.
+        """
         progress = Progress(
             debiased_loss(live, self.settings),
             self.judge,
@@ -376,7 +380,7 @@ class TrainingRun:
                 self.on_stage("trying a step")
                 self.on_stage(before_training(steps, trainer.trial_seconds()))
             if checkpoint is None:
-                progress.add_point(live)
+                progress.add_point(live, untrained)
             self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -522,7 +526,7 @@ def train_debiased(
     settings : TrainingSettings, optional
     judge : Dataset, optional
         Data the skew is measured on before and after (and every ``eval_every`` steps). It is
-        encoded anew each time.
+        encoded anew each time, but for ``untrained``.
     config : DebiasConfig, optional
         Baseline source, and the cutoff of the skew.
     source : str, optional
@@ -532,8 +536,8 @@ def train_debiased(
     resume : bool
         Go on from a checkpoint; without it, what an interrupted training left is deleted.
     untrained : Encoder, optional
-        Finds the hard negatives (and scores for regressions) in place of the model itself: the
-        same model with cached vectors saves its encoding of the corpus.
+        Finds the hard negatives (and scores for regressions) and is judged in place of the model
+        itself before the first step: the same model with cached vectors saves its encoding.
     on_stage, on_progress, on_judging : callable, optional
         Told what is going on, ``(step, steps)``, and ``(done, documents)`` while judging.
 
@@ -597,7 +601,7 @@ def train_debiased(
         )
         run.on_stage(f"choosing pairs and hard negatives of {dataset.name}")
         columns = training_columns(dataset, pairs, settings, used, folder=run.folder)
-        progress = run.train(live, columns, checkpoint, on_progress)
+        progress = run.train(live, columns, checkpoint, on_progress, untrained)
     history = TrainingHistory(
         name=place.name,
         debias_weight=settings.debias_weight,

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.values import Float32Array, from_plain, to_plain
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig, TrainingPoint
@@ -129,15 +130,20 @@ class SkewJudge:
         self,
         model: Any,  # noqa: ANN401 - torch is not typed here
         on_progress: Callable[[int, int], None] | None = None,
+        untrained: Encoder | None = None,
     ) -> dict[str, float | None]:
-        """Retrieve with the model as it is now; mean NDCG of both sources, and their Relative Δ."""
+        """Retrieve with the model as it is now; mean NDCG of both sources, and their Relative Δ.
+
+        ``untrained`` stands for a model that is not trained yet: its vectors may be there.
+        """
         cosine = self.similarity == "cosine"
         live = LiveEncoder(model, name="model in training", fingerprint="", normalize=cosine)
-        encoder = BatchedEncoder(live, progress=on_progress)
+        encoder = untrained or BatchedEncoder(live, progress=on_progress)
         spec = DenseSpec(encoder, similarity="cosine" if cosine else "dot", progress=on_progress)
         scores = score_debias(spec, self.dataset, self.config, other=self.other)
-        cutoff = self.config.skew_cutoff
-        baseline, other = (float(scores.of(r, cutoff).mean()) for r in ("baseline", "other"))
+        baseline, other = (
+            float(scores.of(role, self.config.skew_cutoff).mean()) for role in ("baseline", "other")
+        )
         return {
             "relative_delta": relative_delta(baseline, other),
             "baseline": baseline,
@@ -207,14 +213,14 @@ class Progress:
                 self.on_stage(f"training goes on after step {step}")
             self.run()
 
-    def add_point(self, model: Any) -> None:  # noqa: ANN401
+    def add_point(self, model: Any, untrained: Encoder | None = None) -> None:  # noqa: ANN401
         """Add a point for the step reached, unless it has one."""
         if self.points and self.points[-1].step == self.step:
             return
         skew: dict[str, float | None] = {}
         if self.judge is not None:
             self.on_stage(f"judging on {self.judge.dataset.name} after step {self.step}")
-            skew = self.judge(model, self.on_judging)
+            skew = self.judge(model, self.on_judging, untrained)
         seen = self.loss.reset_statistics()
         self.points.append(
             TrainingPoint(

@@ -313,6 +313,29 @@ def test_another_encoder_may_find_the_negatives(base: Path, tmp_path: Path) -> N
     assert trained.history.settings["negatives found with"] == "hashing-64"
 
 
+def test_the_untrained_model_is_judged_by_vectors_that_are_there(
+    base: Path, tmp_path: Path
+) -> None:
+    data = paired_texts(40)
+    first = {}
+    for name, untrained in (
+        ("none", None),
+        ("same", SentenceEncoder(base)),
+        ("other", HashingEncoder()),
+    ):
+        trained = train_debiased(
+            base,
+            data,
+            tmp_path / name,
+            settings=TrainingSettings(max_steps=2, batch_size=8, hard_negatives=0),
+            judge=data,
+            untrained=untrained,
+        )
+        first[name] = trained.history.points[0]
+    assert first["same"] == first["none"]
+    assert first["other"].baseline != first["none"].baseline
+
+
 def test_excluded_pairs_and_the_source_are_respected(base: Path, tmp_path: Path) -> None:
     data = paired_texts(40, sources=("human", "llm:x", "llm:y"))
     with pytest.raises(DataError, match="several sources"):
