@@ -420,6 +420,7 @@ def first(report: ExplainReport) -> b.First:
         return b.First(answer="No source was compared.", why="First:", command=check)
     sources = compared(report)
     rows = tuple(_difference_rows(sources))
+    why, command = _next(report, data, sources)
     return b.First(
         answer=" ".join(map(_plain_length, sources)) if len(sources) > 1 else _plain(sources[0]),
         verdict=_plain_scores(sources[0]) if len(sources) == 1 else "",
@@ -427,12 +428,23 @@ def first(report: ExplainReport) -> b.First:
         doubts=("What goes together need not be the cause.",),
         caption="What differs" if rows else "",
         rows=rows,
-        why="Remove it from the encoder:" if report.encoder else "With an encoder:",
-        command=f"rag-sourcebias debias {data} --encoder {b.data_argument(report.encoder)} "
-        "--output my-model"
-        if report.encoder
-        else f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2",
+        why=why,
+        command=command,
     )
+
+
+def _next(report: ExplainReport, data: str, sources: tuple[Compared, ...]) -> tuple[str, str]:
+    """Return what to ask next, and the command: a remedy where there is something to remedy."""
+    if not report.encoder:
+        return "With an encoder:", f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2"
+    encoder = b.data_argument(report.encoder)
+    apart = [s for s in sources if any(found.shown for found in findings(s)[0])]
+    if not apart:
+        asked = f"rag-sourcebias audit source {data} --retriever dense:{encoder}"
+        return "Do their ranks differ?", asked
+    source = f" --source {apart[0].found.source}" if len(sources) > 1 else ""
+    remedy = f"rag-sourcebias debias {data} --encoder {encoder}{source} --output parity.json"
+    return "Try a remedy, before and after:", remedy
 
 
 def _plain_length(s: Compared) -> str:
