@@ -21,6 +21,7 @@ ENCODERS = ("bm25", "all-MiniLM-L6-v2", "all-mpnet-base-v2,dtype=bfloat16", "nan
 COMMANDS = {
     "learnt": [["debias/learnt.py", "--again"]],
     "twins": [["debias/twins.py", "--system", encoder] for encoder in ENCODERS],
+    "twins_speed": [["speed/twins.py"]],
     "debias": [["debias/run.py"]],
     "encoder_swap": [["robustness/encoder_swap.py"]],
     "encoder_swap_speed": [["speed/encoder_swap.py"]],
