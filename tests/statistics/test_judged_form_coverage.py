@@ -4,6 +4,8 @@ Each run draws fresh data from a population with a known value. The bound is the
 of ``simulation.acceptable``: 1 chance in 1,000 to fail at a true coverage of exactly .93.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
@@ -174,6 +176,35 @@ def test_a_useless_judge_hardly_costs_width_and_a_useful_one_saves_some(
     assert ours <= (most if correlation < 0.4 else 1.0) * alone
     if n >= 30 and outcome != "binary":
         assert ours <= 1.05 * np.sqrt(1 - correlation**2 * 500 / (n + 500)) * alone
+
+
+def judge_of_half_the_lowest(n, second, lowest):
+    """Grades 5, 4 and 1, of which a judge takes half the last for the first."""
+    truth = 5 - second - 4 * lowest
+
+    def run(rng, *, bounds, target):
+        level, seen = rng.random(n + 500), rng.random(n + 500) < 0.5
+        y = np.where(level < lowest, 1.0, np.where(level < lowest + second, 4.0, 5.0))
+        f = np.where(seen | (y > 1), y, 5.0) + rng.normal(0, 0.15, n + 500)
+        found = mean_interval(y[:n], f[:n], f[n:], bounds=bounds, target=target)
+        return found, truth if target == "population" else y.mean()
+
+    return run
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 5.0), None])
+@pytest.mark.parametrize("target", ["population", "pool"])
+@pytest.mark.parametrize("lowest", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize(("n", "second"), [(15, 0.5), (30, 0.3), (60, 0.3)])
+def test_rare_far_errors_that_no_label_shows(n, second, lowest, target, bounds):
+    one = judge_of_half_the_lowest(n, second, lowest)
+    assert coverage(partial(one, bounds=bounds, target=target)) >= acceptable(0.94, RUNS)
+
+
+def test_without_errors_unseen_such_judges_are_believed_too_much(monkeypatch):
+    monkeypatch.setattr("rag_sourcebias.stats.regression._far_errors", lambda *_: (0.0, 0.0))
+    one = judge_of_half_the_lowest(30, 0.3, 0.05)
+    assert coverage(partial(one, bounds=(1.0, 5.0), target="population")) < 0.9
 
 
 def test_win_rate_with_ties():

@@ -258,7 +258,9 @@ def _curve(
         rarest=int(count.min()),
         rank=rank,
         mean=float(human.mean()),
-        bounds=choose_form(JudgedSample.build(human, judge, others), None).bounds,
+        bounds=choose_form(
+            JudgedSample.build(human, judge, others), None, alone=method == "labels"
+        ).bounds,
         # shares within a judge's two values count about one, in all
         pseudo=1.0
         if useful and len(np.unique(judge)) == 2

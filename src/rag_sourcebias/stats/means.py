@@ -296,7 +296,7 @@ def default_interval(
     """Regression on the judge or, with no judge columns, labels alone."""
     human, judge = sample.y[:, 0], sample.x[:, 0]
     n = sample.n_labeled
-    form = choose_form(sample, bounds)
+    form = choose_form(sample, bounds, alone=method == "labels")
     _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
     found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
@@ -464,12 +464,13 @@ def mean_interval(
         The mean over the population the items were drawn from, over these n + N items, or over
         the N unlabelled ones.
     bounds : tuple of float, optional
-        Range of the human values; the interval stays within it. When every human value is 0 or 1,
-        or half of them or more pile up at one end and fewer than 10 depart from it, the interval
-        is a score interval on the effective number of items, which stays honest near the ends of
-        the range and when all labels agree; with a judge of two values, Jeffreys intervals of the
-        shares within these, put together. Piled-up labels without bounds are taken to lie in the
-        range seen, and a note says so.
+        Range of the human values; the interval stays within it. Where every human value is 0 or 1,
+        or most pile up at one end and those that depart do so far, the interval is a score interval
+        on the effective number of items, which stays honest near the ends of the range and when all
+        labels agree; with a judge of two values, Jeffreys intervals of the shares within these, put
+        together. Of grades it reaches as far as errors of the judge that few labels or none showed
+        may move the mean. Grades without bounds are taken to lie in the range that labels and a
+        judge on their scale show; where most pile up, a note says so.
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design

@@ -336,6 +336,10 @@ class RegressionFit:
         Fitted parameters.
     skewness : float
         Of the first estimate.
+    drawn : float
+        Part of the variance of the first estimate that comes from drawing the judged items.
+    residuals : float64 array of shape (n,)
+        Of the labels of the first.
     """
 
     estimate: FloatArray
@@ -343,6 +347,8 @@ class RegressionFit:
     degrees: float
     rank: int
     skewness: float
+    drawn: float
+    residuals: FloatArray
 
 
 def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.0) -> RegressionFit:
@@ -395,15 +401,18 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         degrees = float(max(sample.n_units - sample.n_strata, 1))
     share = np.sqrt(sampling_factor(sample, target))
     influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
-    covariance = influence.T @ influence
+    covariance, drawn = influence.T @ influence, np.zeros((1, 1))
     if target == "population":
-        covariance = covariance + _fitted_covariance(sample, design, pool, coefficients)
+        drawn = _fitted_covariance(sample, design, pool, coefficients)
+        covariance = covariance + drawn
     return RegressionFit(
         estimate=towards @ coefficients,
         covariance=covariance,
         degrees=degrees,
         rank=rank,
         skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
+        drawn=float(drawn[0, 0]),
+        residuals=sample.y[:, 0] - design @ coefficients[:, 0],
     )
 
 
@@ -652,6 +661,7 @@ _MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
 _NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
 _MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
+_FAR = 0.5  # of the way from the mean to an end of the scale
 _LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
 LONG_TAIL = (
     "a few labels lie far from the rest, and others may lie further: without bounds such intervals "
@@ -671,15 +681,25 @@ class Form(NamedTuple):
         Range that a t interval is cut to.
     note : str
         What the reader must know about the range; may be empty.
+    span : tuple of float or None
+        Range of grades, of which a t interval may have seen too few.
     """
 
     bounds: tuple[float, float] | None
     clip: tuple[float, float] | None = None
     note: str = ""
+    span: tuple[float, float] | None = None
 
 
-def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> Form:
+def choose_form(
+    sample: JudgedSample, bounds: tuple[float, float] | None, *, alone: bool = False
+) -> Form:
     """Choose by what the labels look like, never by how wide an interval comes out.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether labels alone make the interval: then the scale is not known from a judge.
 
     Raises
     ------
@@ -697,19 +717,23 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
                 f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
                 f"{y[outside[0]]:g} at position {outside[0]}"
             )
-        score = bool(np.isin(y, bounds).all()) or not has_spread(y) or _piled(y, bounds) is not None
-        return Form(bounds if score else None, bounds)
+        score = bool(np.isin(y, bounds).all()) or not has_spread(y)
+        score = score or (_piled(y, bounds) is not None and not _few_far(sample, bounds))
+        return Form(bounds if score else None, bounds, span=bounds if _graded(y) else None)
     if np.isin(y, (0.0, 1.0)).all():
         return Form((0.0, 1.0), (0.0, 1.0))
     end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
-    seen = None if end is None else _joint_range(sample, end)
+    seen, shared = (None, False) if end is None else _joint_range(sample, end)
     if seen is None:
-        return Form(None, note=LONG_TAIL if _long_tailed(y) else "")
+        note = LONG_TAIL if _long_tailed(y) else ""
+        return Form(None, note=note, span=_shared_scale(sample) if _graded(y) else None)
+    judged = shared and not alone and has_spread(sample.x[:, 0])
     return Form(
-        seen,
+        None if judged and _few_far(sample, seen) else seen,
         seen,
         f"most labels are {end:g}: human values are taken to lie in [{seen[0]:.4g}, "
         f"{seen[1]:.4g}], the range seen; give bounds if you know them",
+        seen,
     )
 
 
@@ -736,8 +760,7 @@ def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
 
     Or most labels, where these vary nearly as two values at the ends would.
     """
-    mean = float(y.mean())
-    far = float(y.var()) >= _NEAR_TWO * (mean - ends[0]) * (ends[1] - mean)
+    far = _nearly_two(y, ends)
     for end in ends:
         departing = int(np.count_nonzero(y != end))
         few = departing < (_MIN_DEPARTING_FAR if far else _MIN_DEPARTING)
@@ -746,19 +769,49 @@ def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
     return None
 
 
-def _joint_range(sample: JudgedSample, end: float) -> tuple[float, float] | None:
-    """Range of human and judge values, if the judge seems to answer on people's scale."""
+def _nearly_two(y: FloatArray, ends: tuple[float, float]) -> bool:
+    mean = float(y.mean())
+    return float(y.var()) >= _NEAR_TWO * (mean - ends[0]) * (ends[1] - mean)
+
+
+def _few_far(sample: JudgedSample, ends: tuple[float, float]) -> bool:
+    """Whether labels are grades of which few lie far off, and enough of them for t."""
+    y = sample.y[:, 0]
+    return _graded(y) and sample.n_units >= _FEW and not _nearly_two(y, ends)
+
+
+def _graded(y: FloatArray) -> bool:
+    """Whether labels repeat: on average each value twice or more."""
+    return 2 * len(np.unique(y)) <= len(y)
+
+
+def _shared_scale(sample: JudgedSample) -> tuple[float, float]:
+    """Range of human values, and of a judge's who grades these items on their scale."""
+    y, judge = sample.y[:, 0], sample.x[:, :1]
+    low, high = float(y.min()), float(y.max())
+    slack = (high - low) / 2
+    if sample.x.shape[1] == 1 and low - slack <= judge.min() and judge.max() <= high + slack:
+        others = np.concatenate([judge, sample.x_unlabeled])
+        low, high = min(low, float(others.min())), max(high, float(others.max()))
+    return low, high
+
+
+def _joint_range(sample: JudgedSample, end: float) -> tuple[tuple[float, float] | None, bool]:
+    """Range of human and judge values, and whether the judge seems to answer on people's scale."""
     y = sample.y[:, 0]
     low, high = float(y.min()), float(y.max())
-    spread = high - low
+    spread, shared = high - low, False
     if sample.x.shape[1] == 1:
         judge = np.concatenate([sample.x[:, 0], sample.x_unlabeled[:, 0]])
         lowest, highest = float(judge.min()), float(judge.max())
         if end == high and highest <= high + spread:
-            low = min(low, lowest)
+            low, shared = min(low, lowest), True
         elif end == low and lowest >= low - spread:
-            high = max(high, highest)
-    return (low, high) if high - low <= _SAME_SCALE * spread else None
+            high, shared = max(high, highest), True
+    if _graded(y):
+        lowest, highest = _shared_scale(sample)
+        low, high = min(low, lowest), max(high, highest)
+    return ((low, high) if high - low <= _SAME_SCALE * spread else None), shared
 
 
 def draw_interval(
@@ -787,9 +840,51 @@ def draw_interval(
     skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
     lower = estimate - error * _hall(quantile, skewness)
     upper = estimate - error * _hall(-quantile, skewness)
+    if form.span is not None:
+        below, above = _far_errors(sample, fit, target, quantile, form.span)
+        lower, upper = min(lower, estimate - below), max(upper, estimate + above)
     if form.clip is not None:
         lower, estimate, upper = (float(np.clip(v, *form.clip)) for v in (lower, estimate, upper))
     return estimate, min(lower, estimate), max(upper, estimate)
+
+
+def _far_errors(
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    span: tuple[float, float],
+) -> tuple[float, float]:
+    """How far below and above the estimate its mean may lie for rare errors of the judge.
+
+    Labels of a few grades may show few or none of those that a judge misses by far, and t knows
+    none but those. Their share may be as large as Jeffreys' interval says, and each moves the mean
+    by as much as the largest seen or, where none was, as the scale allows.
+    """
+    from scipy.special import stdtr
+
+    probability, estimate = float(stdtr(fit.degrees, quantile)), float(fit.estimate[0])
+    worth = _effective_units(sample) * _evenness(sample)
+    shrink, other = sampling_reach(sample, target) ** 0.5, quantile * max(fit.drawn, 0.0) ** 0.5
+    reach = []
+    for side, end in ((-1, span[0]), (1, span[1])):
+        room = max(side * (end - estimate), 0.0)
+        errors = side * fit.residuals
+        share = float((errors > _FAR * room).mean())
+        size = min(room, float(errors.max())) if share else room
+        unseen = _jeffreys(share * worth, worth, probability)[1] - share
+        reach.append(math.hypot(shrink * unseen * size, other))
+    return reach[0], reach[1]
+
+
+def _evenness(sample: JudgedSample) -> float:
+    """Items that would tell as much if all counted alike, as a share of the labelled (Kish)."""
+    weights = sample.weights
+    if sample.n_strata > 1 and not sample.shifted:
+        n = np.bincount(sample.stratum, minlength=sample.n_strata)
+        n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata)
+        weights = (1 + n_pool / n)[sample.stratum]
+    return float(weights.sum() ** 2 / (weights @ weights)) / sample.n_labeled
 
 
 def _hall(z: float, skewness: float) -> float:
