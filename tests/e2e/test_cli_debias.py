@@ -500,3 +500,8 @@ def test_copies_are_looked_for_without_pairs_to_fit_on(folder: Path) -> None:
     assert (folder / "twins.sqlite").is_file()
     told = refused(*asked[:-1], "o.sqlite", "--source", LLM, cwd=folder)
     assert "--source: nothing is fitted on pairs" in told
+    compare = ("debias", "--compare", "twins.sqlite", "--on", "copies", *TINY)
+    code, _, messages = inside(*compare, "--report", "again", cwd=folder)
+    assert code == 0, messages
+    again = report_of(folder / "again").datasets[0].outcomes[1].skew_at(5).after
+    assert again == after

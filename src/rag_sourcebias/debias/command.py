@@ -62,10 +62,16 @@ from rag_sourcebias.debias.job import (
     training_method,
     written_model,
 )
-from rag_sourcebias.debias.parity import ParityForm, read_parity, write_parity
+from rag_sourcebias.debias.parity import ParityCalibration, ParityForm, read_parity, write_parity
 from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
-from rag_sourcebias.debias.twins import described, fit_twins, write_twins
+from rag_sourcebias.debias.twins import (
+    TwinGroups,
+    TwinRescorer,
+    described,
+    fit_twins,
+    write_twins,
+)
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -411,8 +417,8 @@ class Comparing:
 
     compare: list[str] | None = setting(
         None,
-        "Fit nothing: report what this model, or file of --method calibrate, changes "
-        "against --encoder; repeatable.",
+        "Fit nothing: report what this model, or file of --method calibrate or twins, "
+        "changes against --encoder; repeatable.",
         panel=_COMPARE,
         metavar="MODEL",
     )
@@ -734,13 +740,15 @@ def _twins(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
     groups = fit_twins(job.fitting.corpus, before)
     write_twins(groups, output)
     after = TwinSpec(DenseSpec(before), before, name=f"{before.name}+{output.stem}")
-    made = DebiasMethod(
-        name=after.name, kind="twins", settings=described(groups), fitted_on=job.fitting.name
-    )
+    made = _twins_method(groups, after.name, fitted_on=job.fitting.name)
     with removed_on_failure(output):
         return job.judged.report(
             DenseSpec(before), [after], methods=[made], progress=progress,
         )  # fmt: skip
+
+
+def _twins_method(groups: TwinGroups, name: str, *, fitted_on: str) -> DebiasMethod:
+    return DebiasMethod(name=name, kind="twins", settings=described(groups), fitted_on=fitted_on)
 
 
 def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) -> DebiasReport:
@@ -816,11 +824,16 @@ def _compared(
     after: list[RetrieverSpec] = []
     methods = []
     for text in comparing.compare or ():
-        if text.endswith(".json"):
-            calibration = read_parity(Path(text), encoder=before.fingerprint)
+        if text.endswith((".json", ".sqlite")):
             names.append(distinct_name(f"{before.name}+{Path(text).stem}", names))
-            after.append(RescoredSpec(DenseSpec(before), calibration, name=names[-1]))
-            methods.append(calibration_method(calibration, names[-1], fitted_on=data))
+            rescorer: ParityCalibration | TwinRescorer
+            if text.endswith(".json"):
+                rescorer = read_parity(Path(text), encoder=before.fingerprint)
+                methods.append(calibration_method(rescorer, names[-1], fitted_on=data))
+            else:
+                rescorer = TwinRescorer.read(text, encoder=before.fingerprint)
+                methods.append(_twins_method(rescorer.groups, names[-1], fitted_on=data))
+            after.append(RescoredSpec(DenseSpec(before), rescorer, name=names[-1]))
             continue
         other = builder.encoder(text)
         names.append(distinct_name(other.name, names))

@@ -490,7 +490,7 @@ class RescoredSpec:
         return _RescoredRetriever(
             name=self.name,
             first=self.first.build(corpus),
-            rescorer=self.rescorer.within(corpus.doc_ids)
+            rescorer=self.rescorer.within(corpus)
             if isinstance(self.rescorer, TwinRescorer)
             else self.rescorer,
             corpus=corpus,

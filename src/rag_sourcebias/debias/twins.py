@@ -69,6 +69,11 @@ class TwinSettings:
     n_crowded: int = 0
     collection: str = ""
 
+    @property
+    def least_overlap(self) -> float:
+        """Overlap in words that joined documents have."""
+        return self.threshold if self.space == TEXT_SPACE else self.overlap
+
 
 TEXT_SPACE = "text overlap"
 
@@ -488,9 +493,17 @@ class TwinRescorer:
                 new[place] = top
         return new
 
-    def within(self, doc_ids: Collection[str]) -> TwinRescorer:
-        """Return the rescorer for an index of only these documents."""
-        return TwinRescorer(self.groups.within(doc_ids), seed=self.seed, show=self.show)
+    def within(self, corpus: Corpus) -> TwinRescorer:
+        """Return the rescorer for an index of only these documents.
+
+        Raises
+        ------
+        DataError
+            If the groups are of another collection: they know no document of it, or what they join
+            does not share its words there.
+        """
+        _require_of(self.groups, corpus)
+        return TwinRescorer(self.groups.within(corpus.doc_ids), seed=self.seed, show=self.show)
 
 
 def _draw(text: str) -> bytes:
@@ -510,6 +523,7 @@ CREATE TABLE IF NOT EXISTS twins (
 """
 _VERSION = 1
 _META = ""  # no document has an empty id
+_LOOKED_AT, _SHARED = 1_000, 0.5  # joined pairs whose words are compared again; least share
 
 
 class _TwinFile(SqliteFile):
@@ -598,6 +612,24 @@ def _check_belongs(
         raise DataError(
             f"{path} is of the collection {settings.collection or 'of no store'!r}, not of "
             f"{collection!r}: fit the groups of this collection"
+        )
+
+
+def _require_of(groups: TwinGroups, corpus: Corpus) -> None:
+    """Refuse groups of another collection, which may have the same ids."""
+    place = {doc_id: i for i, doc_id in enumerate(corpus.doc_ids) if doc_id in groups}
+    joined = [(place[a], place[b]) for a, b, _ in groups.pairs() if a in place and b in place]
+    some, share = joined[:: len(joined) // _LOOKED_AT + 1], 1.0
+    if some and groups.weights is not None:
+        words = groups.weights.vectors([corpus.texts[i] for pair in some for i in pair])
+        first = np.arange(0, 2 * len(some), 2)
+        overlap = paired_overlap(words, first, first + 1)
+        share = float(np.mean(overlap >= groups.settings.least_overlap))
+    if not place or share < _SHARED:
+        raise DataError(
+            f"the groups of copies are of another collection: they know {len(place):,} of the "
+            f"{len(corpus):,} documents here, and {100 * share:.0f} % of those joined share their "
+            "words; fit the groups of this collection"
         )
 
 

@@ -463,8 +463,8 @@ def transfer_sentence(standing: Standing) -> str:
     tests = [v for v in standing.verdicts if v.role == "transfer"]
     if standing.verdicts[0].role == "own":
         return (
-            f"{name} looks for copies in every collection anew; where LLM text has no original "
-            "beside it, it changes nothing."
+            f"{name} joins the copies that a collection itself holds; where LLM text has no "
+            "original beside it, it changes nothing."
         )
     if method is None or not method.fitted_on:
         return (

@@ -386,7 +386,9 @@ def _require_finite(values: FloatArray) -> None:
 def _require_two(g: int) -> None:
     if g < 2:
         raise InsufficientDataError(
-            f"a cluster-robust interval needs at least 2 clusters, there is {g}", n=g, n_needed=2
+            f"an interval needs at least 2 clusters, or queries; there is {g}, add data",
+            n=g,
+            n_needed=2,
         )
 
 

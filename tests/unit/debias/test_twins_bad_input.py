@@ -71,6 +71,28 @@ def test_groups_of_another_model_are_refused(tmp_path: Path) -> None:
     assert read_twins(path, encoder="given").settings.space == "given"
 
 
+def test_groups_of_another_collection_with_the_same_ids_are_refused() -> None:
+    rng = np.random.default_rng(0)
+
+    def copies(prefix: str, n: int = 60) -> Corpus:
+        words = [[f"{prefix}{i}" for i in rng.integers(0, 5000, 40)] for _ in range(n)]
+        return corpus([" ".join(w[:m]) for w in words for m in (40, 36)])
+
+    first = copies("a")
+    second = corpus(list(first.texts[1:] + first.texts[:1]))  # the same ids for other texts
+    rescorer = TwinRescorer.fit(first)
+    assert rescorer.within(first).groups.groups == rescorer.groups.groups  # the control
+    half = Corpus(
+        texts=first.texts[:60], tags=TagTable.from_tags((f"d{i}", DocTags()) for i in range(60))
+    )
+    assert rescorer.within(half).groups.groups
+    with pytest.raises(DataError, match="0 % of those joined share their words; fit the groups"):
+        rescorer.within(second)
+    unknown = Corpus(texts=("x", "y"), tags=TagTable.from_tags((i, DocTags()) for i in "xy"))
+    with pytest.raises(DataError, match="they know 0 of the 2 documents here"):
+        rescorer.within(unknown)
+
+
 def test_vectors_of_another_number_are_refused() -> None:
     with pytest.raises(DataError, match=r"2|3"):
         fit_twins(corpus(["one", "two", "three"]), Vectors(np.ones((2, 8))))
