@@ -110,6 +110,33 @@ def test_nothing_is_written_before_people_have_looked(folder: Path) -> None:
     assert '"origin": "unverified"' in (folder / "more.jsonl").read_text(encoding="utf-8")
 
 
+def test_a_store_of_one_document_is_refused_before_anybody_looks(folder: Path) -> None:
+    first = (folder / "wiki.jsonl").read_text("utf-8").splitlines()[0]
+    (folder / "single.jsonl").write_text(first + "\n", "utf-8")
+    store = ("--store", "corpus:single.jsonl", "--detector", "detector")
+    told = refused("tag", "verify", "single.csv", *store, cwd=folder)
+    assert "documents of corpus:single.jsonl that can be drawn: 1;" in told
+    assert not (folder / "single.csv").exists()
+
+
+def test_tags_that_tell_nothing_and_documents_of_one_kind_are_refused(folder: Path) -> None:
+    store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
+    sources = np.random.default_rng(0).choice(["human", "llm"], 60)
+    for name, said, expected in (
+        ("coin.csv", sources, "the tags tell nothing"),
+        ("kind.csv", ["human"] * 60, "60 are by people and 0 by a model; at least 5 of either"),
+    ):
+        succeed("tag", "verify", name, *store, "-n", "60", cwd=folder)
+        with (folder / name).open(encoding="utf-8-sig", newline="") as file:
+            table = list(csv.DictReader(file))
+        rows = [(r["row_id"], r["text"], s) for r, s in zip(table, said, strict=True)]
+        write_csv(folder / name, list(table[0]), rows)
+        assert expected in refused("tag", "verify", name, cwd=folder)
+        apply = ("tag", "apply", *store, "--verified", name, "--sidecar", "none.jsonl")
+        assert expected in refused(*apply, cwd=folder)
+        assert not (folder / "none.jsonl").exists()
+
+
 def test_rows_left_out_or_changed_are_named(folder: Path) -> None:
     store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
     succeed("tag", "verify", "gap.csv", *store, "-n", "60", cwd=folder)

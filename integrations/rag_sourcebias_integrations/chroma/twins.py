@@ -120,7 +120,7 @@ class TwinCollection:
         """
         told = query_texts if queries is None else queries
         texts = [told] if isinstance(told, str) else told
-        if texts is None and query_embeddings is not None:
+        if texts is None and query_embeddings is not None and len(query_embeddings):
             query_embeddings, texts = _named(query_embeddings)
         asked, added = [*include], "distances" not in include
         if added:

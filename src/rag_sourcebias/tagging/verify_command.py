@@ -105,6 +105,11 @@ def verify(
             cutoff=cutoff,
             rng=seed,
         )
+    if len(texts) < MIN_VERIFIED:
+        raise DataError(
+            f"documents of {store} that can be drawn: {len(texts)}; an error is stated from "
+            f"{MIN_VERIFIED} on. Tag them by hand, in a file for --tags, or by rules"
+        )
     write_verification(sheet, drawn, texts)
     err.print(
         f"sheet: {sheet} ({len(texts):,} documents; fill in source: human, llm, llm:<model> or "

@@ -96,6 +96,8 @@ def test_the_order_is_that_of_the_rescorer_for_the_same_text(
     assert vector_only[0]["ids"] == vector_only[1]["ids"]
     with pytest.raises(ValueError, match=r"(?i)embeddings|texts"):
         twins.query(n_results=8)
+    with pytest.raises(ValueError, match="non-empty"):
+        twins.query(query_embeddings=[], n_results=8)
 
 
 def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -> None:
