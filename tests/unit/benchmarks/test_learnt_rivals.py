@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from debias_benchmark import load
 from tiny_training import paired_texts
 
 pytest.importorskip("sentence_transformers", reason="needs the neural extra")
@@ -16,17 +14,6 @@ pytest.importorskip("sentence_transformers", reason="needs the neural extra")
 import torch
 
 from rag_sourcebias.core.tags import training_pairs
-
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "debias"
-
-
-def load(name: str):
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
 
 positions, pooled = load("positions"), load("pooled")
 

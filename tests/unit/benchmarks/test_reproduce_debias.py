@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from debias_benchmark import load
 
 from rag_sourcebias.debias.data import DebiasScores
 
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "debias"
 CUTOFFS = (1, 3, 5, 10)
 N = 60
-
-
-def load(name: str):
-    """Load a module of the benchmark, which is no package."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-        for module in ("curves", "figures"):
-            sys.modules.pop(module, None)
 
 
 curves, figures = load("curves"), load("figures")
