@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
 import subprocess
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed
+from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed, write_csv
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.io.beir import write_beir
 from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.verified import Verification, write_verification
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
 
@@ -81,6 +84,36 @@ def iso(at: float) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def write_sheet(path: Path, others: Sequence[str] = ("llm:x",)) -> None:
+    """People find 90 of 100 LLM texts tagged so, and 95 of 100 human ones."""
+    truth = ["llm:x"] * 100 + ["human"] * 100
+    tags = [others[i % len(others)] for i in range(90)] + ["human"] * 105 + ["llm:x"] * 5
+    texts = {f"d{i}": f"text {i}" for i in range(200)}
+    found = Verification(
+        kind="store", detector="d", tags=dict(zip(texts, tags, strict=True)),
+        chance=dict.fromkeys(texts, 0.1), truth={}, score=dict.fromkeys(texts, 0.5),
+        decided=frozenset(texts), n_drawn=200,
+    )  # fmt: skip
+    write_verification(path, found, texts)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [
+            (r["row_id"], r["text"], t) for r, t in zip(csv.DictReader(file), truth, strict=True)
+        ]
+    write_csv(path, ("row_id", "text", "source"), rows)
+
+
+def test_a_sheet_of_verified_documents_gives_the_rates(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.db")
+    write_sheet(tmp_path / "sheet.csv")
+    write_sheet(tmp_path / "two.csv", ("llm:x", "llm:y"))
+    replay = ("monitor", "replay", "log.db", "--tag-errors")
+    by_hand = succeed(*replay, "llm:x=0.9,0.95", cwd=tmp_path)
+    assert "corrected" in by_hand
+    assert succeed(*replay, "sheet.csv", cwd=tmp_path) == by_hand
+    told = refused(*replay, "two.csv", cwd=tmp_path)
+    assert "holds tags of 2 sources other than human" in told
 
 
 def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:

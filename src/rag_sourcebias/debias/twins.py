@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from math import fsum, inf, nextafter
 from pathlib import Path
@@ -643,9 +643,3 @@ def described(groups: TwinGroups) -> Mapping[str, str]:
         "groups": f"{len(found):,} of {sum(map(len, found)):,} documents",
         "pairs confirmed by their words": f"{100 * settings.confirmed:.0f} %",
     }
-
-
-def with_collection(groups: TwinGroups, collection: str) -> TwinGroups:
-    """Return the same groups under the name of a collection."""
-    settings = replace(groups.settings, collection=collection)
-    return TwinGroups(settings, groups._known, groups.pairs(), weights=groups.weights)

@@ -32,6 +32,7 @@ from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.trec import read_run, read_tags
+from rag_sourcebias.io.verified import read_verification, side
 from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
@@ -54,6 +55,7 @@ from rag_sourcebias.monitor.settings import (
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import metrics_factory
+from rag_sourcebias.stats.verified import require_informative
 
 # Options of the monitor commands, named once.
 
@@ -121,7 +123,8 @@ class Watch:
     tag_errors: str | None = setting(
         None,
         "Sensitivity and specificity of the detector of a source, beside human: "
-        "llm:gpt-4o=0.9,0.95. Corrected shares are shown beside the raw ones.",
+        "llm:gpt-4o=0.9,0.95, or a filled-in sheet of tag verify. Corrected shares are shown "
+        "beside the raw ones.",
         panel=_WATCH,
     )
 
@@ -237,7 +240,18 @@ def _of_store(spec: str, by: str) -> CorpusShare:
 
 
 def _tag_errors(text: str) -> TagErrors:
-    """Read ``llm:gpt-4o=0.9,0.95``."""
+    """Read ``llm:gpt-4o=0.9,0.95``, or a sheet of verified documents."""
+    if text.endswith((".csv", ".jsonl")):
+        sheet = read_verification(text)
+        others = {source for source in sheet.tags.values() if source and side(source) < 0}
+        if len(others) != 1:
+            raise DataError(
+                f"{text} holds tags of {len(others)} sources other than human; write the rates of "
+                "one as --tag-errors llm:gpt-4o=0.9,0.95"
+            )
+        return TagErrors.of_detector(
+            require_informative(sheet), baseline="human", other=others.pop()
+        )
     other, equals, rates = text.rpartition("=")
     try:
         sensitivity, specificity = (float(part) for part in rates.split(","))
