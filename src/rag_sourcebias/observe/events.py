@@ -37,17 +37,25 @@ from rag_sourcebias.core.tags import (
 
 _SOURCE, _STYLE, _PAIR_ID, _ORIGIN, _CONFIDENCE = METADATA_KEYS
 _MOST_SEEN = 10_000
+_NUMBERS = 256  # an order of tags is bytes
+_MOST_ORDERS, _LONGEST_ORDER = 1_000, 100  # documents
 
 
 class MetadataTags:
     """Read the tag keys of metadata; equal tags are made once, as few different ones occur.
 
-    May be used by several threads at once: one then makes tags that another has just made.
+    So are the tags of whole retrievals, as few different orders of sources occur. May be used by
+    several threads at once: one then makes what another has just made.
     """
 
     def __init__(self) -> None:
         #: By the values of the keys, in the order of ``METADATA_KEYS``.
         self._seen: dict[tuple[object, ...], DocTags] = {}
+        #: Numbers below 256 of tags that have neither a pair nor a confidence, by their values.
+        self._numbers: dict[tuple[object, object, object], int] = {(None, None, None): 0}
+        self._numbered = {0: UNKNOWN}
+        self._next = count(1).__next__
+        self._orders: dict[bytes, tuple[DocTags, ...]] = {}
 
     def read(
         self, metadata: Iterable[Mapping[str, object] | None]
@@ -57,8 +65,42 @@ class MetadataTags:
         A document without a source and a style is "all unknown"; a bad value is unknown, and the
         document keeps its others.
         """
-        rows, seen, found = list(metadata), self._seen, []
-        try:  # calls, or a comprehension, would cost half as much again
+        rows: Any = list(metadata)
+        try:  # loops, as calls would cost half as much again
+            for values in rows:
+                if _SOURCE in values or _STYLE in values:
+                    break
+            else:
+                return self._of_order(bytes(len(rows))), 0
+            for values in rows:
+                if _PAIR_ID in values or _CONFIDENCE in values:
+                    break
+            else:
+                numbers = self._numbers
+                order = bytes(
+                    [numbers[v.get(_SOURCE), v.get(_STYLE), v.get(_ORIGIN)] for v in rows]
+                )
+                return self._orders.get(order) or self._of_order(order), 0
+        except Exception:  # noqa: BLE001 - not seen yet, or the application's own objects
+            pass
+        return self._read_each(rows)
+
+    def _of_order(self, order: bytes) -> tuple[DocTags, ...]:
+        """Return the tags of these numbers: one object for equal ones, where they are kept."""
+        found = self._orders.get(order)
+        if found is None:
+            found = tuple(map(self._numbered.__getitem__, order))
+            if len(order) <= _LONGEST_ORDER:
+                if len(self._orders) >= _MOST_ORDERS:
+                    self._orders.clear()
+                self._orders[order] = found
+        return found
+
+    def _read_each(
+        self, rows: list[Mapping[str, object] | None]
+    ) -> tuple[tuple[DocTags, ...], int]:
+        seen, found = self._seen, []
+        try:
             for values in rows:
                 if values and (_SOURCE in values or _STYLE in values):
                     tags = seen[
@@ -72,7 +114,7 @@ class MetadataTags:
                     tags = UNKNOWN
                 found.append(tags)
             return tuple(found), 0
-        except Exception:  # noqa: BLE001 - not seen yet, or the application's own objects
+        except Exception:  # noqa: BLE001 - as above
             each = list(map(self._read_one, rows))
         return tuple([tags for tags, _ in each]), sum([n_bad for _, n_bad in each])
 
@@ -89,6 +131,10 @@ class MetadataTags:
                 if len(self._seen) >= _MOST_SEEN:  # pair ids differ between documents
                     self._seen.clear()
                 self._seen[raw] = tags
+                source, style, pair_id, origin, confidence = raw
+                if pair_id is confidence is None and (number := self._next()) < _NUMBERS:
+                    self._numbered[number] = tags  # first: another thread may look it up
+                    self._numbers.setdefault((source, style, origin), number)
         except Exception:  # noqa: BLE001 - values are the application's own objects
             return _salvaged(values)
         return tags, 0

@@ -281,10 +281,15 @@ class ExposureObserver(Locked):
         # ranks, which waits until someone asks, or there are too many to keep.
         waiting = self._waiting
         batch = [waiting.popleft() for _ in range(len(waiting))]
-        # Equal tags are one object: names would cost twice as much.
-        orders = [tuple(map(id, tags)) for tags in batch]
-        self._times.update(orders)
-        self._seen.update(zip(orders, batch, strict=True))
+        keys = list(map(id, batch))
+        same = dict(zip(keys, batch, strict=True))  # of one order, for the most part one object
+        for key, times in Counter(keys).items():
+            tags = same[key]
+            order = tuple(
+                map(id, tags)
+            )  # equal tags are one object; names would cost twice as much
+            self._times[order] += times
+            self._seen[order] = tags
         if len(self._seen) > _MOST_SEEN or max(map(len, batch), default=0) > _LONGEST_SEEN:
             self._add_up()
 

@@ -443,9 +443,15 @@ class Recorder:
         """
         try:
             key = self._query_key
-            if labels is None:
-                labels = self._labels
-            ids = tuple(doc_ids) if texts is None else named(doc_ids, texts)
+            labels = self._labels if labels is None else labels
+            ids = tuple(doc_ids)
+            if texts is not None:
+                try:  # as named does; a call costs as much again
+                    plain = all(ids) and "".join(ids)
+                except TypeError:
+                    plain = False
+                if not plain:
+                    ids = named(ids, texts)
             tags, n_bad = self._tags.read(metadata)
             if len(tags) != len(ids):
                 tags = tags_for(len(ids), tags)

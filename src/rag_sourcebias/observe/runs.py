@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from functools import partial
 from sys import modules
+from threading import get_ident
 from time import monotonic
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -108,7 +108,6 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
 
 _LONGEST_RUN = 600.0  # seconds; a retrieval that was interrupted never ends
 _MOST_OPEN = 10_000
-_thread = threading.get_ident
 
 
 class RunTable:
@@ -172,6 +171,7 @@ class RunTable:
         alive: object = None,
         on_stack: Callable[[Any], bool] | None = None,
         *,
+        place: int = 0,
         is_retrieval: bool = True,
     ) -> None:
         """Note that a run began, in the context it runs in.
@@ -187,7 +187,9 @@ class RunTable:
             Something that lives as long as the run: a run that loses it has ended.
         on_stack : callable, optional
             Whether the run of an id is among the callers, where its framework may never say that
-            it ended.
+            it ended. Needs ``place``.
+        place : int
+            Where it runs, as :func:`place` says.
         """
         try:
             runs = self.open
@@ -209,7 +211,7 @@ class RunTable:
             ):
                 note = False
             ends = monotonic() + _LONGEST_RUN
-            block = [True, self._owner, ends, around, run_id, note, lives, _place(), on_stack]
+            block = [True, self._owner, ends, around, run_id, note, lives, place, on_stack]
             if runs.setdefault(run_id, block) is block:  # otherwise another thread was first
                 _innermost.set(block)
             if len(runs) > _MOST_OPEN:
@@ -257,8 +259,8 @@ class RunTable:
         now = monotonic()
         while around is not None:
             if around[_OPEN] and around[_OWNER] is self._owner and now < around[_DEADLINE]:
-                place, on_stack = around[_PLACE:] or (0, None)
-                if on_stack is None or place != _place() or on_stack(around[_RUN]):
+                began, on_stack = around[_PLACE:] or (0, None)
+                if on_stack is None or began != place() or on_stack(around[_RUN]):
                     return True
                 self.end(around[_RUN])
             around = around[_OUTER]
@@ -276,12 +278,12 @@ class RunTable:
                 self._dropped.add("retrieval never ended")
 
 
-def _place() -> int:
+def place() -> int:
     """Return what tells the running task, or the thread where none runs, from others."""
     asyncio = modules.get("asyncio")  # importing it takes half of a command's start
     loop = None if asyncio is None else asyncio._get_running_loop()
     task = None if loop is None else asyncio.current_task(loop)  # type: ignore[union-attr]
-    return _thread() if task is None else id(task)
+    return get_ident() if task is None else id(task)
 
 
 def _close_gone(runs: dict[Hashable, Block], reference: object) -> None:
