@@ -144,10 +144,10 @@ class TwinCollection:
                     field[row] = field[row][:n_results]
                 continue
             scores = [self._top - distance for distance in found["distances"][row]]
-            order = self._rescorer.order(texts[row], ids, scores, copies)[:n_results]
+            new = self._rescorer.shared(texts[row], ids, scores, copies)
+            order = sorted(range(len(ids)), key=new.__getitem__, reverse=True)[:n_results]
             for field in fields:
-                column = field[row]
-                field[row] = [column[place] for place in order]
+                field[row] = [field[row][place] for place in order]
         if added:
             found.update(distances=None, included=[*include])
         return found

@@ -69,11 +69,6 @@ class TwinSettings:
     n_crowded: int = 0
     collection: str = ""
 
-    @property
-    def least_overlap(self) -> float:
-        """Overlap in words that joined documents have."""
-        return self.threshold if self.space == TEXT_SPACE else self.overlap
-
 
 TEXT_SPACE = "text overlap"
 
@@ -442,32 +437,22 @@ class TwinRescorer:
     ) -> list[float] | None:
         """Return scores that fall with the order to serve; None where there are no copies."""
         present = self.groups.present(doc_ids)
-        return self._shared(query, doc_ids, scores, present) if present else None
+        return self.shared(query, doc_ids, scores, present) if present else None
 
-    def order(
-        self,
-        query: str,
-        doc_ids: Sequence[str],
-        scores: Sequence[float] | None,
-        copies: Sequence[Sequence[int]],
-    ) -> list[int]:
-        """Return the places of the documents in the order to serve.
-
-        Parameters
-        ----------
-        copies : sequence of sequence of int
-            What :meth:`TwinGroups.present` says of the documents.
-        """
-        new = self._shared(query, doc_ids, scores, copies)
-        return sorted(range(len(new)), key=new.__getitem__, reverse=True)
-
-    def _shared(
+    def shared(
         self,
         query: str,
         doc_ids: Sequence[str],
         scores: Sequence[float] | None,
         copies: Sequence[Sequence[int]],
     ) -> list[float]:
+        """Return the scores where copies are known.
+
+        Parameters
+        ----------
+        copies : sequence of sequence of int
+            What :meth:`TwinGroups.present` says of the documents.
+        """
         new = [*map(float, range(len(doc_ids), 0, -1) if scores is None else scores)]
         lowest = 0.0 if self.show == "all" else min(0.0, *new)
         drawn_from = f"{self.seed}\0{query}\0"
@@ -623,8 +608,9 @@ def _require_of(groups: TwinGroups, corpus: Corpus) -> None:
     if some and groups.weights is not None:
         words = groups.weights.vectors([corpus.texts[i] for pair in some for i in pair])
         first = np.arange(0, 2 * len(some), 2)
-        overlap = paired_overlap(words, first, first + 1)
-        share = float(np.mean(overlap >= groups.settings.least_overlap))
+        settings = groups.settings
+        least = settings.threshold if settings.space == TEXT_SPACE else settings.overlap
+        share = float(np.mean(paired_overlap(words, first, first + 1) >= least))
     if not place or share < _SHARED:
         raise DataError(
             f"the groups of copies are of another collection: they know {len(place):,} of the "
