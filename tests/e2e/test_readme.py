@@ -90,6 +90,19 @@ def test_commands_of_the_table_exist(command: list[str]) -> None:
     assert {word for word in rest if word.startswith("--")} <= known
 
 
+def test_the_demo_leaves_out_what_is_slow() -> None:
+    """The language model comes with a target of its own, on what the demo has cached."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipes = dict(re.findall(r"^(demo[\w-]*):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
+    (audit,) = re.findall(r"^AUDIT := (.+)$", makefile, flags=re.MULTILINE)
+    asked = {target: "$(AUDIT)" in recipe for target, recipe in recipes.items()}
+    slow = {target: "--rerank ql:" in recipe for target, recipe in recipes.items()}
+    assert asked == {"demo": True, "demo-rerank": True}
+    assert slow == {"demo": False, "demo-rerank": True}
+    assert "--sample" in audit
+    assert "rerank" not in audit
+
+
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = [c[1] for c in commands() if c[0] == "make"]

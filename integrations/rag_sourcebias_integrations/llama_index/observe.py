@@ -405,7 +405,7 @@ def _record_stored(recorder: Recorder, store: Any, query: Any, result: Any) -> N
     labels = recorder.labels_beside({"store": store.__class__.__name__})
     text = query_text(query) if query is not None else ""
     if nodes is None:
-        recorder.record(ids or (), scores=scores or None, query=text, labels=labels)
+        recorder.record(listed(ids or ()), scores=scores or None, query=text, labels=labels)
         return
     of_node = scores if scores and len(scores) == len(nodes) else [None] * len(nodes)
     scored = [

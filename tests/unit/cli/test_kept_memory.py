@@ -30,6 +30,12 @@ print(faults() - before)
 """
 COMMAND = "from rag_sourcebias.cli.models import sentence_encoder as e; e('all-MiniLM-L6-v2', {})"
 LIBRARY = "from rag_sourcebias.neural import SentenceEncoder as e; e('all-MiniLM-L6-v2')"
+INSTRUMENTED = """
+from rag_sourcebias import ExposureObserver, instrument
+seen = ExposureObserver()
+with instrument("langchain", seen), instrument(lambda query: [query], seen) as handle:
+    handle.target("q")
+"""
 
 
 def faults_of_ten(first: str, **environment: str) -> int:
@@ -44,6 +50,12 @@ def faults_of_ten(first: str, **environment: str) -> int:
 
 def test_a_command_keeps_what_it_freed() -> None:
     assert faults_of_ten(COMMAND) < faults_of_ten(LIBRARY) / 5
+
+
+def test_an_instrumented_application_is_left_alone() -> None:
+    own = faults_of_ten("")
+    assert own > 5 * faults_of_ten(COMMAND)  # there is something that could be changed
+    assert faults_of_ten(INSTRUMENTED) > own / 2
 
 
 def test_the_users_own_setting_stands() -> None:

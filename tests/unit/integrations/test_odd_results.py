@@ -33,6 +33,8 @@ pytest.importorskip("llama_index.core")  # without the warnings of its oldest ve
 
 from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
+from llama_index.core.vector_stores.types import VectorStoreQueryResult
 
 pytestmark = pytest.mark.frameworks
 
@@ -144,6 +146,63 @@ def test_what_a_llama_index_retriever_returns(what: str, how: str) -> None:
     assert len(observer.events) + handle.dropped.total == n
 
 
+# What a vector store of LlamaIndex returns; how many are recorded of it, and how many are lost.
+STORED: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "nodes": (lambda: VectorStoreQueryResult(nodes=[NODES[0].node], similarities=[0.5]), 1, 0),
+    "ids": (lambda: VectorStoreQueryResult(ids=["a"]), 1, 0),
+    "empty": (lambda: VectorStoreQueryResult(nodes=[], ids=[], similarities=[]), 1, 0),
+    "nothing": (VectorStoreQueryResult, 1, 0),
+    "error": (raising(LookupError("no index")), 0, 0),
+    "interrupt": (raising(KeyboardInterrupt("stop")), 0, 0),
+    "none": (lambda: None, 0, 1),
+    "generator": (lambda: (each for each in NODES), 0, 1),
+    "number": (lambda: 5, 0, 1),
+    "list": (lambda: list(NODES), 0, 1),
+    "with none": (lambda: VectorStoreQueryResult(nodes=[None]), 0, 1),  # type: ignore[list-item]
+    "ids as a generator": (lambda: Unlisted(ids=(each for each in "ab")), 0, 1),
+    "nodes as a generator": (lambda: Unlisted(nodes=(n.node for n in NODES)), 0, 1),
+}
+
+
+class Unlisted:
+    """A result that can be read once; equal to one of which as much can be read."""
+
+    def __init__(self, **given: Any) -> None:
+        self.nodes = self.ids = self.similarities = None
+        vars(self).update(given)
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = ([list(v) for v in vars(r).values() if v] for r in (self, other))
+        return mine == theirs != [[]]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("what", STORED)
+def test_what_a_llama_index_store_returns(what: str, use_async: bool) -> None:
+    make, n_recorded, n_lost = STORED[what]
+
+    class Store(SimpleVectorStore):
+        def query(self, query: Any, **kwargs: Any) -> Any:
+            return make()
+
+        async def aquery(self, query: Any, **kwargs: Any) -> Any:
+            return make()
+
+    store, query, observer = Store(), VectorStoreQuery(query_str="q"), CollectingObserver()
+
+    def ask() -> tuple[str, Any]:
+        return seen(lambda: asyncio.run(store.aquery(query)) if use_async else store.query(query))
+
+    bare = ask()
+    with instrument("llama-index", observer) as handle:
+        assert ask() == bare
+        assert handle.flush(10)
+    assert (len(observer.events), handle.dropped.total) == (n_recorded, n_lost)
+    assert set(handle.dropped.by_reason) <= {"result could not be read"}
+
+
 @pytest.mark.parametrize("use_async", [False, True])
 @pytest.mark.parametrize("what", RESULTS)
 def test_what_a_function_returns(what: str, use_async: bool) -> None:
@@ -199,6 +258,29 @@ def test_a_chroma_collection_that_is_deleted_or_closed_meanwhile() -> None:
         assert handle.flush(10)
     assert len(observer.events) == 1
     assert seen(ask)[0] == bare[0]
+
+
+@pytest.mark.parametrize("end", ["deleted", "closed"])
+def test_a_store_of_llama_index_that_is_deleted_or_closed_meanwhile(
+    tmp_path: Path, end: str
+) -> None:
+    pytest.importorskip("llama_index.vector_stores.chroma")
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    client = chromadb.PersistentClient(tmp_path)
+    if end == "closed" and not hasattr(client, "close"):
+        pytest.skip("clients of this version of Chroma are not closed")
+    store = ChromaVectorStore(client.create_collection("odd", embedding_function=None))
+    store.add([TextNode(id_="a", text="x", embedding=[1.0, 0.0])])
+    query, observer = VectorStoreQuery([1.0, 0.0], similarity_top_k=1), CollectingObserver()
+    with instrument("llama-index", observer) as handle, instrument("chroma", observer):
+        assert store.query(query).ids == ["a"]
+        client.delete_collection("odd") if end == "deleted" else client.close()
+        gone = seen(lambda: store.query(query))
+        assert handle.flush(10)
+    assert gone == seen(lambda: store.query(query))
+    assert gone[0] != "VectorStoreQueryResult"
+    assert (len(observer.events), handle.dropped.total) == (1, 0)
 
 
 def test_a_tag_store_that_is_gone_meanwhile(tmp_path: Path) -> None:
