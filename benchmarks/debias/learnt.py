@@ -172,18 +172,21 @@ class Bench:
             return {(encoder.name, "nothing"): DenseSpec(self.cached(encoder), name=encoder.name)}
         if part == "fitted":
             return self.fitted(name, source)
-        left_out = rewriter(source) if part == "unseen" else ""
-        pairs = {key: fit for key, fit in self.fitting.items() if rewriter(key[1]) != left_out}
         encoders = pooled.trained(
             PARTS[part],
-            self.models / (f"without-{left_out}" if left_out else "all"),
-            lambda: pooled.pooled(pairs, MOST),
+            self.models / (f"without-{rewriter(source)}" if part == "unseen" else "all"),
+            lambda: self.trained_on(part, source),
             lambda message: print(time.strftime("%H:%M:%S"), message, flush=True),
         )
         return {
             (variant, part): DenseSpec(self.cached(encoder), name=variant)
             for variant, encoder in encoders.items()
         }
+
+    def trained_on(self, part: str, source: str) -> Dataset:
+        left_out = rewriter(source) if part == "unseen" else ""
+        pairs = {key: fit for key, fit in self.fitting.items() if rewriter(key[1]) != left_out}
+        return pooled.pooled(pairs, MOST)
 
     def fitted(self, name: str, source: str) -> Tried:
         encoder = self.cached(SentenceEncoder(pooled.MODEL))
@@ -199,11 +202,14 @@ class Bench:
     def rows_of(self, part: str, name: str, source: str) -> Iterator[dict]:
         """Judge all methods of a part on one set and rewriter."""
         tried = self.tried(part, name, source)
+        data = replace(self.data[name], name=name)
+        if part == "unseen":
+            data = pooled.without_trained(data, self.trained_on(part, source))
         specs = {key: spec for key, spec in tried.items() if not isinstance(spec, str)}
         report = measure_debias(
             self.before(part),
             list(specs.values()),
-            [replace(self.data[name], name=name)],
+            [data],
             other=source,
             config=CONFIG,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Tag
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import train_debiased
-from rag_sourcebias.neural.training_data import TrainingSettings
+from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches
 
 MODEL = "all-MiniLM-L6-v2"
 DTYPE = "bfloat16"  # trained and judged in it, and so is the model as it was
@@ -58,6 +59,31 @@ def pooled(fitting: Fitting, most: int) -> Dataset:
     )
 
 
+def settings_of(variant: str) -> TrainingSettings:
+    return TrainingSettings(
+        batch_size=BATCH,
+        max_steps=STEPS,
+        max_length=LENGTH,
+        hard_negatives=0,
+        seed=SEED,
+        precision="bf16",
+        checkpoint_every=20,
+        **VARIANTS[variant],
+    )
+
+
+def without_trained(judged: Dataset, data: Dataset) -> Dataset:
+    """Leave out the queries that were trained on with another rewriter's text: outfox has three.
+
+    Both variants train on the same rows.
+    """
+    pairs = training_pairs(data)
+    rows = np.unique(plan_batches(pairs, settings_of(next(iter(VARIANTS)))))
+    used = {pairs.query_ids[row] for row in rows.tolist()}
+    kept = (query for query in judged.queries if f"{judged.name}/{query.query_id}" not in used)
+    return replace(judged, queries=tuple(kept))
+
+
 def trained(
     variants: Iterable[str],
     place: Path,
@@ -70,17 +96,7 @@ def trained(
         folder = place / variant.replace(", ", "-").replace(" ", "-")
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
-            settings = TrainingSettings(
-                batch_size=BATCH,
-                max_steps=STEPS,
-                max_length=LENGTH,
-                hard_negatives=0,
-                seed=SEED,
-                precision="bf16",
-                checkpoint_every=20,
-                **VARIANTS[variant],
-            )
             say(f"training {folder}")
-            train_debiased(MODEL, data(), folder, settings=settings, on_stage=say)
+            train_debiased(MODEL, data(), folder, settings=settings_of(variant), on_stage=say)
         found[variant] = SentenceEncoder(folder, dtype=DTYPE, name=variant)
     return found
