@@ -164,7 +164,7 @@ def above(record: dict) -> list[dict]:
 
 
 def of_oracles(record: dict, cells: list[dict]) -> list[dict]:
-    """Bar of the widths beside an estimate that knows the slope."""
+    """Bars of the widths beside an estimate that knows the slope, and of populations close by."""
     n_cells = sum(bool(r.get("limit")) and r["n"] >= 30 for r in cells)
     wider, doubtful = above(record), record["cells"]
     most = max(r["width"] for r in doubtful)
@@ -176,8 +176,22 @@ def of_oracles(record: dict, cells: list[dict]) -> list[dict]:
             len(wider),
             "0 cells",
             not wider,
-        )
+        ),
+        *(_of_worlds(record, kind) for kind in dict.fromkeys(r["kind"] for r in record["worlds"])),
     ]
+
+
+def _of_worlds(record: dict, kind: str) -> dict:
+    """Bar of simulated populations of one kind of value, with judges that miss what is rare."""
+    cells = [r | {"coverage": r["coverage"][0]} for r in record["worlds"] if r["kind"] == kind]
+    worst, below = min(cells, key=lambda r: r["coverage"]), list(filter(rejected, cells))
+    where = f"{worst['world']}, n = {worst['n']}"
+    return bar(
+        f"simulated populations, {kind}, {len(cells)} cells: lowest coverage ({where})",
+        worst["coverage"],
+        f"true rate ≥ .94 in each{f'; rejected: {len(below)}' if below else ''}",
+        not below,
+    )
 
 
 def ratios(cells: list[dict]) -> dict[tuple, float]:

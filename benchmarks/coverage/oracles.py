@@ -86,7 +86,7 @@ def worlds() -> list[RealSet]:
         y = (rng.random(WORLDS) < np.where(f == 1, high, low)).astype(float)
         name = f"two values/judge says 1: {share}; right: {high}; 1 where it says 0: {low}"
         made.append(RealSet(name, y, f, (0.0, 1.0)))
-    for near, far in product((0.0, 0.1, 0.2, 0.3), (0.05, 0.1, 0.2)):
+    for near, far in product((0.0, 0.1, 0.2, 0.3, 0.5), (0.05, 0.1, 0.2)):
         u, seen = rng.random(WORLDS), rng.random(WORLDS) < 0.5
         y = np.where(u < far, 1.0, np.where(u < far + near, 4.0, 5.0))
         f = np.where(seen, y, np.where(y == 1, 5.0, y)) + rng.normal(0, 0.15, WORLDS)
@@ -139,7 +139,11 @@ def main() -> int:
         for row in bars.over_limit(unfolded(real["sets"]))
     ]
     cells = parallel.everywhere(cell, jobs)
-    near = [{"index": i, "n": 30, "runs": max(options.runs // 2, 20)} for i in range(len(worlds()))]
+    near = [
+        {"index": i, "n": n, "runs": max(options.runs // 2, 20)}
+        for i, data in enumerate(worlds())
+        for n in ((15, 30, 60) if data.name.startswith("grades") else (30,))
+    ]
     tails = [{"below": below, "runs": options.runs} for below in (100.0, 25.0)]
     record = {
         "environment": environment(),

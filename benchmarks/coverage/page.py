@@ -118,15 +118,14 @@ from the end for nearly two-valued labels) were chosen while looking at these se
 here is no independent confirmation of them."""
 
 WORLDS_NOTE = """With room on one set, a rule must still cover .94 on others whose labels look the
-same. Simulated populations of two values, the judge's as well, and of grades that pile up at one
-end and of whose lowest the judge sees half, 30 labels: coverage of our intervals, and of the same
-intervals drawn in. Lowest; cells below .94 by an exact test at .001:"""
+same. Simulated populations of two values, the judge's as well (30 labels), and of grades 5, 4 and
+1, of whose lowest the judge sees half (15, 30 and 60 labels, scale given): coverage of our
+intervals, and of the same intervals drawn in. Lowest; cells below .94 by an exact test at .001:"""
 
-WORLDS_END = """With two values the lowest coverage is at .94 as it is, and a narrower rule would
-take it below. Among the grades the promise fails as it is: where three items in ten have the second
-grade, which the judge sees, and few the lowest, of which it sees half, 30 labels often show none
-that it misses, and the interval is too short. We kept the rule: no interval may cover less so that
-some may be narrower."""
+WORLDS_END = """Such grades are why an interval reaches as far as errors that few labels or none
+showed can put the mean: with t alone, at 30 labels, three items in ten of grade 4 and 5 to 20 in a
+hundred of grade 1, it covered .86, .83 and .93. Without a scale, and of a judge that never gives
+the lowest grade, nothing shows how far down it is: give `bounds`."""
 
 JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
 probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is
@@ -358,7 +357,7 @@ def worlds_table(record: dict) -> str:
             below = sum(map(bars.rejected, covered))
             lines[-1].append(f"{min(row['coverage'] for row in covered):.3f}; {below}")
     shown = ["as it is" if k == 1 else f"× {k}" for k in record["drawn in"]]
-    return bars.grid(["values", "populations", *shown], lines)
+    return bars.grid(["values", "cells", *shown], lines)
 
 
 def per_query_table(rows: list[dict]) -> str:

@@ -467,10 +467,10 @@ def mean_interval(
         Range of the human values; the interval stays within it. Where every human value is 0 or 1,
         or most pile up at one end and those that depart do so far, the interval is a score interval
         on the effective number of items, which stays honest near the ends of the range and when all
-        labels agree; with a judge of two values, Jeffreys intervals of the shares within these, put
-        together. Of grades it reaches as far as errors of the judge that few labels or none showed
-        may move the mean. Grades without bounds are taken to lie in the range that labels and a
-        judge on their scale show; where most pile up, a note says so.
+        labels agree; with a judge of two values, quantiles of the sum of the shares within these,
+        each after Jeffreys' prior. Of grades it reaches as far as errors of the judge that few
+        labels or none showed may move the mean. Grades without bounds are taken to lie in the range
+        that labels and a judge on their scale show; where most pile up, a note says so.
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design

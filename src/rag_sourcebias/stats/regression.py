@@ -518,6 +518,8 @@ def score_form(
     variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
     judged = sample.x.shape[1] and target == "population"
     seen = JUDGED_ITEMS if judged else PSEUDO_ITEMS
+    if judged and sample.penalty is not None:  # the mean of several judges parts from people less
+        seen /= 2
     pseudo = seen / 2 * ((1 - share) ** 2 + share**2)
     smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + seen)
     if smoothed <= 0:
@@ -545,9 +547,9 @@ def _shares_form(
 ) -> tuple[float, float, float] | None:
     """Return the ends where the fit is a weighted sum of shares, one for each value of the judge.
 
-    Each share has its Jeffreys interval (Brown, Cai & DasGupta 2001). Squared distances from share
-    to end add up (Zou & Donner 2008), so that the interval reaches further where few labels show
-    little. None with other labels, several judges, clusters or weights.
+    The ends are quantiles of that sum with every share as after Jeffreys' prior (for one share,
+    Jeffreys' interval: Brown, Cai & DasGupta 2001), so that the interval reaches further where few
+    labels show little. None with other labels, several judges, clusters or weights.
     """
     cells = _cells(sample, fit, bounds)
     if cells is None:
@@ -566,21 +568,17 @@ def _shares_form(
         reach = 1 + counts / np.maximum(pool, 1)
     probability = float(stdtr(fit.degrees, quantile))
     normal = normal_quantile(probability)
-    ends = np.array(
-        [
-            _jeffreys(k, n, probability)
-            for k, n in zip(labels.tolist(), counts.tolist(), strict=True)
-        ]
-    )
-    squares = weight**2 * reach * (ends - share[:, None]).T ** 2
     estimate = float(weight @ share)
     between = 0.0
     if target == "population":  # the shares of the judge's values, in a pool drawn at random
-        apart = float(weight @ (share - estimate) ** 2)
-        between = apart / max(float(everything.sum()) - 1, 1.0) * normal**2
+        spread = float(weight @ (share - estimate) ** 2)
+        between = spread / max(float(everything.sum()) - 1, 1.0) * normal**2
     # t instead of normal quantiles where labels are few, as HC3 instead of HC2 is taken
     few = 1 + (quantile / normal - 1) * min(1.0, _FEW / float(counts.sum())) ** 2
-    below, above = (few * np.sqrt(squares.sum(axis=1) + between)).tolist()
+    scales = weight * np.sqrt(reach)
+    apart = _sum_quantiles(scales, labels + 0.5, counts - labels + 0.5, probability)
+    apart = np.maximum((apart - float(scales @ share)) * (-1, 1), 0.0)
+    below, above = (few * np.sqrt(np.square(apart) + between)).tolist()
     low, width = bounds[0], bounds[1] - bounds[0]
     return (
         low + width * estimate,
@@ -617,6 +615,23 @@ def _cells(
         return None
     successes = np.bincount(code, weights=(y == bounds[1]).astype(np.float64))
     return successes.astype(np.float64), np.bincount(code).astype(np.float64), np.array(pool)
+
+
+_STEPS = 128  # quantiles that stand for a share
+
+
+def _sum_quantiles(
+    scales: FloatArray, a: FloatArray, b: FloatArray, probability: float
+) -> FloatArray:
+    """Lower and upper quantile of a weighted sum of independent beta variables, to about 1 %."""
+    from scipy.special import betaincinv
+
+    steps, sums = (np.arange(_STEPS) + 0.5) / _STEPS, np.zeros(1)
+    for scale, *shape in zip(scales, a, b, strict=True):
+        if len(sums) > _STEPS:
+            sums = np.sort(sums).reshape(_STEPS, -1).mean(axis=1)
+        sums = np.add.outer(sums, scale * betaincinv(*shape, steps)).ravel()
+    return np.asarray(np.quantile(sums, [1 - probability, probability]))
 
 
 def _jeffreys(successes: float, n: float, probability: float) -> tuple[float, float]:
@@ -661,6 +676,7 @@ _MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
 _NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
 _MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
+_MOST_GRADES = 20  # values; means of three people's grades 1 to 5 have 13
 _FAR = 0.5  # of the way from the mean to an end of the scale
 _LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
 LONG_TAIL = (
@@ -781,8 +797,8 @@ def _few_far(sample: JudgedSample, ends: tuple[float, float]) -> bool:
 
 
 def _graded(y: FloatArray) -> bool:
-    """Whether labels repeat: on average each value twice or more."""
-    return 2 * len(np.unique(y)) <= len(y)
+    """Whether labels are of few values, on average each twice or more."""
+    return len(np.unique(y)) <= min(_MOST_GRADES, len(y) / 2)
 
 
 def _shared_scale(sample: JudgedSample) -> tuple[float, float]:
