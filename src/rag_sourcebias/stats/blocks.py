@@ -41,8 +41,11 @@ _SIZES = np.array([0.5, 5.0, 50.0])  # g
 _ENOUGH = 10
 _AUTOCORRELATION = 1.0  # standard errors, beyond which blocks are joined
 _RESOLUTION = 0.01  # shifts below a point are none
-_PERIODS = np.array([DAY, DAY / 2, DAY / 3, WEEK])
+# Any seven days and the shape of a day, in the order in which they are afforded.
+_PERIODS = np.array([DAY, WEEK, WEEK / 2, WEEK / 3, DAY / 2, DAY / 3])
 _VISIBLE = 0.3  # root mean square of a wave that blocks do not average out
+_PER_WAVE = 5  # joined blocks at least for each sine or cosine
+_AS_LIKELY = 2.0  # natural log of the odds of a beginning that may be the right one
 _RARE = 0.01
 _GAP = 4
 # Behind sums and waves of a block: observations, units, first and last time, seconds watched.
@@ -50,7 +53,7 @@ _BESIDE = 2 * len(_PERIODS) + 5
 
 
 def clock_waves(at: FloatArray) -> FloatArray:
-    """Return sines and cosines of the time of day and of the week, shape (n, 8)."""
+    """Return sines and cosines of the time of day and of the week, shape (n, 12)."""
     angle = 2 * np.pi * at[:, None] / _PERIODS
     return np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
 
@@ -101,7 +104,8 @@ def step_evidence(
     best, columns = (inner**2 / norm[:, None]).argmax(axis=0), np.arange(y.shape[1])
     step = root[:, None] * (np.arange(n)[:, None] >= best + first) - q @ shadow[best].T
     left = residual - step * (inner[best, columns] / norm[best])
-    rho = (left[1:] * left[:-1]).sum(axis=0) / ((left**2).sum(axis=0) + 1e-12) + 2 / n
+    rho = (left[1:] * left[:-1]).sum(axis=0) / ((left**2).sum(axis=0) + 1e-12)
+    rho += (1 + (q[1:] * q[:-1]).sum()) / n  # what q, and the step, take out of a white residual
     total = ((residual**2).sum(axis=0) + n * _RESOLUTION**2) * inflation(rho)
     scaled = 1 + _SIZES * norm[:, None]
     gain = (inner**2 / total)[:, None, :] * (_SIZES / scaled)[..., None]
@@ -200,7 +204,8 @@ class _Excursion:
 
     Those up to ``told`` were chosen because they were far away. What comes later is taken for
     another level, so that its return to a milder one is no news. Where the shift was explained,
-    it is one of the ``ordinary`` level from then on.
+    it is one of the ``ordinary`` level from then on. A ``notice`` is judged anew after a week: it
+    may have been a weekend.
     """
 
     start: int
@@ -208,6 +213,7 @@ class _Excursion:
     stop: int | None
     columns: tuple[int, ...]
     ordinary: bool = False
+    notice: bool = False
 
     def spans(self) -> list[tuple[int, int | None]]:
         """Return the blocks of both levels, those that there are."""
@@ -419,7 +425,8 @@ class BlockTest:
         if away is not None:
             away.stop = start
         if shift.kind != "resolved":
-            self._excursions.append(_Excursion(start, told, None, shift.columns))
+            notice = shift.kind == "notice"
+            self._excursions.append(_Excursion(start, told, None, shift.columns, notice=notice))
         return shift
 
     def _settled(self, shift: Shift) -> Shift:
@@ -427,10 +434,18 @@ class BlockTest:
         start, told = shift.rows
         self._excursions.append(_Excursion(start, told, None, shift.columns, ordinary=True))
         base, level = shift.step
-        return replace(shift, kind=self._kind(), base=base, level=level)
+        return replace(shift, kind=self._kind(start), base=base, level=level)
 
-    def _kind(self) -> Literal["notice", "page"]:
-        return "page" if self.watched >= WEEK else "notice"
+    def _kind(self, step: int) -> Literal["notice", "page"]:
+        """Tell a page where most of the time since was one of a week already seen, or a week."""
+        before, after = self._seen(0, step), self._seen(step, self.n)
+        known = after - max(WEEK - before, 0.0)
+        return "page" if 2 * known >= after or after >= WEEK else "notice"
+
+    def _seen(self, start: int, stop: int) -> float:
+        """Return the seconds watched from one block to another."""
+        ends = np.concatenate([[-math.inf if self.gone else 0.0], self._rows[: self.n, -1]])
+        return float(ends[stop] - ends[start])
 
     def _shorten(self) -> None:
         """Make room: join neighbours, or let the oldest go."""
@@ -465,6 +480,9 @@ class BlockTest:
             self.scale += 1
             return None
         self.log_e = np.zeros(self.columns)
+        self._excursions = [
+            e for e in self._excursions if not e.notice or self._seen(e.start, self.n) < WEEK
+        ]
         active = self._active()
         self._settle()
         while len(active) and (joined := self._joined(self.scale)) is not None:
@@ -518,8 +536,9 @@ class BlockTest:
             parts.append(inside.reshape(n, span).mean(axis=1)[:, None])
         if self.watched >= WEEK:
             waves = rows[:, self._width : -5] / rows[:, [-5]]
-            waves = waves - waves.mean(axis=0)
-            parts.append(waves[:, np.sqrt((waves**2).mean(axis=0)) > _VISIBLE])
+            waves = (waves - waves.mean(axis=0)).reshape(n, 2, -1)
+            seen = np.flatnonzero((np.sqrt((waves**2).mean(axis=0)) > _VISIBLE).all(axis=0))
+            parts.append(waves[:, :, seen[: n // (2 * _PER_WAVE)]].reshape(n, -1))
         z = np.concatenate([np.zeros((n, 0)), *parts], axis=1)
         if n - z.shape[1] < _ENOUGH - 1:
             return None
@@ -557,12 +576,16 @@ class BlockTest:
             return None
         lead = int(fit.log_e.round(2).argmax())  # of two that say the same the first
         column = int(active[lead])
-        step = (int(fit.each[:, lead].argmax()) + fit.start) * 2**self.scale
+        each = fit.each[:, lead]
+        step = (int(each.argmax()) + fit.start) * 2**self.scale
+        latest = (
+            int(np.flatnonzero(each >= each.max() - _AS_LIKELY)[-1]) + fit.start
+        ) * 2**self.scale
         levels = self._levels(step, self.scale)
         away = self._away()
         if levels is None or not levels.moved[column]:
             return None
-        kind: Literal["notice", "page", "resolved", "unsure"] = self._kind()
+        kind: Literal["notice", "page", "resolved", "unsure"] = self._kind(latest)
         if away is not None and levels.back[column]:
             kind = "resolved"
         elif not levels.away[column]:
@@ -723,7 +746,8 @@ class BlockTest:
         data["state"] |= {
             "rows": [used.tolist(), _packed(rows[:, used])],
             "excursions": [
-                [e.start, e.told, e.stop, list(e.columns), e.ordinary] for e in self._excursions
+                [e.start, e.told, e.stop, list(e.columns), e.ordinary, e.notice]
+                for e in self._excursions
             ],
             "last": self._last if math.isfinite(self._last) else None,
             "log_e": self.log_e.tolist(),
@@ -759,8 +783,8 @@ class BlockTest:
             found._rows = np.zeros((max(64, found.n), found._width + _BESIDE))
             found._rows[: found.n, used] = _unpacked(rows).reshape(found.n, len(used))
             found._excursions = [
-                _Excursion(start, told, stop, tuple(columns), *map(bool, ordinary))
-                for start, told, stop, columns, *ordinary in state["excursions"]
+                _Excursion(start, told, stop, tuple(columns), *map(bool, how))
+                for start, told, stop, columns, *how in state["excursions"]
             ]
             n, alone, start, end = state["open"]["counts"]
             sums = _unpacked(state["open"]["sums"]).reshape(found._open.sums.shape)

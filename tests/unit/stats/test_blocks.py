@@ -92,8 +92,25 @@ def test_levels_without_a_shift_have_intervals(known: bool) -> None:
 
 def test_before_a_week_a_shift_is_a_notice() -> None:
     values, at = traffic(4, {1_500: 0.3})
-    ((_, shift),) = BlockTest(2).add_many(values, at)
+    (_, shift), (row, again) = BlockTest(2).add_many(values, at)
     assert shift.kind == "notice"
+    assert again.kind == "page"  # judged anew a week after it began
+    assert 7 * DAY <= at[row] - at[1_500] < 9 * DAY
+
+
+def test_weekends_are_noticed_once_and_learnt() -> None:
+    """Two days of seven are lower; a shift beside them is told, and they are no shift."""
+    values, at = traffic(4, {}, n=20_000)
+    at *= 2  # four weeks
+    lower = (at / DAY) % 7 >= 5
+    values[lower] -= 0.1
+    told = BlockTest(2).add_many(values, at)
+    assert [shift.kind for _, shift in told] in (["notice"], ["notice", "resolved"])
+    values[13_000:] -= 0.2
+    kinds = [(shift.kind, row) for row, shift in BlockTest(2).add_many(values, at)]
+    pages = [row for kind, row in kinds if kind == "page"]
+    assert len(pages) == 1
+    assert 13_000 <= pages[0] < 13_400
 
 
 def test_a_clock_that_jumps_makes_no_week() -> None:
