@@ -386,11 +386,10 @@ def require_confirmed(confirmation: Confirmation, *, threshold: float, given: bo
     DataError
     """
     if confirmation.n_pairs and confirmation.share < _CONFIRMED:
-        remedy = (
-            "a larger threshold" if given else "a threshold of your own, or leave them as they are"
-        )
+        remedy = "a larger threshold" if given else "a threshold of your own"
         raise DataError(
             f"of {confirmation.n_pairs:,} documents with another within a similarity of "
             f"{threshold:.3g} only {100 * confirmation.share:.0f} % share their words with it as "
-            f"copies do: they are on the same subject. Use {remedy}, or text overlap alone"
+            "copies do: they are on the same subject. Leave their ranking as it is; fit_twins in "
+            f"Python takes {remedy}, or text overlap alone where it is given no encoder"
         )
