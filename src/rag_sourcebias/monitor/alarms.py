@@ -386,7 +386,7 @@ def _sentences(alarm: Alarm) -> str:
         )
     sure = f"evidence {_odds(alarm.evidence)} to 1"
     if alarm.rule == "notice":
-        sure += ", a notice: less than 7 days were watched"
+        sure += ", a notice: these days of the week were not seen before"
     return (
         f"{_where(alarm.labels)}: {what} went {way}{_CAUSE.get(alarm.rule, '')} to {interval} "
         f"from {before} since {since}, "

@@ -100,7 +100,8 @@ class BlockState:
     seconds : float
         That a block takes: a shift is not seen earlier.
     days : float
-        Watched; before 7 of them a shift is a notice.
+        Watched; before 7 of them a shift is a notice, and later where it may be a day of the week
+        that was not seen before.
     n_level : int or None
         Retrievals that the shares are means over: since the last shift, or without those of
         shifts that have ended. None where that is all of them.

@@ -211,8 +211,8 @@ class SkewMonitor:
     Alarms may be looked at all the time. Retrievals depend on one another, so that blocks of them
     are tested, long against the dependence that is measured, at the same time of day once a week
     was watched; see :mod:`~rag_sourcebias.stats.blocks` and docs/monitor.md for how often simulated
-    streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before seven days;
-    "resolved" when it ends; "composition" where most of it comes from what the store holds.
+    streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before a week was
+    seen; "resolved" when it ends; "composition" where most of it comes from what the store holds.
     Intervals are of single shares at that level.
 
     With ``test="independent"`` the error is split evenly over tested groups × measures (union

@@ -41,7 +41,7 @@ _SIZES = np.array([0.5, 5.0, 50.0])  # g
 _ENOUGH = 10
 _AUTOCORRELATION = 1.0  # standard errors, beyond which blocks are joined
 _RESOLUTION = 0.01  # shifts below a point are none
-# Any seven days and the shape of a day, in the order in which they are afforded.
+# Hours, and days of the week, in the order in which blocks afford them.
 _PERIODS = np.array([DAY, WEEK, WEEK / 2, WEEK / 3, DAY / 2, DAY / 3])
 _VISIBLE = 0.3  # root mean square of a wave that blocks do not average out
 _PER_WAVE = 5  # joined blocks at least for each sine or cosine
@@ -105,7 +105,8 @@ def step_evidence(
     step = root[:, None] * (np.arange(n)[:, None] >= best + first) - q @ shadow[best].T
     left = residual - step * (inner[best, columns] / norm[best])
     rho = (left[1:] * left[:-1]).sum(axis=0) / ((left**2).sum(axis=0) + 1e-12)
-    rho += (1 + (q[1:] * q[:-1]).sum()) / n  # what q, and the step, take out of a white residual
+    # What q and the step take out of a white residual; the best of many steps more than one.
+    rho += (1 + ((q[1:] * q[:-1]).sum() if q.shape[1] else 1)) / n
     total = ((residual**2).sum(axis=0) + n * _RESOLUTION**2) * inflation(rho)
     scaled = 1 + _SIZES * norm[:, None]
     gain = (inner**2 / total)[:, None, :] * (_SIZES / scaled)[..., None]
@@ -151,8 +152,9 @@ class Shift:
     Parameters
     ----------
     kind : {"notice", "page", "resolved", "unsure"}
-        A notice in the first week. Resolved: back where it was before the last shift. Unsure, and
-        not told unless it is explained: whether back or elsewhere.
+        A notice where most of the time since is of days of the week not seen before, as in the
+        first week. Resolved: back where it was before the last shift. Unsure, and not told unless
+        it is explained: whether back or elsewhere.
     column : int
         Column with the most evidence.
     columns : tuple of int

@@ -44,7 +44,7 @@ function shifted(alarm, snapshots, alone) {
   const what = where ? title(alarm.by, alarm.group) : capital(title(alarm.by, alarm.group));
   const way = now.share < alarm.baseline ? "down" : "up";
   const cause = alarm.rule === "composition" ? " with what the store holds" : "";
-  const with_it = alarm.rule === "notice" ? " A notice: less than seven days were watched." : "";
+  const with_it = alarm.rule === "notice" ? " A notice: these days of the week were not seen before." : "";
   if (!apart(alarm, snapshots)) return `${where}${what} left their ${percent(alarm.baseline)} of ${WHAT[alarm.measure]} at ${time(alarm.since, "minute")}; on average since then they hold ${percent(now.share)} ${interval(now.lower, now.upper)}, which may be as before.`;
   return `${where}${what} went ${way}${cause} from ${percent(alarm.baseline)} to ${percent(now.share)} ${interval(now.lower, now.upper)} of ${WHAT[alarm.measure]} since ${time(alarm.since, "minute")}.${with_it}`;
 }
