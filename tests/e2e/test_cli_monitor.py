@@ -326,8 +326,12 @@ def test_serve_shows_the_log_goes_on_after_a_restart_and_ends_quietly(tmp_path: 
                     break
             with urllib.request.urlopen(f"{url}api/alarms", timeout=30) as answer:
                 alarms = json.load(answer)["alarms"]
-            with urllib.request.urlopen(f"{url}metrics", timeout=30) as answer:
-                metrics = answer.read().decode()
+            for _ in range(60):  # what is shown may be a second old
+                with urllib.request.urlopen(f"{url}metrics", timeout=30) as answer:
+                    metrics = answer.read().decode()
+                if 'rag_sourcebias_retrievals_total{collection="docs"} 600.0' in metrics:
+                    break
+                time.sleep(0.1)
             process.send_signal(signal.SIGINT if start else signal.SIGTERM)
             rest = process.stderr.read()
             process.wait(60)
