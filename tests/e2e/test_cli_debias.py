@@ -505,3 +505,11 @@ def test_copies_are_looked_for_without_pairs_to_fit_on(folder: Path) -> None:
     assert code == 0, messages
     again = report_of(folder / "again").datasets[0].outcomes[1].skew_at(5).after
     assert again == after
+
+
+def test_the_next_command_names_the_folder_and_its_split(prepared: Path) -> None:
+    page = (prepared / "report" / "report.md").read_text(encoding="utf-8")
+    command = re.search(r"`rag-sourcebias (audit source data --split dev)`", page)
+    assert command is not None  # "data/dev", as the report names the data, is no folder
+    succeed(*command[1].split(), cwd=prepared)
+    assert "data/dev" in refused("audit", "source", "data/dev", cwd=prepared)

@@ -548,7 +548,10 @@ def first(report: DebiasReport) -> First:
     """Return the first screen: who ranks higher before and after, the verdict, what is next."""
     found = standings(report)
     data = next((d.data.name for d in report.datasets), "")
-    again = f"rag-sourcebias audit source {data_argument(data)}"
+    folder, _, split = data.partition("/")  # as a folder of several splits is named
+    again = (
+        f"rag-sourcebias audit source {data_argument(folder)}{f' --split {split}' * bool(split)}"
+    )
     if not found:
         return First(answer="No changed system was compared.", why="First:", command=again)
     best = found[0]
