@@ -156,7 +156,7 @@ class BaselineTests:
     window : list of float64 arrays of shape (T,)
         Observations of a reference window that is not full.
     reference : float64 array of shape (T,), or None
-        Means of the frozen window.
+        Means of the frozen window; of all its retrievals, where equal ones are one observation.
     """
 
     def __init__(self, settings: SkewSettings, groups: GroupCodes) -> None:
@@ -475,7 +475,9 @@ class LabelWatch:
         elif self.aggregator is None:
             found = [(raised.row, raised, 0, ()) for raised in self.tests.observe(values, null)]
         else:
-            found = self._together(values, null, at, keys)
+            found = self._together(
+                values, null, at, keys, path / np.arange(before + 1, before + 1 + len(at))[:, None]
+            )
         return [
             RaisedAt(
                 raised,
@@ -576,10 +578,12 @@ class LabelWatch:
         null: FloatArray | None,
         at: FloatArray,
         keys: list[str | None],
+        means: FloatArray,
     ) -> list[_Found]:
-        """Test what is complete of the retrievals that belong together."""
+        """Test what is complete of the retrievals that belong together; ``means`` are so far."""
         found: list[_Found] = []
         for i, (key, now) in enumerate(zip(keys, at.tolist(), strict=True)):
+            new = self.tests.reference is None
             ends = None if null is None else null[[i]]
             if key is None or self.aggregator is None:
                 raised = self.tests.observe(values[[i]], ends)
@@ -587,6 +591,7 @@ class LabelWatch:
                 own = None if ends is None else ends[0].tolist()
                 done = self.aggregator.add(key, values[i].tolist(), now=now, null=own)
                 raised = self._test(done)
+            self._frozen(new, means[i])
             found += [(i, one, self.n_independent, ()) for one in raised]
         return found
 
@@ -599,12 +604,19 @@ class LabelWatch:
         else:
             self.last_at = max(self.last_at, now)
             done = self.aggregator.close(now=now)
-        totals = self.totals
+        totals, new = self.totals, self.tests.reference is None
         null = totals.null if isinstance(self.settings.baseline, PoolShare) else None
+        raised = self._test(done)
+        self._frozen(new, totals.total / max(totals.n, 1))
         return [
-            RaisedAt(raised, self.last_at, totals.n, self.n_independent, totals.total, null)
-            for raised in self._test(done)
+            RaisedAt(one, self.last_at, totals.n, self.n_independent, totals.total, null)
+            for one in raised
         ]
+
+    def _frozen(self, new: bool, means: FloatArray) -> None:
+        """Show a new baseline beside shares of all retrievals as a share of all retrievals, too."""
+        if new and self.tests.reference is not None:
+            self.tests.reference = means[self.tests.columns]
 
     def _test(self, done: Sequence[Observation]) -> list[Raised]:
         if not done:

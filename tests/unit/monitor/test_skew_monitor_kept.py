@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor import monitor as intake
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import Aggregation, PoolShare
+from rag_sourcebias.monitor.settings import Aggregation, PoolShare, ReferenceWindow
 from rag_sourcebias.observe.events import RetrievalEvent
 
 
@@ -166,3 +166,21 @@ def test_a_tick_brings_alarms_that_would_wait() -> None:
     assert [a.at for a in aggregated.alarms] == [1_061.0]
     restored = SkewMonitor.from_dict(aggregated.to_dict())
     assert restored.counts(DOCS).n_retrievals == 30
+
+
+def test_share_and_baseline_of_equal_queries_are_of_all_retrievals() -> None:
+    """Frequent queries find other sources than rare ones; nothing shifts."""
+    rng, human = np.random.default_rng(0), {f"q{i}": i < 5 for i in range(300)}
+    weights = 1 / np.arange(1, 301)
+    asked = [f"q{i}" for i in rng.choice(300, 4_000, p=weights / weights.sum())]
+    monitor = SkewMonitor(
+        baseline=ReferenceWindow(200), test="independent", aggregate=Aggregation(key="query"),
+        groups=("human",), measures=("first",), labels=(), clock=lambda: 0.0,
+    )  # fmt: skip
+    for at, query in enumerate(asked):
+        monitor.record(event("human" if human[query] else "llm:a", query=query), at=20.0 * at)
+    (share,) = [g for g in monitor.snapshot()[0].groups if g.group == "human"]
+    truth, once = np.mean([human[q] for q in asked]), np.mean([human[q] for q in set(asked)])
+    assert share.share == pytest.approx(truth)
+    assert share.baseline == pytest.approx(truth, abs=0.06)
+    assert abs(once - truth) > 0.2
