@@ -110,6 +110,21 @@ def test_shifts_are_found(streams: ModuleType, world: str) -> None:
     assert binomtest(found, n, 0.80, alternative="less").pvalue >= 0.001
 
 
+@pytest.mark.parametrize(("shift", "told"), [(-0.1, True), (0.0, False)])
+def test_a_known_baseline_that_is_a_point_off_hides_no_shift(shift: float, told: bool) -> None:
+    """Ten days a point above it, which may be told, and two days elsewhere."""
+    rng, n, found, day = np.random.default_rng(45), 40, 0, 86_400.0
+    for _ in range(n):
+        start = START + rng.random() * 7 * day
+        at = start + np.concatenate([np.linspace(0, 10, 3_000), np.linspace(10.1, 12, 600)]) * day
+        values = rng.normal(0.01, 0.15, (3_600, 2))
+        values[3_000:] += shift
+        test = BlockTest(2, known=True)
+        found += any(row >= 3_000 for row, _ in test.add_many(values, at))
+    bar, way = (0.8, "less") if told else (0.2, "greater")
+    assert binomtest(found, n, bar, alternative=way).pvalue >= 0.001
+
+
 @pytest.mark.parametrize(
     ("world", "over"), [("independent", 0.9), ("sessions of 10", 0.35), ("Zipf repeats", 0.9)]
 )

@@ -101,12 +101,18 @@ def step_evidence(
     shadow = (root[:, None] * q)[::-1].cumsum(axis=0)[::-1][first:]
     norm = (root**2)[::-1].cumsum()[::-1][first:] - (shadow**2).sum(axis=1)
     norm = np.maximum(norm, 1e-9)
-    best, columns = (inner**2 / norm[:, None]).argmax(axis=0), np.arange(y.shape[1])
+    best = (inner**2 / norm[:, None]).argmax(axis=0)
     step = root[:, None] * (np.arange(n)[:, None] >= best + first) - q @ shadow[best].T
-    left = residual - step * (inner[best, columns] / norm[best])
+    left, level = residual, root - q @ (q.T @ root)
+    slow = (q[1:] * q[:-1]).sum()
+    if (size := level @ level) > 1e-6 * n:  # a mean that is not quite the known one is no rhythm
+        level /= math.sqrt(size)
+        step, left = (x - level[:, None] * (level @ x) for x in (step, left))
+        slow += level[1:] @ level[:-1]
+    gained = (step * left).sum(axis=0) / np.maximum((step**2).sum(axis=0), 1e-9)
+    left = left - step * gained
     rho = (left[1:] * left[:-1]).sum(axis=0) / ((left**2).sum(axis=0) + 1e-12)
-    # What q and the step take out of a white residual; the best of many steps more than one.
-    rho += (1 + ((q[1:] * q[:-1]).sum() if q.shape[1] else 1)) / n
+    rho += (1 + slow) / n  # what q and the step take out of a white residual
     total = ((residual**2).sum(axis=0) + n * _RESOLUTION**2) * inflation(rho)
     scaled = 1 + _SIZES * norm[:, None]
     gain = (inner**2 / total)[:, None, :] * (_SIZES / scaled)[..., None]
