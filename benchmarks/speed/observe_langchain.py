@@ -255,7 +255,7 @@ def main() -> int:
         "--output", type=Path, help="default: benchmarks/results/observe_langchain.json"
     )
     options = parser.parse_args()
-    rows = measure(n=200, rounds=2) if options.quick else measure(n=2_000, rounds=11)
+    rows = measure(n=200, rounds=2 if options.quick else 110)
     output = options.output
     if output is None and not options.quick:
         output = HERE.parent / "results" / "observe_langchain.json"

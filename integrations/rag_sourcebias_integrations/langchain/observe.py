@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from abc import ABCMeta
-from asyncio import _get_running_loop
+from asyncio import _get_running_loop, current_task
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,7 +38,7 @@ from rag_sourcebias.observe.events import (
 )
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
-from rag_sourcebias.observe.runs import Block, leave, place
+from rag_sourcebias.observe.runs import Block, leave
 
 # LangChain documents to what a recorder takes.
 
@@ -69,12 +69,12 @@ def record_documents(
         if documents.__class__ is not list:
             listed(documents)
         recorder.record(
-            map(recorder.doc_id or _ID, documents),
+            map(recorder.doc_id or _ID, documents) if recorder.reads_ids else None,
             map(_METADATA, documents),
             scores,
             query,
             labels,
-            texts=map(_TEXT, documents),
+            map(_TEXT, documents),
         )
     except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
         recorder.dropped.add("result could not be read", error=error)
@@ -334,7 +334,8 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         self._recorder = recorder
         self._labels = run_labels(recorder)
         self._runs, self._begin, self._end = recorder.open, recorder.begin, recorder.end
-        self._id = recorder.doc_id or _ID
+        self._begin_other = recorder.begin_other
+        self._id, self._reads_ids = recorder.doc_id or _ID, recorder.reads_ids
         self._stopped = False
 
     @property
@@ -371,13 +372,15 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         if self._stopped:
             return
         try:
+            loop = _get_running_loop()
+            task = None if loop is None else current_task(loop)
             self._begin(
                 run_id.int,
                 None if parent_run_id is None else parent_run_id.int,
                 (self, query, name, metadata.get(_STORE) if metadata else None),
                 run_id,
                 _on_stack,
-                place=get_ident() if _get_running_loop() is None else place(),
+                get_ident() if task is None else id(task),  # as place does
             )
         except (AttributeError, TypeError) as error:
             self._recorder.dropped.add("start could not be read", error=error)
@@ -402,12 +405,12 @@ class RecordingHandler(Observing, BaseCallbackHandler):
             if documents.__class__ is not list:
                 listed(documents)
             handler._recorder.record(
-                map(handler._id, documents),
+                map(handler._id, documents) if handler._reads_ids else None,
                 map(_METADATA, documents),
                 None,
                 query,
                 handler._labels(name, store),
-                texts=map(_TEXT, documents),
+                map(_TEXT, documents) if handler._reads_ids else None,
             )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             handler._recorder.dropped.add("result could not be read", error=error)
@@ -422,8 +425,8 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Note a chain that lies inside a retrieval."""
-        if parent_run_id is not None and parent_run_id.int in self._runs:
-            self._begin(run_id.int, parent_run_id.int, None, run_id, is_retrieval=False)
+        if parent_run_id is not None:
+            self._begin_other(run_id.int, parent_run_id.int, run_id)
 
     def on_chain_end(self, outcome: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Note that such a chain ended, or failed, or a retriever did: with no result to record."""

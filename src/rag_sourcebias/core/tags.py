@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from numbers import Real
 from operator import attrgetter
+from sys import intern
 from typing import Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 import numpy as np
@@ -24,7 +25,7 @@ _ORIGINS = get_args(Origin)
 TAG_FIELDS = ("source", "style", "pair_id", "origin", "confidence")
 #: Keys of the metadata that hold tags: ``rsb_source``, ``rsb_style``, ``rsb_pair_id``,
 #: ``rsb_origin`` and ``rsb_confidence``.
-METADATA_KEYS = tuple(_PREFIX + name for name in TAG_FIELDS)
+METADATA_KEYS = tuple(intern(_PREFIX + name) for name in TAG_FIELDS)  # found by identity
 #: Which taggers wrote the tags, so that a pass can go on and stale tags are seen.
 FINGERPRINT_KEY = _PREFIX + "tagger"
 _VALUES = attrgetter(*TAG_FIELDS)

@@ -275,6 +275,7 @@ class SkewMonitor:
     """
 
     inline = True  # see Delivery: observing appends to a buffer
+    reads_ids = False
 
     def __init__(
         self,

@@ -72,14 +72,13 @@ class MetadataTags:
                     break
             else:
                 return self._of_order(bytes(len(rows))), 0
-            for values in rows:
-                if _PAIR_ID in values or _CONFIDENCE in values:
+            numbers, found = self._numbers, []
+            for v in rows:
+                if _PAIR_ID in v or _CONFIDENCE in v:
                     break
+                found.append(numbers[v.get(_SOURCE), v.get(_STYLE), v.get(_ORIGIN)])
             else:
-                numbers = self._numbers
-                order = bytes(
-                    [numbers[v.get(_SOURCE), v.get(_STYLE), v.get(_ORIGIN)] for v in rows]
-                )
+                order = bytes(found)
                 return self._orders.get(order) or self._of_order(order), 0
         except Exception:  # noqa: BLE001 - not seen yet, or the application's own objects
             pass
@@ -375,20 +374,24 @@ class Recorded(RetrievalEvent):
 
     __slots__ = ("_doc_ids", "_query_id", "_scores")
 
-    _doc_ids: tuple[str, ...]
+    _doc_ids: tuple[str, ...] | None  # None: not read, see reads_ids
     _query_id: str
     _scores: array[float]  # where there are any
 
     @property
     def ranked(self) -> RankedList:
-        """Document ids, best first."""
+        """Document ids, best first; DataError where nobody was to look at them."""
         try:
             found: RankedList = _get_ranked(self)
         except AttributeError:
-            scores = getattr(self, "_scores", None)
+            scores, ids = getattr(self, "_scores", None), self._doc_ids
+            if ids is None:
+                raise DataError(
+                    "the ids of this retrieval were not read, as its observer has reads_ids = False"
+                ) from None
             found = RankedList(
                 query_id=self._query_id,
-                doc_ids=self._doc_ids,
+                doc_ids=ids,
                 scores=None if scores is None else np.array(scores, np.float32),
             )
             _set_ranked(self, found)
@@ -409,6 +412,18 @@ class Recorded(RetrievalEvent):
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {name: getattr(self, name) for name in ("ranked", "tags", "monotonic", "bad_tags")}
         return partial(RetrievalEvent, labels=dict(self.labels), **kept), ()
+
+
+def reads_ids(observer: object) -> bool:
+    """Return whether an observer looks at ids, which cost as much as tags to read.
+
+    Not where the class whose ``observe`` it is says ``reads_ids = False``: what a subclass that
+    observes in another way looks at, its base cannot know.
+    """
+    for kind in type(observer).__mro__:
+        if "observe" in vars(kind):
+            return "reads_ids" not in vars(kind) or bool(getattr(observer, "reads_ids", True))
+    return True
 
 
 Recorded.__qualname__ = RetrievalEvent.__qualname__

@@ -10,7 +10,7 @@ from typing import Literal
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
+from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent, reads_ids
 
 # Several observers as one: a log and a monitor see the same retrievals.
 
@@ -76,6 +76,11 @@ class ObserverGroup:
         """
         return all(getattr(observer, "inline", False) is True for observer in self.observers)
 
+    @property
+    def reads_ids(self) -> bool:
+        """Whether any of them looks at ids, see :func:`~.events.reads_ids`."""
+        return any(map(reads_ids, self.observers))
+
     def note(self, text: str) -> None:
         """Tell those who take notes what is to be known of an instrumentation."""
         for observer in self.observers:
@@ -104,6 +109,7 @@ class CountingObserver(Locked):
     """
 
     inline = True  # see Delivery
+    reads_ids = False
 
     def __init__(self) -> None:
         self.n_events = self.n_documents = self.n_empty = 0
@@ -117,7 +123,7 @@ class CountingObserver(Locked):
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
-        n = len(event.ranked)
+        n = len(event.tags)
         with self._lock:
             self.n_events += 1
             self.n_documents += n
@@ -243,6 +249,7 @@ class ExposureObserver(Locked):
     """
 
     inline = True  # see Delivery
+    reads_ids = False
 
     def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
         if by not in ("source", "style"):

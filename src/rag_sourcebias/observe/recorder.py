@@ -36,6 +36,7 @@ from rag_sourcebias.observe.events import (
     guarded,
     hash_query,
     named,
+    reads_ids,
     tags_for,
 )
 from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
@@ -330,9 +331,11 @@ class Recorder:
     ----------
     reads_metadata : bool
         Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
+    reads_ids : bool
+        Whether somebody looks at ids: the observer, a store of tags, or the user's ``doc_id``.
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
-    begin, end : callable
+    begin, begin_other, end : callable
         The methods of :class:`RunTable`, for frameworks with run ids; they never raise.
     flush : callable
         ``flush(timeout=None) -> bool`` waits until everything recorded so far was observed; False
@@ -368,6 +371,7 @@ class Recorder:
         self.observer = observer
         self.doc_id = doc_id
         self.reads_metadata = tags is None or doc_id is not None
+        self.reads_ids = tags is not None or doc_id is not None or reads_ids(observer)
         self._labels = CheckedLabels(labels or {})
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
@@ -379,6 +383,7 @@ class Recorder:
         # Not methods of our own: every retrieval would pay for two more calls.
         runs = self._delivery.runs
         self.begin, self.end, self.open = runs.begin, runs.end, runs.open
+        self.begin_other = runs.begin_other
         self.flush = self._delivery.flush
         self.coverage = self._delivery.seen.coverage
         self.close = self._delivery.seen.close
@@ -410,14 +415,13 @@ class Recorder:
         room = MAX_LABELS - len(self._labels)
         return CheckedLabels({**self._labels, **dict(list(found.items())[:room])})
 
-    def record(
+    def record(  # noqa: PLR0917 - a call by keyword costs twice as much
         self,
-        doc_ids: Iterable[str],
+        doc_ids: Iterable[str] | None,
         metadata: Iterable[Mapping[str, object] | None] = (),
         scores: Iterable[float] | None = None,
         query: str | None = None,
         labels: Mapping[str, str] | None = None,
-        *,
         texts: Iterable[str] | None = None,
     ) -> None:
         """Record one retrieval, best document first.
@@ -427,7 +431,8 @@ class Recorder:
 
         Parameters
         ----------
-        doc_ids : iterable of str
+        doc_ids : iterable of str or None
+            None where nobody looks at them, which ``reads_ids`` says; metadata is needed then.
         metadata : iterable of mapping, optional
             Of each document; only the tag keys are read.
         scores : iterable of float, optional
@@ -444,17 +449,12 @@ class Recorder:
         try:
             key = self._query_key
             labels = self._labels if labels is None else labels
-            ids = tuple(doc_ids)
-            if texts is not None:
-                try:  # as named does; a call costs as much again
-                    plain = all(ids) and "".join(ids)
-                except TypeError:
-                    plain = False
-                if not plain:
-                    ids = named(ids, texts)
             tags, n_bad = self._tags.read(metadata)
-            if len(tags) != len(ids):
-                tags = tags_for(len(ids), tags)
+            ids = None
+            if doc_ids is not None or self.reads_ids:
+                ids = _read_ids(doc_ids, texts)
+                if len(tags) != len(ids):
+                    tags = tags_for(len(ids), tags)
             event: Any = Filling()
             event._query_id = "" if key is None or query is None else hash_query(query, key=key)
             event._doc_ids, event.tags, event.bad_tags = ids, tags, n_bad
@@ -477,6 +477,19 @@ class Recorder:
             self._sink(event)
         except Exception as error:  # noqa: BLE001 - as guarded
             self.dropped.add("observer raised", error=error)
+
+
+def _read_ids(doc_ids: Any, texts: Iterable[str] | None) -> tuple[str, ...]:  # noqa: ANN401
+    """Return the ids as texts; what has none is known by its text."""
+    ids = tuple(doc_ids)
+    if texts is None:
+        return ids
+    try:  # as named does; a call costs as much again
+        if all(ids) and ("".join(ids) or not ids):
+            return ids
+    except TypeError:
+        pass
+    return named(ids, texts)
 
 
 class _DirectCall(outermost):

@@ -163,21 +163,18 @@ class RunTable:
         self.open: dict[Hashable, Block] = {}
         self._gone = partial(_close_gone, self.open)  # not a method, which would hold the owner
 
-    def begin(
+    def begin(  # noqa: PLR0917 - a call by keyword costs twice as much
         self,
         run_id: Hashable,
         parent_id: Hashable | None = None,
         note: object = True,
         alive: object = None,
         on_stack: Callable[[Any], bool] | None = None,
-        *,
         place: int = 0,
-        is_retrieval: bool = True,
     ) -> None:
-        """Note that a run began, in the context it runs in.
+        """Note that a retrieval began, in the context it runs in.
 
-        Announcing an open run again changes nothing. Runs that are no retrievals need to be
-        announced only where they may lie between an outer and an inner retrieval.
+        Announcing an open run again changes nothing.
 
         Parameters
         ----------
@@ -193,23 +190,18 @@ class RunTable:
         """
         try:
             runs = self.open
-            if run_id in runs:
+            if run_id in runs or suppressed.get():
                 return
             lives = None if alive is None else ref(alive, self._gone)
-            if not is_retrieval:
-                if parent_id in runs:
-                    runs[run_id] = [False, None, 0.0, None, run_id, False, lives, 0, None]
-                return
-            if suppressed.get():
-                return
             around = _innermost.get()
-            while around is not None and not around[_OPEN]:
-                around = around[_OUTER]
-            # A task that outlives the run it names has the block of that run in its context.
-            if (parent_id is not None and (parent_id in runs or self._began_inside(parent_id))) or (
-                around is not None and self._hides(around)
-            ):
-                note = False
+            if runs or around is not None:  # otherwise there is nothing that it could lie in
+                while around is not None and not around[_OPEN]:
+                    around = around[_OUTER]
+                # A task that outlives the run it names has the block of that run in its context.
+                if (
+                    parent_id is not None and (parent_id in runs or self._began_inside(parent_id))
+                ) or (around is not None and self._hides(around)):
+                    note = False
             ends = monotonic() + _LONGEST_RUN
             block = [True, self._owner, ends, around, run_id, note, lives, place, on_stack]
             if runs.setdefault(run_id, block) is block:  # otherwise another thread was first
@@ -217,6 +209,19 @@ class RunTable:
             if len(runs) > _MOST_OPEN:
                 self._forget()
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
+            self._dropped.add("start could not be read", error=error)
+
+    def begin_other(self, run_id: Hashable, parent_id: Hashable, alive: object = None) -> None:
+        """Note that a run began that is no retrieval; kept only where it lies inside one.
+
+        A retrieval inside it is then known to be nested.
+        """
+        try:
+            runs = self.open
+            if parent_id in runs and run_id not in runs:
+                lives = None if alive is None else ref(alive, self._gone)
+                runs[run_id] = [False, None, 0.0, None, run_id, False, lives, 0, None]
+        except Exception as error:  # noqa: BLE001 - as in begin
             self._dropped.add("start could not be read", error=error)
 
     def end(self, run_id: Hashable) -> Any:  # noqa: ANN401

@@ -12,8 +12,14 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.monitor import RetrievalMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
-from rag_sourcebias.observe.observers import CollectingObserver
+from rag_sourcebias.observe.observers import (
+    CollectingObserver,
+    CountingObserver,
+    ExposureObserver,
+    ObserverGroup,
+)
 from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
@@ -142,7 +148,7 @@ class TestBlocks:
     def test_runs_nest_by_parent(self, observer) -> None:
         rec = Recorder(observer)
         rec.begin("outer")
-        rec.begin("step", "outer", is_retrieval=False)
+        rec.begin_other("step", "outer")
         rec.begin("inner", "step")
         assert not rec.end("inner")
         assert not rec.end("step")
@@ -234,3 +240,44 @@ def test_a_recorder_that_is_let_go_ends_its_thread() -> None:
     gc.collect()
     thread.join(10)
     assert not thread.is_alive()
+
+
+class LooksAtIds(ExposureObserver):
+    """Counts as its base does, and looks at the ids, of which its base knows nothing."""
+
+    def observe(self, event: RetrievalEvent) -> None:
+        self.seen = event.ranked.doc_ids
+        super().observe(event)
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (ExposureObserver, False),
+        (CountingObserver, False),
+        (RetrievalMonitor, False),
+        (CollectingObserver, True),
+        (LooksAtIds, True),
+        (type("Same", (ExposureObserver,), {}), False),
+        (lambda: ObserverGroup(ExposureObserver(), CountingObserver()), False),
+        (lambda: ObserverGroup(ExposureObserver(), CollectingObserver()), True),
+    ],
+)
+def test_ids_are_read_where_somebody_looks_at_them(make, expected) -> None:
+    assert Recorder(make()).reads_ids is expected
+
+
+def test_who_looks_up_tags_or_names_ids_has_them_read() -> None:
+    assert Recorder(ExposureObserver(), tags=MemoryTagStore()).reads_ids
+    assert Recorder(ExposureObserver(), doc_id=str).reads_ids
+
+
+def test_ids_that_were_not_read_are_refused_and_not_made_up() -> None:
+    seen: list[RetrievalEvent] = []
+    rec = Recorder(ExposureObserver(), queue=False)
+    rec._sink = seen.append  # what an observer is told
+    rec.record(None, [{"rsb_source": "human"}, {}])
+    (event,) = seen
+    assert event.tags == (DocTags(source="human"), DocTags())
+    with pytest.raises(DataError, match="ids of this retrieval were not read"):
+        _ = event.ranked

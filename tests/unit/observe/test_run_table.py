@@ -29,10 +29,10 @@ def elsewhere(call: Callable[..., object], *args: object) -> None:
 
 
 def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
-    table.begin("app", is_retrieval=False)
+    table.begin_other("app", None)
     table.begin("ensemble", "app")
-    table.begin("step", "ensemble", is_retrieval=False)
-    table.begin("below", "step", is_retrieval=False)
+    table.begin_other("step", "ensemble")
+    table.begin_other("below", "step")
     elsewhere(table.begin, "a", "step")
     elsewhere(table.begin, "b", "below")
     order = ("b", "a", "below", "step", "ensemble", "app")
@@ -43,12 +43,12 @@ def test_an_ensemble_counts_once_through_a_chain_between(table) -> None:
 
 def test_runs_outside_retrievals_are_not_kept(table) -> None:
     for n in range(100):
-        table.begin(n, n - 1 if n else None, is_retrieval=False)
+        table.begin_other(n, n - 1 if n else None)
     assert len(table.open) == 0
 
 
 def test_two_retrievals_of_one_chain_both_count(table) -> None:
-    table.begin("app", is_retrieval=False)
+    table.begin_other("app", None)
     table.begin("first", "app")
     assert table.end("first")
     table.begin("second", "app")
@@ -66,7 +66,7 @@ def test_a_handler_registered_twice_counts_once(table) -> None:
 
 def test_an_open_run_stays_what_it_was(table) -> None:
     table.begin("outer")
-    table.begin("step", "outer", is_retrieval=False)
+    table.begin_other("step", "outer")
     table.begin("step")
     assert not table.end("step")
     assert table.end("outer")
@@ -120,19 +120,19 @@ def test_memory_is_bounded_and_what_is_lost_is_counted(monkeypatch) -> None:
     dropped = DroppedEvents()
     table = RunTable(object(), dropped)
 
-    def interrupted(run: object, *parent: object, is_retrieval: bool = True) -> None:
-        contextvars.copy_context().run(table.begin, run, *parent, is_retrieval=is_retrieval)
+    def interrupted(begin: Callable[..., None], *run: object) -> None:
+        contextvars.copy_context().run(begin, *run)
 
-    interrupted("outer")
+    interrupted(table.begin, "outer")
     for n in range(99):
-        interrupted(("step", n), "outer", is_retrieval=False)
-    interrupted("next")
+        interrupted(table.begin_other, ("step", n), "outer")
+    interrupted(table.begin, "next")
     assert (len(table.open), dropped.total) == (100, 1)
     for n in range(99):  # the steps are lost first, which loses nothing
-        interrupted(n)
+        interrupted(table.begin, n)
     assert (len(table.open), dropped.total) == (100, 1)
     for n in range(99, 299):
-        interrupted(n)
+        interrupted(table.begin, n)
     assert len(table.open) == 100
     assert dropped.by_reason == {"retrieval never ended": 201}
     assert [table.end(198), table.end(199)] == [False, True]
