@@ -12,7 +12,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.monitor.monitor import RetrievalMonitor
+from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
@@ -255,7 +255,7 @@ class LooksAtIds(ExposureObserver):
     [
         (ExposureObserver, False),
         (CountingObserver, False),
-        (RetrievalMonitor, False),
+        (SkewMonitor, False),
         (CollectingObserver, True),
         (LooksAtIds, True),
         (type("Same", (ExposureObserver,), {}), False),
