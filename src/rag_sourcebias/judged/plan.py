@@ -244,6 +244,13 @@ def _curve(
     # the unbiased form: with few labels the plain one is too small
     excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * peaked + 6) if varied else 0.0
     others = np.resize(judge, min(pool - n, _POOL)) if pool > n else judge[:0]
+    sample = JudgedSample.build(human, judge, others)
+    bounds = choose_form(sample, None, alone=method == "labels").bounds
+    if varied and bounds is None:
+        # A few of a long tail show their skewness before their kurtosis: at least that of a gamma
+        # distribution as skewed, 3/2 of its square.
+        third = math.sqrt(n) * float((square * residual).sum()) / float(square.sum()) ** 1.5
+        excess = max(excess, 1.5 * n * (n - 1) / (n - 2) ** 2 * third * third)
     explained = slope * slope * float(centred @ centred) / (n - 1)
     variance = float(square.sum()) / (n - rank)
     count = np.unique(human, return_counts=True)[1]
@@ -258,9 +265,7 @@ def _curve(
         rarest=int(count.min()),
         rank=rank,
         mean=float(human.mean()),
-        bounds=choose_form(
-            JudgedSample.build(human, judge, others), None, alone=method == "labels"
-        ).bounds,
+        bounds=bounds,
         # shares within a judge's two values count about one, in all
         pseudo=1.0
         if useful and len(np.unique(judge)) == 2
