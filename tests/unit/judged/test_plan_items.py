@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import skew
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import normal_quantile, t_quantile
@@ -32,6 +33,7 @@ def test_numbers_follow_the_formulas(r):
     # unbiased kurtosis, by its definition
     kurtosis = 100 * (e**4).sum() / (e**2).sum() ** 2 - 3
     kurtosis = 99 / (98 * 97) * (101 * kurtosis + 6)
+    kurtosis = max(kurtosis, 1.5 * skew(e, bias=False) ** 2)  # a gamma distribution's
     first = mean_interval(y, f, np.resize(f, 4900)).half_width
 
     def half(k):
