@@ -5,8 +5,8 @@
 A retriever that does nothing returns the same 10 documents. Counted is the CPU of the whole
 process (``time.process_time``): our thread that observes is in it, and the export of the spans on
 the other side. Everything runs in turns within one process, with the garbage collector off while
-a round runs, as ``timeit`` does. The figure is the median over the rounds of the difference to
-the bare retriever in the same round. Exit status 1 when a target is missed (never with
+a round runs, as ``timeit`` does. The figure is the median over many short rounds of the difference
+to the bare retriever in the same round. Exit status 1 when a target is missed (never with
 ``--quick``): a twentieth of what OpenInference adds to the same kind of call, in memory or with its
 spans dropped, whichever is less, and seven tenths of the bare call.
 """
@@ -36,7 +36,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.observe.observers import ExposureObserver
+from rag_sourcebias.observe.observers import CollectingObserver, ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
@@ -186,17 +186,36 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         (Case("… without tags", untagged, handler=handler), bare),
     ]
 
-    def observed(target: object) -> Callable[[], AbstractContextManager]:
-        return lambda: instrument(target, ExposureObserver())
+    def observed(target: object, by: object = None) -> Callable[[], AbstractContextManager]:
+        return lambda: instrument(target, by or ExposureObserver())
 
-    hashed = "documents without ids (their texts are hashed)"
+    nowhere = "documents without ids"
     ours += [
         (Case("… async", named, handler=handler, use_async=True), abare),
-        (Case(f"… {hashed}", nameless, handler=handler), bare),
+        (Case(f"… {nowhere}", nameless, handler=handler), bare),
         (Case("global hook", named, around=observed("langchain")), bare),
         (Case("retriever in place", named, around=observed(named)), bare),
         (Case("… async", named, around=observed(named), use_async=True), abare),
-        (Case(f"… {hashed}", nameless, around=observed(nameless)), bare),
+        (Case(f"… {nowhere}", nameless, around=observed(nameless)), bare),
+    ]
+    # Who counts sources looks at no id; a log that is to keep them does.
+    kept = CollectingObserver(capacity=1)
+    keeper = SourceBiasCallbackHandler(kept)
+    looking = [
+        (Case("callback handler, whose observer looks at ids", named, handler=keeper), bare),
+        (Case("… documents without ids (their texts are hashed)", nameless, handler=keeper), bare),
+        (
+            Case("retriever in place, observer looks at ids", named, around=observed(named, kept)),
+            bare,
+        ),
+        (
+            Case(
+                "… documents without ids (their texts are hashed)",
+                nameless,
+                around=observed(nameless, kept),
+            ),
+            bare,
+        ),
     ]
     langchain = [
         (Case("LangChain's own part: an empty handler", named, handler=nothing), bare),
@@ -219,7 +238,7 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         for use_async in (False, True)
         for kind, what in (("memory", "in-memory exporter"), ("none", "spans dropped"))
     ]
-    everything = [bare, abare, *(case for case, _ in (*ours, *langchain)), *rivals]
+    everything = [bare, abare, *(case for case, _ in (*ours, *looking, *langchain)), *rivals]
     for _ in range(rounds + 1):
         for case in everything:
             case.measure(n if case not in rivals else max(n // 10, 1))
@@ -233,7 +252,7 @@ def measure(*, n: int, rounds: int) -> list[dict]:
         )
     return [
         *(row(case, b, [r for r in rivals if r.use_async == case.use_async]) for case, b in ours),
-        *(row(case, base) for case, base in langchain),
+        *(row(case, base) for case, base in (*looking, *langchain)),
         *(row(case, abare if case.use_async else bare) for case in rivals),
     ]
 

@@ -271,7 +271,7 @@ class TagLookup:
 
 
 MAX_LABELS = 16
-_DOCUMENT_BYTES, _EVENT_BYTES, _LABEL_BYTES = 100, 700, 150
+_DOCUMENT_BYTES, _EVENT_BYTES, _LABEL_BYTES, _POINTER_BYTES = 100, 700, 150, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -453,7 +453,10 @@ def memory_of(event: RetrievalEvent) -> int:
         ids = event.ranked.doc_ids
     labels = event.labels
     try:
-        n = "".join(ids).__sizeof__() + _DOCUMENT_BYTES * len(ids)
+        if ids is None:  # not read
+            n = _POINTER_BYTES * len(event.tags)
+        else:
+            n = "".join(ids).__sizeof__() + _DOCUMENT_BYTES * len(ids)
         if labels.__class__ is CheckedLabels:
             return n + labels.memory
         return n + _memory_of_labels(labels)

@@ -12,6 +12,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import (
@@ -270,6 +271,13 @@ def test_ids_are_read_where_somebody_looks_at_them(make, expected) -> None:
 def test_who_looks_up_tags_or_names_ids_has_them_read() -> None:
     assert Recorder(ExposureObserver(), tags=MemoryTagStore()).reads_ids
     assert Recorder(ExposureObserver(), doc_id=str).reads_ids
+
+
+@pytest.mark.parametrize(("documents", "expected"), [("none", False), ("hashed", True)])
+def test_a_log_has_ids_read_where_it_keeps_them(tmp_path, documents, expected) -> None:
+    log = EventLog(tmp_path / "log.sqlite", documents=documents, key=KEY)
+    assert Recorder(log).reads_ids is expected
+    log.close()
 
 
 def test_ids_that_were_not_read_are_refused_and_not_made_up() -> None:

@@ -392,6 +392,11 @@ class EventLog:
                 f"event log {self.path} is damaged ({error}); move it away and log to a new file"
             ) from error
 
+    @property
+    def reads_ids(self) -> bool:
+        """Whether ids of documents are kept, see :func:`~.observe.events.reads_ids`."""
+        return self._settings.documents != "none"
+
     def observe(self, event: RetrievalEvent) -> None:
         """Log one retrieval; waits for nothing and raises nothing."""
         try:
