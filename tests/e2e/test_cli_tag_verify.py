@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import refused, succeed, write_csv
+
+from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.trec import write_run
+from rag_sourcebias.retrieval.search import BM25Spec
 
 pytest.importorskip("sklearn")
 
@@ -173,3 +178,40 @@ def test_an_audit_of_detected_tags_is_corrected(folder: Path) -> None:
         assert "says nothing of those that are retrieved" in refused(
             *audit, "--verified", name, cwd=folder
         )
+
+
+def test_an_audit_of_a_folder_is_corrected_as_that_of_its_run(folder: Path) -> None:
+    data = folder / "data"
+    (data / "qrels").mkdir(parents=True)
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    rows = [json.loads(line) for line in (folder / "wiki.jsonl").read_text("utf-8").splitlines()]
+    tagged = [{**row, "metadata": {"source": truth[row["_id"]]}} for row in rows]
+    for name, lines in (
+        ("corpus.jsonl", tagged),
+        ("queries.jsonl", [{"_id": f"q{q}", "text": rows[2 * q]["text"][:60]} for q in range(N)]),
+    ):
+        (data / name).write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+    judged = "".join(f"q{q}\t{q}{side}\t1\n" for q in range(N) for side in "hl")
+    (data / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8"
+    )
+    dataset = read_beir(data)
+    found = BM25Spec().build(dataset.corpus).retrieve(dataset.queries, 100)
+    write_run(replace(found, name="bm25"), folder / "bm25.run")
+    store = ("--store", "corpus:wiki.jsonl", "--detector", "detector", "-n", "70")
+    drawn = ("--run", "bm25.run", "--qrels", "qrels.txt")
+    succeed("tag", "verify", "own.csv", *store, *drawn, cwd=folder)
+    fill(folder, "own.csv", range(70))
+    tags = ("--tags", "detected", "--verified", "own.csv")
+    cells = []
+    for of, name in ((("data", "--retriever", "bm25"), "a"), (drawn, "b")):
+        said = succeed("audit", "source", *of, *tags, "--report", name, cwd=folder)
+        assert "70 verified by people" in " ".join(said.split())
+        report = json.loads((folder / name / "report.json").read_text(encoding="utf-8"))
+        cells.append(report.get("report", report)["systems"][0]["cells"])
+    assert cells[0] == cells[1]
+    plain = ("audit", "source", "data", "--retriever", "bm25")
+    assert "takes those that --verified" in refused(*plain, "--tags", "detected", cwd=folder)
+    assert "takes those that --verified" in refused(
+        *plain, "--tags", "other.tsv", "--verified", "own.csv", cwd=folder
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +11,7 @@ import typer
 
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
+    Stages,
     deliver,
     err,
     require_writable,
@@ -28,7 +29,7 @@ from rag_sourcebias.cli.models import (
 )
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Engine
+from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.beir import read_beir
@@ -36,7 +37,7 @@ from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
-from rag_sourcebias.io.verified import read_verification
+from rag_sourcebias.io.verified import Verification, read_verification
 from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
@@ -309,7 +310,7 @@ def source(
         Path | None,
         typer.Option(
             help="Sheet of rag-sourcebias tag verify --run, filled in: corrects Relative Δ for "
-            "wrong tags of a detector.",
+            "wrong tags of a detector, of finished runs or of a data set (then without repeats).",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -425,15 +426,22 @@ def _audit_one(
     report: Path | None,
 ) -> SkewReport:
     require_writable(report)
-    if run or qrels or tags or verified:
-        if any((folder, sample, dataset, asked.retriever, asked.rerank)):
-            raise DataError(
-                "--run, --qrels, --tags and --verified replace a data set and retrievers"
-            )
+    given = any((folder, sample, dataset))
+    if run or qrels or (not given and (tags or verified)):
+        if given or asked.retriever or asked.rerank:
+            raise DataError("--run, --qrels and --tags replace a data set and retrievers")
         if asked.text_statistics:
             raise DataError("--text-statistics needs texts, and finished runs hold none")
         columns = {"doc_id": asked.id_key or "doc_id", "source": group}
         found = _audit_runs(run, qrels, tags, verified, columns, config=config, clusters=clusters)
+    elif tags or verified:
+        if verified is None or str(tags or "detected") != "detected" or scale.engine != "memory":
+            raise DataError(
+                "a data set has its own tags: --tags detected takes those that --verified "
+                "sheet.csv was drawn with, under --engine memory"
+            )
+        data = _load(folder, sample=sample, dataset=dataset, split=split)
+        found = _audit_verified(data, asked, verified, tags, config=config, clusters=clusters)
     elif scale.engine == "memory":
         found = _audit(
             _load(folder, sample=sample, dataset=dataset, split=split), asked, config, clusters
@@ -447,19 +455,22 @@ def _audit_one(
     return found
 
 
+def _specs(asked: Retrieval, progress: Stages) -> list[RetrieverSpec]:
+    builder = SpecBuilder(asked.cache or cache_dir(), progress.advance, asked.id_key)
+    specs = [builder.retriever(text) for text in asked.retriever or [DEFAULT_RETRIEVER]]
+    return specs + [
+        RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
+        for model in asked.rerank or []
+    ]
+
+
 def _audit(
     data: Dataset, asked: Retrieval, config: AuditConfig, clusters: Mapping[str, str] | None
 ) -> SkewReport:
     with stages() as progress:
-        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance, asked.id_key)
-        specs = [builder.retriever(text) for text in asked.retriever or [DEFAULT_RETRIEVER]]
-        specs += [
-            RerankedSpec(specs[0], builder.reranker(model), depth=asked.rerank_depth)
-            for model in asked.rerank or []
-        ]
         return audit_source(
             data,
-            specs,
+            _specs(asked, progress),
             config=config,
             depth=asked.depth,
             sole_corpus=asked.sole_corpus,
@@ -470,6 +481,44 @@ def _audit(
             clusters=clusters,
             on_stage=progress.begin,
         )
+
+
+def _audit_verified(
+    data: Dataset,
+    asked: Retrieval,
+    verified: Path,
+    tags: Path | None,
+    *,
+    config: AuditConfig,
+    clusters: Mapping[str, str] | None,
+) -> SkewReport:
+    """Retrieve from the mixed corpus and correct for wrong tags; no repeats, which have none."""
+    sheet = read_verification(verified)
+    with stages() as progress:
+        runs = []
+        for spec in _specs(asked, progress):
+            progress.begin(f"{spec.name}: retrieving for {len(data.queries):,} queries")
+            found = spec.build(data.corpus).retrieve(data.queries, asked.depth)
+            runs.append(replace(found, name=spec.name))
+    return measure_source_bias(
+        runs,
+        data.qrels,
+        data.corpus.tags if tags is None else _tags_of(sheet),
+        config=config,
+        name=data.name,
+        design=data.design,
+        clusters=clusters,
+        verified=sheet,
+    )
+
+
+def _tags_of(sheet: Verification) -> TagTable:
+    """Return the tags that a sheet was drawn with, and what people found in their place."""
+    guessed = sheet.chance.keys() - sheet.truth.keys()
+    return TagTable.from_tags(
+        (doc, DocTags(source=source, origin="detected" if doc in guessed else "declared"))
+        for doc, source in (sheet.tags | sheet.sources()).items()
+    )
 
 
 def _audit_runs(
@@ -497,11 +546,7 @@ def _audit_runs(
                 "verify sheet.csv --run … --qrels …, fill the sheet in and give --verified "
                 "sheet.csv"
             )
-        guessed = sheet.chance.keys() - sheet.truth.keys()
-        table = TagTable.from_tags(
-            (doc, DocTags(source=source, origin="detected" if doc in guessed else "declared"))
-            for doc, source in (sheet.tags | sheet.sources()).items()
-        )
+        table = _tags_of(sheet)
     else:
         table = read_tags(tags, **columns)
     return measure_source_bias(
