@@ -215,3 +215,4 @@ def test_an_audit_of_a_folder_is_corrected_as_that_of_its_run(folder: Path) -> N
     assert "takes those that --verified" in refused(
         *plain, "--tags", "other.tsv", "--verified", "own.csv", cwd=folder
     )
+    assert "take tags as they are" in refused(*plain, *tags, "--text-statistics", cwd=folder)

@@ -415,7 +415,7 @@ class Recorded(RetrievalEvent):
 
 
 def reads_ids(observer: object) -> bool:
-    """Return whether an observer looks at ids, which cost as much as tags to read.
+    """Return whether an observer looks at ids; to read them for nobody would cost the host.
 
     Not where the class whose ``observe`` it is says ``reads_ids = False``: what a subclass that
     observes in another way looks at, its base cannot know.

@@ -163,7 +163,7 @@ class RunTable:
         self.open: dict[Hashable, Block] = {}
         self._gone = partial(_close_gone, self.open)  # not a method, which would hold the owner
 
-    def begin(  # noqa: PLR0917 - a call by keyword costs twice as much
+    def begin(  # noqa: PLR0917 - by position, on the hot path
         self,
         run_id: Hashable,
         parent_id: Hashable | None = None,

@@ -440,6 +440,11 @@ def _audit_one(
                 "a data set has its own tags: --tags detected takes those that --verified "
                 "sheet.csv was drawn with, under --engine memory"
             )
+        if asked.text_statistics or asked.rerank_controls or asked.length_matched:
+            raise DataError(
+                "--text-statistics, --rerank-controls and --length-matched take tags as they are: "
+                "leave them out beside --verified"
+            )
         data = _load(folder, sample=sample, dataset=dataset, split=split)
         found = _audit_verified(data, asked, verified, tags, config=config, clusters=clusters)
     elif scale.engine == "memory":
