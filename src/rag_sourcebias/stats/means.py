@@ -455,11 +455,11 @@ def mean_interval(
         (:func:`~rag_sourcebias.stats.samples.combine_judges`).
     method : str
         ``"regression"`` (default): regression on the judge, variance from left-out residuals (HC3
-        at 10 labels, towards HC2 with more), t(n − 2), corrected for skewness (Hall 1992). Below
-        10 labels it returns labels alone and says so. ``"labels"``: human labels alone (t).
-        ``"ppi"``: fixed power ``lam``. ``"ppi++"``: tuned power. ``"ppi-crossfit"``.
-        ``"ppi-paper"``: Eq. 8–11 of Oosterhuis et al. (KDD 2024). ``"bootstrap"``: their baseline,
-        percentiles of the labels alone.
+        at 10 labels, towards HC2 with more), t(n − 2), corrected for skewness (Hall 1992, from 20
+        labels on towards Johnson 1978). Below 10 labels it returns labels alone and says so.
+        ``"labels"``: human labels alone (t). ``"ppi"``: fixed power ``lam``. ``"ppi++"``: tuned
+        power. ``"ppi-crossfit"``. ``"ppi-paper"``: Eq. 8–11 of Oosterhuis et al. (KDD 2024).
+        ``"bootstrap"``: their baseline, percentiles of the labels alone.
     target : {"population", "pool", "unlabeled"}
         The mean over the population the items were drawn from, over these n + N items, or over
         the N unlabelled ones.

@@ -675,7 +675,7 @@ _MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on sk
 _MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
 _NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
 _MIN_TIED = 3  # the smallest of a few values is always equal to itself
-_MIN_SKEW = 20  # units below which the skewness itself is too uncertain to correct for in full
+_MIN_SKEW = 20  # units up to which the skewness itself is too uncertain to correct for in full
 _MOST_GRADES = 20  # values; means of three people's grades 1 to 5 have 13
 _FAR = 0.5  # of the way from the mean to an end of the scale
 _LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
@@ -844,18 +844,24 @@ def draw_interval(
     Parameters
     ----------
     most_skew : float, optional
-        Largest skewness of the estimate that is corrected for. Without it, it is corrected in full
-        from 20 units on, and not below.
+        Largest skewness of the estimate that is corrected for with up to 20 units; it grows as the
+        root of their number, to twice as much, and what the correction adds to the width fades as
+        their square.
+        Without it, skewness is corrected in full from 20 units on, and not below.
     """
     if form.bounds is not None:
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
+    few = 1.0
     if most_skew is None:
         most_skew = math.inf if sample.n_units >= _MIN_SKEW else 0.0
+    elif sample.n_units > _MIN_SKEW:
+        few = (_MIN_SKEW / sample.n_units) ** 2
+        most_skew *= min(few**-0.25, 2.0)
     skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
-    lower = estimate - error * _hall(quantile, skewness)
-    upper = estimate - error * _hall(-quantile, skewness)
+    lower = estimate - error * _skewed(quantile, skewness, few)
+    upper = estimate - error * _skewed(-quantile, skewness, few)
     if form.span is not None:
         below, above = _far_errors(sample, fit, target, quantile, form.span)
         lower, upper = min(lower, estimate - below), max(upper, estimate + above)
@@ -903,10 +909,18 @@ def _evenness(sample: JudgedSample) -> float:
     return float(weights.sum() ** 2 / (weights @ weights)) / sample.n_labeled
 
 
-def _hall(z: float, skewness: float) -> float:
-    """Quantile of a studentised mean from that of t (Hall 1992, transformation of its skewness).
+def _skewed(z: float, skewness: float, few: float) -> float:
+    """Quantile of a studentised mean from that of t, corrected for the mean's skewness.
 
-    ``skewness`` is that of the estimate, γ/√n; as it vanishes the value is ``z``.
+    Parameters
+    ----------
+    skewness : float
+        Of the estimate, γ/√n; as it vanishes the value is ``z``.
+    few : float
+        Weight in [0, 1] of Hall's transformation (1992), which widens an interval. The rest is
+        Johnson's shift (1978), which does not: with many units it covers as often.
     """
-    skewed = abs(skewness) >= 1e-6
-    return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1) if skewed else z
+    if abs(skewness) < 1e-6:
+        return z
+    widened = 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
+    return few * widened + (1 - few) * (z - skewness * (2 * z * z + 1) / 6)
