@@ -361,10 +361,11 @@ def _counted(report: SkewReport, verdict: Verdict, tally: _Tally) -> str:
     if tally.other > tally.baseline:
         sides, ahead = sides[::-1], tally.other
     higher, lower = sides
-    if tally.noun == "pair":
-        said = f"{who} ranks the {higher} version above the {lower} version"
+    the, what = ("the ", "version") if tally.noun == "pair" else ("", "text")
+    if {"detected", "unverified"} & set(report.data.origins):  # a count is not corrected for errors
+        said = f"{who} ranks {the}{what} tagged {higher} above {the}{what} tagged {lower}"
     else:
-        said = f"{who} ranks {higher} text above {lower} text"
+        said = f"{who} ranks {the}{higher} {what} above {the}{lower} {what}"
     ties = f" ({count(tally.ties)} {'is a tie' if tally.ties == 1 else 'are ties'})" * bool(
         tally.ties
     )
@@ -477,7 +478,9 @@ def _spec(name: str) -> str:
 
 def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
     """Return why and which command comes next."""
-    data, codes = data_argument(report.data.name), {v.code for v in found}
+    finished = not report.data.mean_words  # rankings alone: no texts, and no data set by that name
+    data = data_argument("" if finished else report.data.name)
+    codes = {v.code for v in found}
     if any(v.control for v in found):
         return "Do both versions say the same?", f"rag-sourcebias check-pairs {data}"
     if codes & set(_DIRECTIONS):
@@ -487,10 +490,14 @@ def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
     if codes == {SkewCode.ALIKE}:
         return "Keep watching:", "rag-sourcebias monitor serve retrievals.db"
     asked = [_spec(s.name) for s in report.systems if s.variant == "mixed"]
-    if not all(asked):  # what a program passed has no name on the command line
-        return "With more queries:", "rsb.audit(retriever, data)"
-    named = "".join(f" --retriever {shlex.quote(s)}" for s in asked if s != DEFAULT_RETRIEVER)
-    return "With more queries:", f"rag-sourcebias audit source {data}{named}"
+    if finished and report.data.name:
+        command = "rag-sourcebias audit source --run RUN --qrels QRELS --tags TAGS"
+    elif not all(asked):  # what a program passed has no name on the command line
+        command = "rsb.audit(retriever, data)"
+    else:
+        named = "".join(f" --retriever {shlex.quote(s)}" for s in asked if s != DEFAULT_RETRIEVER)
+        command = f"rag-sourcebias audit source {data}{named}"
+    return "With more queries:", command
 
 
 def star_note(report: SkewReport) -> str:
