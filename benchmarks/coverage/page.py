@@ -61,7 +61,7 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
             sets_table(real["sets"]),
         ]
         if record := _oracles(folder):
-            parts += [widths_note(record), widths_table(record), WORLDS_NOTE, worlds_table(record)]
+            parts += [widths_note(record), *widths_table(record), WORLDS_NOTE, worlds_table(record)]
             parts += [WORLDS_END, lowest_note(record)]
     for name, part in (
         ("systems", decisions.systems_part),
@@ -114,8 +114,9 @@ as a whole where answers share one; cells of the default below .94 were measured
 from the values seen where most labels sit at one end of their scale, such as SummEval fluency
 and consistency: there few labels do not show how far the others fall. The constants of the score
 interval (two pseudo-items with a judge; 75 % of the largest variance and fewer than 20 labels away
-from the end for nearly two-valued labels) were chosen while looking at these sets, so that coverage
-here is no independent confirmation of them."""
+from the end for nearly two-valued labels) and how the correction for skewness fades with the number
+of labels were chosen while looking at these sets, so that coverage here is no independent
+confirmation of them."""
 
 WORLDS_NOTE = """With room on one set, a rule must still cover .94 on others whose labels look the
 same. Simulated populations of two values, the judge's as well (30 labels), and of grades 5, 4 and
@@ -304,10 +305,15 @@ def widths_note(record: dict) -> str:
     """How many cells are above their limit, and in how many of them more knowledge would help."""
     wider = bars.above(record)
     beyond = [r for r in wider if max(r["known slope"], r["known slope, true"]) > 1]
-    return (
+    drawn = (
         f"Cells in which the default's mean width was above its limit ({len(record['cells'])}: "
         "1.05·√(1 − r²N/(N + n)) times labels alone, or labels alone where r is .4 or more), drawn "
-        f"afresh {max(r['runs'] for r in record['cells']):,} times: in {len(wider)} it is above by "
+        f"afresh {max((r['runs'] for r in record['cells']), default=0):,} times: "
+    )
+    if not wider:
+        return drawn + "none can be told from it by a normal test at .001."
+    return (
+        f"{drawn}in {len(wider)} it is above by "
         "a normal test at .001; the others cannot be told from it. Beside it an interval that is "
         "told the population's best slope, and learns the error only: its own mean width, and the "
         f"one at which it would cover .94. In {len(beyond)} of the {len(wider)} one of these is "
@@ -329,8 +335,8 @@ def lowest_note(record: dict) -> str:
     )
 
 
-def widths_table(record: dict) -> str:
-    """Cells that are wider than their limit, beside estimates that know more."""
+def widths_table(record: dict) -> list[str]:
+    """Cells that are wider than their limit, if any, beside estimates that know more."""
     head = ["set", "labels", "r", "coverage", "width", "slope known: width", "… true at"]
     lines = [
         [
@@ -343,7 +349,7 @@ def widths_table(record: dict) -> str:
         ]
         for row in bars.above(record)
     ]
-    return bars.grid([*head, "slope and error known: true at"], lines)
+    return [bars.grid([*head, "slope and error known: true at"], lines)] if lines else []
 
 
 def worlds_table(record: dict) -> str:
