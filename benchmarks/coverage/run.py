@@ -1,6 +1,6 @@
 """Do the intervals cover, and how wide are they?
 
-    python benchmarks/coverage/run.py [--quick | --redraw | --real RUNS] [--out FOLDER]
+    python benchmarks/coverage/run.py [--quick | --redraw | --only PART] [--out FOLDER]
 
 Simulated judged rankings with a known truth, and the real sets of the folder named by
 RAG_SOURCEBIAS_DATA, resampled as populations. Writes coverage.json, coverage_real.json,
@@ -188,20 +188,22 @@ def real_results(runs: int) -> dict:
     return {"sets": cells, "bars": bars.of_real_sets(cells)}
 
 
-def measure(*, quick: bool) -> tuple[dict, dict | None, dict]:
-    """Run everything."""
-    facts = {"environment": environment(), "quick": quick}
-    found = facts | simulated_results(30 if quick else 1500)
-    found["bars"] = bars.of_simulations(found)
-    real: dict | None = None
-    sources = sweeps.SOURCES
-    if os.environ.get(DATA):
+def measure(*, quick: bool, stored: tuple[dict, dict | None, dict] | None, only: str) -> tuple:
+    """Run everything, or a part beside what is stored."""
+    facts, given = {"environment": environment(), "quick": quick}, bool(os.environ.get(DATA))
+    found, real, figures = stored or ({}, None, {})
+    if only != "real":
+        found = facts | simulated_results(30 if quick else 1500)
+        found["bars"] = bars.of_simulations(found)
+        sources = sweeps.SOURCES
+        if not given:
+            sources = tuple(s for s in sources if s in simulator.PRESETS)
+        figures = facts | figure_results(20 if quick else 500, sources)
+        figures["bars"] = bars.of_figures(figures)
+    if only != "simulated" and given:
         real = facts | real_results(20 if quick else 500)
-    else:
+    elif not given:
         print(f"{DATA} is not set: the real sets are left out", file=sys.stderr)
-        sources = tuple(s for s in sources if s in simulator.PRESETS)
-    figures = facts | figure_results(20 if quick else 500, sources)
-    figures["bars"] = bars.of_figures(figures)
     return found, real, figures
 
 
@@ -224,17 +226,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
     parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
     parser.add_argument("--redraw", action="store_true", help="page and plots of stored results")
-    parser.add_argument("--real", type=int, metavar="RUNS", help="real sets; the rest as stored")
+    parser.add_argument("--only", choices=("simulated", "real"), help="that; the rest as stored")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results")
     options = parser.parse_args()
     quick, out = options.quick, options.out
     if out is None and not quick:
         out = ROOT / "benchmarks" / "results"
     started = time.perf_counter()
-    stored = options.redraw or options.real
-    found, real, figures = read(out) if stored else measure(quick=quick)
-    if options.real:
-        real = {"environment": environment(), "quick": False} | real_results(options.real)
+    stored = read(out) if out and (options.redraw or options.only) else None
+    found, real, figures = (
+        stored
+        if stored and options.redraw
+        else measure(quick=quick, stored=stored, only=options.only or "")
+    )
     rows = page.promised(found, real, figures, folder=out)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
