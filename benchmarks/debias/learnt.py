@@ -291,6 +291,10 @@ def page(rows: list[dict]) -> None:
     print("now: python benchmarks/claims.py")
 
 
+def part_of(row: dict, part: str) -> bool:
+    return row["method"] in PARTS[part] and part in (row["fitted"], *ALONE)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=cache_dir() / "benchmark-learnt")
@@ -304,10 +308,10 @@ def main() -> None:
         keep_freed_memory()
         bench = Bench.read(root, options.work)
         if options.again:
-            rows = []
+            rows = [row for row in rows if not any(part_of(row, p) for p in options.only)]
         for part, (name, source) in product(options.only, bench.fitting):
             key = {"data": name, "rewriter": rewriter(source), "method": PARTS[part][-1]}
-            if any(row.items() >= key.items() and part in (row["fitted"], *ALONE) for row in rows):
+            if any(row.items() >= key.items() and part_of(row, part) for row in rows):
                 continue
             new = list(bench.rows_of(part, name, source))
             print(*new, sep="\n", flush=True)
