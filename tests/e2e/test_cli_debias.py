@@ -505,6 +505,16 @@ def test_copies_are_looked_for_without_pairs_to_fit_on(folder: Path) -> None:
     assert code == 0, messages
     again = report_of(folder / "again").datasets[0].outcomes[1].skew_at(5).after
     assert again == after
+    words = ("--encoder", "bm25")
+    succeed(*asked[:4], *words, "--output", "words.sqlite", "--report", "words", cwd=folder)
+    first, smoothed = report_of(folder / "words").datasets[0].outcomes
+    assert (first.name, smoothed.name) == ("bm25", "bm25+words")
+    assert smoothed.skew_at(5).after.estimate == pytest.approx(0, abs=1e-6)
+    succeed("debias", "--compare", "words.sqlite", "--on", "copies", *words, cwd=folder)
+    told = refused("debias", "--compare", "twins.sqlite", "--on", "copies", *words, cwd=folder)
+    assert "the one in use is 'bm25'" in told  # neighbours of a model are not those of words
+    for useless in (("copies", "--output", "o.json"), ("--compare", "m", "--on", "copies")):
+        assert "no vectors to change" in refused("debias", *useless, *words, cwd=folder)
 
 
 def test_the_next_command_names_the_folder_and_its_split(prepared: Path) -> None:

@@ -464,7 +464,8 @@ def debias(
     encoder: Annotated[
         str,
         typer.Option(
-            help="The model: a sentence-transformers name or path[,batch_size=…,device=…]."
+            help="The model: a sentence-transformers name or path[,batch_size=…,device=…]; with "
+            "twins also bm25[:k1=…,b=…]."
         ),
     ] = "all-MiniLM-L6-v2",
     output: Annotated[
@@ -525,6 +526,7 @@ def debias(
     """
     choice("method", method, METHODS)
     _refuse_useless(ctx, method, searching, comparing)
+    _refuse_words(encoder, method, comparing.compare)
     place = cache or cache_dir()
     if comparing.compare:
         judged, seen = _compared_data(folder, pairs, comparing, on=on, report=report, config=config)
@@ -585,6 +587,29 @@ def _refuse_useless(
     given = [name for name in used(ctx, Pairs) if name != "--sample"]
     if given and method == "twins" and not comparing.compare:
         raise DataError(f"{', '.join(given)}: nothing is fitted on pairs with --method twins")
+
+
+def _of_words(encoder: str) -> bool:
+    return encoder.partition(":")[0] == "bm25"
+
+
+def _refuse_words(encoder: str, method: str, compared: Sequence[str] | None) -> None:
+    """Refuse to change the vectors of a retriever that has none."""
+    others = [text for text in compared or () if not text.endswith(".sqlite")]
+    if _of_words(encoder) and (others or not (compared or method == "twins")):
+        what = f"--compare {others[0]}" if others else f"--method {method}"
+        raise DataError(
+            f"--encoder {encoder} has no vectors to change: {what} is for models, --method twins "
+            "(and --compare with its file) for words too"
+        )
+
+
+def _retriever(builder: SpecBuilder, text: str) -> tuple[RetrieverSpec, Encoder | None]:
+    """Return a retriever as it is and its encoder; BM25 has none."""
+    if _of_words(text):
+        return builder.retriever(text), None
+    encoder = builder.encoder(text)
+    return DenseSpec(encoder), encoder
 
 
 def _way(
@@ -735,15 +760,16 @@ def _calibrate(asked: _Asked, form: ParityForm, progress: Stages) -> DebiasRepor
 
 def _twins(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
     """Let copies share their score, and measure it on groups of each judged corpus."""
-    job, output, before = asked.job, asked.output, asked.before(progress)
+    job, output = asked.job, asked.output
+    first, encoder = _retriever(SpecBuilder(asked.cache, progress.advance), asked.encoder)
     progress.begin(f"looking for copies in {job.fitting.name}")
-    groups = fit_twins(job.fitting.corpus, before)
+    groups = fit_twins(job.fitting.corpus, encoder)
     write_twins(groups, output)
-    after = TwinSpec(DenseSpec(before), before, name=f"{before.name}+{output.stem}")
+    after = TwinSpec(first, encoder, name=f"{first.name}+{output.stem}")
     made = _twins_method(groups, after.name, fitted_on=job.fitting.name)
     with removed_on_failure(output):
         return job.judged.report(
-            DenseSpec(before), [after], methods=[made], progress=progress,
+            first, [after], methods=[made], progress=progress,
         )  # fmt: skip
 
 
@@ -819,31 +845,29 @@ def _compared(
 ) -> DebiasReport:
     data = ", ".join(comparing.fitted_on or ())
     builder = SpecBuilder(cache, progress.advance)
-    before = builder.encoder(encoder)
-    names = [before.name]
+    first, before = _retriever(builder, encoder)
+    names, of = [first.name], first.name if before is None else before.fingerprint
     after: list[RetrieverSpec] = []
     methods = []
     for text in comparing.compare or ():
         if text.endswith((".json", ".sqlite")):
-            names.append(distinct_name(f"{before.name}+{Path(text).stem}", names))
+            names.append(distinct_name(f"{first.name}+{Path(text).stem}", names))
             rescorer: ParityCalibration | TwinRescorer
             if text.endswith(".json"):
-                rescorer = read_parity(Path(text), encoder=before.fingerprint)
+                rescorer = read_parity(Path(text), encoder=of)
                 methods.append(calibration_method(rescorer, names[-1], fitted_on=data))
             else:
-                rescorer = TwinRescorer.read(text, encoder=before.fingerprint)
+                rescorer = TwinRescorer.read(text, encoder=of)
                 methods.append(_twins_method(rescorer.groups, names[-1], fitted_on=data))
-            after.append(RescoredSpec(DenseSpec(before), rescorer, name=names[-1]))
+            after.append(RescoredSpec(first, rescorer, name=names[-1]))
             continue
         other = builder.encoder(text)
         names.append(distinct_name(other.name, names))
         progress.begin(f"timing {names[-1]}")
-        cost = encode_cost(before, other, judged.datasets[0].corpus.texts)
+        cost = encode_cost(builder.encoder(encoder), other, judged.datasets[0].corpus.texts)
         after.append(DenseSpec(other, name=names[-1]))
         methods.append(_method(names[-1], text, data, cost))
-    return judged.report(
-        DenseSpec(before), after, methods=methods, fitted_texts=seen, progress=progress
-    )
+    return judged.report(first, after, methods=methods, fitted_texts=seen, progress=progress)
 
 
 def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
