@@ -578,13 +578,13 @@ def _sides(outcome: DebiasOutcome, cutoff: int) -> tuple[int, int, int]:
 
 def _first_answer(verdict: DebiasVerdict) -> str:
     cutoff, names = verdict.skew.cutoff, _source_names(verdict)
-    before = _sides(verdict.dataset.outcomes[0], cutoff)
-    after = _sides(verdict.outcome, cutoff)
-    side = 0 if before[0] >= before[2] else 2
-    total = counted(sum(after), "query", "queries")
+    base, same, other = _sides(verdict.outcome, cutoff)
+    base_before, _, other_before = _sides(verdict.dataset.outcomes[0], cutoff)
     return (
-        f"{capital(names[side // 2])} text ranks higher in {count(after[side])} of {total} on "
-        f"{called(verdict.on)} with {called(verdict.system)}; it was {count(before[side])} before."
+        f"{capital(names[0])} text ranks higher in {count(base)} and {names[1]} text in "
+        f"{count(other)} of {counted(base + same + other, 'query', 'queries')} on "
+        f"{called(verdict.on)} with {called(verdict.system)}; before in {count(base_before)} and "
+        f"{count(other_before)}."
     )
 
 
