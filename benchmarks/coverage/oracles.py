@@ -15,6 +15,8 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from scipy.stats import t
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.values import environment
+from rag_sourcebias.stats import regression
 from rag_sourcebias.stats.coverage import Population
 from rag_sourcebias.stats.means import mean_interval
 
@@ -37,6 +40,17 @@ OTHERS = 500
 DRAWN_IN = (1.0, 0.98, 0.95)
 WORLDS = 40_000  # items of a simulated population
 LOWEST = ("dl_human_llm/dl19 umbrela_llama32 DCG@10", 20)  # the set and labels of that cell
+
+
+@contextmanager
+def t_alone() -> Iterator[None]:
+    """Intervals that reach no further than t, whatever few labels may not have shown."""
+    kept = regression._far_errors
+    regression._far_errors = lambda *_: (0.0, 0.0)
+    try:
+        yield
+    finally:
+        regression._far_errors = kept
 
 
 def cell(*, name: str, scale: bool, n: int, r: float, limit: float, runs: int) -> list[dict]:
@@ -55,18 +69,21 @@ def cell(*, name: str, scale: bool, n: int, r: float, limit: float, runs: int) -
             )
         except InsufficientDataError:  # labels that are all alike: no interval, no width
             continue
+        with t_alone():
+            less = mean_interval(s.y, s.yhat, s.yhat_unlabeled, bounds=bounds)
         left, judge = s.y - slope * s.yhat, np.concatenate([s.yhat, s.yhat_unlabeled])
         error = abs(float(left.mean() + slope * judge.mean()) - truth)
         variance = left.var(ddof=1) / n + slope**2 * judge.var(ddof=1) / len(judge)
         half = float(t.ppf(0.975, n - 1)) * float(np.sqrt(variance))
-        hit = ours.lower <= truth <= ours.upper
-        rows.append((ours.upper - ours.lower, alone.upper - alone.lower, hit, error, half))
-    ours_, alone_, hits, error_, half_ = np.array(rows, dtype=float).T
+        hit, near = (found.lower <= truth <= found.upper for found in (ours, less))
+        rows.append((ours.upper - ours.lower, alone.upper - alone.lower, hit, near, error, half))
+    ours_, alone_, hits, near_, error_, half_ = np.array(rows, dtype=float).T
     unit = limit * alone_.mean()
     ratio = ours_.mean() / unit
     stretch = float(np.quantile(error_ / np.maximum(half_, 1e-15), 0.94))
     found = {
         "coverage": hits.mean(),
+        "t alone": near_.mean(),
         "width": ratio,
         "error": np.std(ours_ / unit - ratio * alone_ / alone_.mean()) / np.sqrt(len(rows)),
         "known slope": 2 * half_.mean() / unit,
@@ -98,16 +115,20 @@ def world(*, index: int, n: int, runs: int) -> list[dict]:
     """One row: coverage of our intervals as they are, and drawn in."""
     data = worlds()[index]
     truth, rng = float(data.y.mean()), np.random.default_rng([32, index, n])
-    drawn, factors = Population(data.y, data.yhat, None), []
+    drawn, factors, near = Population(data.y, data.yhat, None), [], 0
     for _ in range(runs):
         s = drawn.draw(n, OTHERS, rng)
         found = mean_interval(s.y, s.yhat, s.yhat_unlabeled, bounds=data.bounds)
+        with t_alone():
+            less = mean_interval(s.y, s.yhat, s.yhat_unlabeled, bounds=data.bounds)
+        near += less.lower <= truth <= less.upper
         error = truth - found.estimate
         reach = found.upper - found.estimate if error > 0 else found.estimate - found.lower
         factors.append(max(abs(error) - 1e-12, 0.0) / max(reach, 1e-15))
     kind, name = data.name.split("/")
     covered = [round(float(np.mean(np.array(factors) <= factor)), 4) for factor in DRAWN_IN]
-    return [{"kind": kind, "world": name, "n": n, "runs": runs, "coverage": covered}]
+    where = {"kind": kind, "world": name, "n": n, "runs": runs}
+    return [where | {"coverage": covered, "t alone": round(near / runs, 4)}]
 
 
 def cause(*, below: float, runs: int) -> list[dict]:

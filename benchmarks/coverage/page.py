@@ -62,7 +62,7 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
         ]
         if record := _oracles(folder):
             parts += [widths_note(record), *widths_table(record), WORLDS_NOTE, worlds_table(record)]
-            parts += [WORLDS_END, lowest_note(record)]
+            parts += [worlds_end(record), lowest_note(record)]
     for name, part in (
         ("systems", decisions.systems_part),
         ("judges", decisions.judges_part),
@@ -122,11 +122,6 @@ WORLDS_NOTE = """With room on one set, a rule must still cover .94 on others who
 same. Simulated populations of two values, the judge's as well (30 labels), and of grades 5, 4 and
 1, of whose lowest the judge sees half (15, 30 and 60 labels, scale given): coverage of our
 intervals, and of the same intervals drawn in. Lowest; cells below .94 by an exact test at .001:"""
-
-WORLDS_END = """Such grades are why an interval reaches as far as errors that few labels or none
-showed can put the mean: with t alone, at 30 labels, three items in ten of grade 4 and 5 to 20 in a
-hundred of grade 1, it covered .86, .83 and .93. Without a scale, and of a judge that never gives
-the lowest grade, nothing shows how far down it is: give `bounds`."""
 
 JUDGES_NOTE = """Top: probability moved to the grades the judge thinks unlikely (β). Bottom:
 probability moved to the human grade (τ); at τ = 1 the judge is perfect, only sampling error is
@@ -337,19 +332,36 @@ def lowest_note(record: dict) -> str:
 
 def widths_table(record: dict) -> list[str]:
     """Cells that are wider than their limit, if any, beside estimates that know more."""
-    head = ["set", "labels", "r", "coverage", "width", "slope known: width", "… true at"]
+    head = ["set", "labels", "r", "coverage", "with t alone", "width", "slope known: width"]
     lines = [
         [
             row["set"] + (", with bounds" if row["scale"] else ""),
             str(row["n"]),
             f"{row['r']:.2f}",
-            f"{row['coverage']:.3f}",
-            *(f"{row[key]:.3f}" for key in ("width", "known slope", "known slope, true")),
+            *(f"{row[key]:.3f}" for key in ("coverage", "t alone", "width")),
+            *(f"{row[key]:.3f}" for key in ("known slope", "known slope, true")),
             f"{row['known slope and error, true']:.3f}",
         ]
         for row in bars.above(record)
     ]
-    return [bars.grid([*head, "slope and error known: true at"], lines)] if lines else []
+    return (
+        [bars.grid([*head, "… true at", "slope and error known: true at"], lines)] if lines else []
+    )
+
+
+def worlds_end(record: dict) -> str:
+    """Why intervals of grades reach further than t."""
+    graded = [row for row in record["worlds"] if row["kind"] == "grades" and row["n"] == 30]
+    least = sorted(graded, key=lambda row: row["t alone"])[:3]
+    shown = "; ".join(f"{row['world']}: {row['t alone']:.2f}" for row in least)
+    below = sum(bars.rejected(row | {"coverage": row["t alone"]}) for row in graded)
+    return (
+        "Such grades are why an interval reaches as far as errors that few labels or none showed "
+        "can put the mean. With t alone, at 30 labels, coverage would be below .94 by the test in "
+        f"{below} of {len(graded)} such populations, and as little as this (share of each grade; "
+        f"{shown}). Without a scale, and of a judge that never gives the lowest grade, nothing "
+        "shows how far down it is: give `bounds`."
+    )
 
 
 def worlds_table(record: dict) -> str:
