@@ -311,8 +311,8 @@ def widths_note(record: dict) -> str:
         f"{drawn}in {len(wider)} it is above by "
         "a normal test at .001; the others cannot be told from it. Beside it an interval that is "
         "told the population's best slope, and learns the error only: its own mean width, and the "
-        f"one at which it would cover .94. In {len(beyond)} of the {len(wider)} one of these is "
-        "above the limit as well, so that even who knows the slope misses it. The last column is "
+        f"one at which it would cover .94. Who knows the slope would miss {len(beyond) or 'none'} of "
+        f"them as well (one of these above 1). The last column is "
         "for who knows the error, too. All as multiples of the limit:"
     )
 
@@ -353,13 +353,13 @@ def worlds_end(record: dict) -> str:
     """Why intervals of grades reach further than t."""
     graded = [row for row in record["worlds"] if row["kind"] == "grades" and row["n"] == 30]
     least = sorted(graded, key=lambda row: row["t alone"])[:3]
-    shown = "; ".join(f"{row['world']}: {row['t alone']:.2f}" for row in least)
+    shown = ", ".join(f"{row['t alone']:.2f} ({row['world']})" for row in least)
     below = sum(bars.rejected(row | {"coverage": row["t alone"]}) for row in graded)
     return (
         "Such grades are why an interval reaches as far as errors that few labels or none showed "
         "can put the mean. With t alone, at 30 labels, coverage would be below .94 by the test in "
-        f"{below} of {len(graded)} such populations, and as little as this (share of each grade; "
-        f"{shown}). Without a scale, and of a judge that never gives the lowest grade, nothing "
+        f"{below} of {len(graded)} such populations, with these shares of grades as little as "
+        f"{shown}. Without a scale, and of a judge that never gives the lowest grade, nothing "
         "shows how far down it is: give `bounds`."
     )
 
