@@ -311,8 +311,8 @@ def widths_note(record: dict) -> str:
         f"{drawn}in {len(wider)} it is above by "
         "a normal test at .001; the others cannot be told from it. Beside it an interval that is "
         "told the population's best slope, and learns the error only: its own mean width, and the "
-        f"one at which it would cover .94; one of the two is above 1 in {len(beyond)} of them, which "
-        "even who knows the slope would miss. The last column is "
+        f"one at which it would cover .94; one of these is above 1 in {len(beyond)} of them, "
+        "which even who knows the slope would miss. The last column is "
         "for who knows the error, too. All as multiples of the limit:"
     )
 
