@@ -149,6 +149,12 @@ def widths(cells: list[dict]) -> list[dict]:
     return found
 
 
+def found_too_rarely(row: dict) -> bool:
+    """Whether a planted difference is found in less than .9 of the oracle's draws (at .001)."""
+    found = round(row["found"] * row["runs"])
+    return bool(binom.cdf(found, row["runs"], 0.9 * row["oracle"]) < 0.001)
+
+
 def over_limit(cells: list[dict]) -> list[dict]:
     """Rows of the default whose mean width was above their limit."""
     wide = ratios(cells)

@@ -64,6 +64,7 @@ def page(found: dict, real: dict | None, figures: dict, *, folder: Path, at: Pat
             parts += [widths_note(record), *widths_table(record), WORLDS_NOTE, worlds_table(record)]
             parts += [worlds_end(record), lowest_note(record)]
     for name, part in (
+        ("differences", decisions.differences_part),
         ("systems", decisions.systems_part),
         ("judges", decisions.judges_part),
         ("labels", decisions.labels_part),

@@ -224,9 +224,10 @@ def read(folder: Path) -> tuple[dict, dict | None, dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
-    parser.add_argument("--quick", action="store_true", help="few runs, no verdict")
-    parser.add_argument("--redraw", action="store_true", help="page and plots of stored results")
-    parser.add_argument("--only", choices=("simulated", "real"), help="that; the rest as stored")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--quick", action="store_true", help="few runs, no verdict")
+    part.add_argument("--redraw", action="store_true", help="page and plots of stored results")
+    part.add_argument("--only", choices=("simulated", "real"), help="that; the rest as stored")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results")
     options = parser.parse_args()
     quick, out = options.quick, options.out
