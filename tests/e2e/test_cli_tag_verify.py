@@ -218,3 +218,11 @@ def test_an_audit_of_a_folder_is_corrected_as_that_of_its_run(folder: Path) -> N
         *plain, "--tags", "other.tsv", "--verified", "own.csv", cwd=folder
     )
     assert "take tags as they are" in refused(*plain, *tags, "--text-statistics", cwd=folder)
+    with (folder / "own.csv").open(encoding="utf-8-sig", newline="") as file:
+        table = list(csv.DictReader(file))
+    people = [(r["row_id"], r["text"], "human" if r["source"] else "") for r in table]
+    write_csv(folder / "people.csv", list(table[0]), people)
+    manifest = (folder / "own.csv.manifest.json").read_bytes()
+    (folder / "people.csv.manifest.json").write_bytes(manifest)
+    told = refused("audit", "source", *drawn, *tags[:3], "people.csv", cwd=folder)
+    assert "70 are by people and 0 by a model; at least 5 of either" in told

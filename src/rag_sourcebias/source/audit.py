@@ -54,7 +54,13 @@ from rag_sourcebias.stats.skew import (
     sole_corpus_checks,
 )
 from rag_sourcebias.stats.texts import TEXT_STATISTICS, match_lengths, text_statistics
-from rag_sourcebias.stats.verified import Slots, p_of, relevant_slots, verified_delta
+from rag_sourcebias.stats.verified import (
+    Slots,
+    p_of,
+    relevant_slots,
+    tag_quality,
+    verified_delta,
+)
 
 # The verb: measure source bias from runs and judgments.
 
@@ -101,6 +107,11 @@ def measure_source_bias(
     -------
     SkewReport
 
+    Raises
+    ------
+    InsufficientDataError
+        If fewer than 50 documents were verified, or fewer than 5 of either kind.
+
     Examples
     --------
     >>> from rag_sourcebias import DocTags
@@ -121,6 +132,7 @@ def measure_source_bias(
     if len(set(names)) != len(names):
         raise DataError(f"run names must differ, got {names}")
     if verified is not None:
+        tag_quality(verified)  # too few, or all of one kind: refused before there is a figure
         config, tags = corrected_config(config), of_two_sources(tags, config.baseline_source)
     separate, tags = tags, merge_llms(tags) if config.merge_llms else tags
     if corpus is not None and config.merge_llms:
