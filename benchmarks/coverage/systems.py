@@ -3,8 +3,9 @@
     python benchmarks/coverage/systems.py [--runs RUNS] [--out FOLDER]
 
 Real systems (NDCG@10 of the runs on TREC DL 2019 and 2020 by people and by a judge; answers of
-EVOUNA, the judge being "a golden answer occurs") of the folder named by RAG_SOURCEBIAS_DATA, and
-simulated ones, resampled as populations: each run draws the systems, n labelled items and 200
+EVOUNA, the judge being "a golden answer occurs"; mean grades of SummEval summaries by three people
+and by gpt-4o-mini) of the folder named by RAG_SOURCEBIAS_DATA, and simulated ones, resampled as
+populations: each run draws the systems, n labelled items and 200
 others. Writes systems.json to FOLDER (default: benchmarks/results). Exit status 1 when a bar is
 missed: a rate misses its bar when an exact binomial test rejects it at .001.
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
-from real_sets import _occurs
+from real_sets import _mean_grade, _numbers, _occurs
 from run import write
 from scipy.stats import binom, kendalltau
 
@@ -50,6 +51,11 @@ def population(name: str) -> tuple[np.ndarray, np.ndarray, tuple[float, float] |
         return *_deep_learning(data, of), (0.0, 1.0)
     if kind == "EVOUNA":
         return *_evouna(data, of), (0.0, 1.0)
+    if kind == "SummEval":
+        path = data / f"judge_logits/model_logits__4omini__Summeval_{of}_logits.csv.gz"
+        table = _numbers(path)  # one row per text and system, text by text
+        people, judge = table[:, 5], _mean_grade(table[:, :5])
+        return people.reshape(-1, 16), judge.reshape(-1, 16), (1.0, 5.0)
     return _simulated(of)
 
 
@@ -213,9 +219,12 @@ def main() -> int:
     started = time.perf_counter()
     few = [
         (name, m)
-        for name in ("DL 19", "DL 20", "EVOUNA NQ", "EVOUNA TQ")
-        for m in ((5, 9) if name.startswith("DL") else (5,))
-    ]
+        for name in (
+            "DL 19", "DL 20", "EVOUNA NQ", "EVOUNA TQ",
+            *(f"SummEval {d}" for d in ("coherence", "consistency", "fluency", "relevance")),
+        )
+        for m in ((5,) if name.startswith("EVOUNA") else (5, 9))
+    ]  # fmt: skip
     made = [
         (f"simulated {kind}, {m}, {spread}, {error}", m)
         for kind, error in (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Unpack, get_args
+from typing import Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +22,15 @@ from rag_sourcebias.core.values import (
     t_quantile,
 )
 from rag_sourcebias.stats.regression import (
+    SAME_SCALE,
     Form,
     RegressionFit,
     bootstrap_interval,
     choose_form,
     draw_interval,
     fit_regression,
+    graded,
     has_spread,
-    piled,
     sampling_reach,
     spread_values,
     t_interval,
@@ -283,7 +285,6 @@ def paper_ppi_interval(
 
 MIN_LABELED = 10  # below, no method with a judge covers and beats labels alone
 MIN_CLUSTERS = 5
-MOST_SKEW = 0.25  # of an estimate; taken in full, its own error makes few intervals very wide
 
 
 def default_interval(
@@ -365,9 +366,7 @@ def _ends(
     if form.bounds is None:
         power += 0.5 * min(1.0, MIN_LABELED / sample.n_labeled) ** 2
     fit = fit_regression(sample, target, leverage=power)
-    return draw_interval(
-        sample, fit, target, t_quantile(0.5 + level / 2, fit.degrees), form, most_skew=MOST_SKEW
-    )
+    return draw_interval(sample, fit, target, t_quantile(0.5 + level / 2, fit.degrees), form)
 
 
 def _check_enough(
@@ -560,6 +559,7 @@ def _combined(
 
 
 PSEUDO_ITEMS = 1.0  # half at each end of what a difference can be
+UNSEEN_ITEMS = 2.0  # of n labels that show no departure, up to 2.8 in n may depart: 2 with t
 
 
 def difference_interval(
@@ -580,7 +580,7 @@ def difference_interval(
         Human and judge values of the labelled items, one column per system.
     yhat_unlabeled : array-like of shape (N, 2)
     bounds : tuple of float, optional
-        Range of the human values.
+        Range of the human values; without it, what they and a judge on their scale show.
     **design
         As for :func:`~rag_sourcebias.mean_interval`.
 
@@ -588,11 +588,12 @@ def difference_interval(
     -------
     Interval
         The human difference is regressed on the judge's, so that each system has its own
-        correction. Where human values are 0 or 1, or most differences are equal and fewer than 10
-        depart from that, a pseudo-item enters the variance, half of it at each end of what a
-        difference can be: rare departures that no label happened to show do not make the interval
-        short, and it has no width 0 while an item is unlabelled. ``correlation`` is that of the
-        differences.
+        correction; of values 0 or 1 a judge no better than none (r at most 1/√(n − 2)) is left out.
+        Two pseudo-items enter the variance where labels may have missed rare departures: where
+        values are 0 or 1, or two differences of three are equal, or the judge is right about most.
+        An end that excludes 0, of values that repeat, needs less: as much as one pseudo-item alone,
+        and with n labels 1 − 10/n of one. No width is 0 while an item is unlabelled.
+        ``correlation`` is that of the differences.
 
     Raises
     ------
@@ -609,58 +610,167 @@ def difference_interval(
         x=sample.x[:, :1] - sample.x[:, 1:],
         x_unlabeled=sample.x_unlabeled[:, :1] - sample.x_unlabeled[:, 1:],
     )
-    reach = _reach_of_difference(sample.y, gaps.y[:, 0], bounds)
-    binary = reach is not None and set(np.unique(np.abs(gaps.y))) <= {0.0, reach}
-    fit = fit_regression(gaps, target, leverage=0.5 if binary else 1.0)
-    estimate, n = float(fit.estimate[0]), float(gaps.n_units)
-    variance, centre = max(float(fit.covariance[0, 0]), 0.0), estimate
-    if reach is not None:
-        unseen = PSEUDO_ITEMS * reach**2 * sampling_reach(gaps, target) / n
-        variance = (n * variance + unseen) / (n + PSEUDO_ITEMS)
-    if binary:
-        centre = estimate * n / (n + PSEUDO_ITEMS)
-    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
-    half = quantile * math.sqrt(variance)
-    lower, upper = min(centre - half, estimate), max(centre + half, estimate)
-    if reach is None:  # a correction for skewness may only widen: of few rankings it is wrong
-        _, low, high = draw_interval(gaps, fit, target, quantile, Form(None))
-        lower, upper = min(lower, low), max(upper, high)
+    correlation = judge_correlation(gaps.y[:, 0], gaps.x[:, 0])
+    if two_ends(sample.y, bounds) and _judge_finding(gaps, correlation):
+        # its slope would cost more than it tells
+        gaps = replace(gaps, x=gaps.x[:, :0], x_unlabeled=gaps.x_unlabeled[:, :0])
+    estimate, lower, upper = _ends_of_difference(sample, gaps, target, confidence_level, bounds)
+    if target == "pool":  # as for means
+        _, low, high = _ends_of_difference(sample, gaps, "population", confidence_level, bounds)
+        lower, upper = max(lower, low), min(upper, high)
+    if scale := bounds or two_ends(sample.y, bounds):
+        most = scale[1] - scale[0]
+        estimate, lower, upper = (float(np.clip(v, -most, most)) for v in (estimate, lower, upper))
     return Interval(
         estimate=estimate,
         lower=lower,
         upper=upper,
         confidence_level=confidence_level,
-        method="difference, regression on the judge",
+        method=f"difference, {'regression on the judge' if gaps.x.size else 'labels alone'}",
         target=target,
         n_labeled=sample.n_labeled,
         n_unlabeled=sample.n_unlabeled,
         assumptions=assumptions_of(sample),
-        correlation=judge_correlation(gaps.y[:, 0], gaps.x[:, 0]),
+        correlation=correlation,
     )
 
 
-def _reach_of_difference(
-    y: FloatArray, gaps: FloatArray, bounds: tuple[float, float] | None
-) -> float | None:
-    """Return the largest difference to reckon with; None where those seen tell enough."""
-    scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
-    if scale is not None and np.isin(y, scale).all():
-        return scale[1] - scale[0]
-    if not piled(gaps):
-        return None
-    largest = float(np.abs(gaps).max())
-    if has_spread(gaps) or (largest and scale is None):
-        reach = largest
-    else:
-        reach = float(np.ptp(y)) if scale is None else scale[1] - scale[0]
-    if reach <= 0 or (scale is None and not has_spread(gaps)):
+def _ends_of_difference(
+    sample: JudgedSample,
+    gaps: JudgedSample,
+    target: Target,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> tuple[float, float, float]:
+    """Return estimate, lower and upper end.
+
+    Whether systems differ is decided with HC2, and few pseudo-items: with more, differences are
+    found too rarely. Nothing is gained by an end that claims nothing, so that it is drawn with two
+    and, but for two values, HC3 and the correction for skewness that means have.
+    """
+    fit = fit_regression(gaps, target, leverage=0.5)
+    errors = gaps.y - gaps.x.sum(axis=1, keepdims=True)
+    reach = reach_of_differences(sample, gaps.y, (errors, fit.residuals[:, None]), bounds)
+    found, unseen = float(reach.found[0]), float(reach.unseen[0])
+    n, stretch = float(gaps.n_units), sampling_reach(gaps, target) / gaps.n_units
+
+    def seen(variance: float, items: float, size: float) -> float:
+        """Average in so many pseudo-items of this difference."""
+        if not size:
+            return variance
+        return (n * variance + items * size**2 * stretch) / (n + items)
+
+    estimate, variance = float(fit.estimate[0]), max(float(fit.covariance[0, 0]), 0.0)
+    quantile = t_quantile(0.5 + level / 2, fit.degrees)
+    least = max(
+        seen(variance, max(1 - MIN_LABELED / n, 0.0), found), seen(0.0, PSEUDO_ITEMS, found)
+    )
+    if not reach.two_values:
+        fit = fit_regression(gaps, target)
+        variance = max(float(fit.covariance[0, 0]), 0.0)
+    careful = max(seen(variance, UNSEEN_ITEMS, unseen), least)
+    half = quantile * math.sqrt(careful)
+    lower, upper = estimate - half, estimate + half
+    if not reach.two_values:
+        skewness = fit.skewness * (variance / careful) ** 1.5 if careful else 0.0
+        wider = replace(fit, covariance=np.array([[careful]]), skewness=skewness)
+        _, low, high = draw_interval(gaps, wider, target, quantile, Form(None))
+        lower, upper = min(lower, low), max(upper, high)
+    half = quantile * math.sqrt(least)
+    if reach.few_values and estimate - half > 0:
+        lower = estimate - half
+    if reach.few_values and estimate + half < 0:
+        upper = estimate + half
+    return estimate, lower, upper
+
+
+class Reach(NamedTuple):
+    """How far items may part of which labels show none, for each of p differences.
+
+    Parameters
+    ----------
+    found, unseen : float64 array of shape (p,)
+        Size of the difference of a pseudo-item, for an end that excludes 0 and for others; 0 where
+        labels show what there is.
+    two_values, few_values : bool
+        Whether human values are at two ends; or so few that they repeat.
+    """
+
+    found: FloatArray
+    unseen: FloatArray
+    two_values: bool
+    few_values: bool
+
+
+def reach_of_differences(
+    sample: JudgedSample,
+    gaps: FloatArray,
+    errors: Sequence[FloatArray],
+    bounds: tuple[float, float] | None,
+) -> Reach:
+    """Look at what labels show: values at two ends, equal differences, a judge who is right.
+
+    Parameters
+    ----------
+    sample : JudgedSample
+        One column per system.
+    gaps : float64 array of shape (n, p)
+        Differences of human values.
+    errors : sequence of float64 array of shape (n, p)
+        What the judge does not see of them, in one or more ways.
+
+    Raises
+    ------
+    InsufficientDataError
+        If all differences are equal and the scale of the values is not known.
+    """
+    two = two_ends(sample.y, bounds)
+    if two:
+        full = np.full(gaps.shape[1], two[1] - two[0])
+        return Reach(full, full, True, True)
+    low, high = bounds or _shown_range(sample)
+    size = 1e-9 * max(abs(low), abs(high))
+    if bounds is None and np.ptp(gaps) <= size:
         raise InsufficientDataError(
-            f"the two systems differ by {gaps[0]:g} on each of the {len(gaps)} labelled items; the "
+            f"the systems differ by {gaps[0, 0]:g} on each of the {len(gaps)} labelled items; the "
             "spread of their difference cannot be estimated from these labels: label more, or give "
             "the range of the values",
             n=len(gaps),
         )
-    return reach
+    few, half = graded(sample.y.ravel()), (high - low) / 2
+    found = unseen = np.where(_equal(gaps, size)[0] >= 2 / 3, half, 0.0)
+    steps = np.diff(np.unique(sample.y))
+    step = float(steps[steps > 1e-6 * half].min(initial=half)) if few else half
+    for error in errors:
+        equal, worst = _equal(error, size)
+        right = equal > 1 / 2
+        found = np.where(right, np.maximum(found, step), found)
+        unseen = np.where(right, np.maximum(np.maximum(unseen, found), worst), unseen)
+    return Reach(found, unseen, False, few)
+
+
+def _shown_range(sample: JudgedSample) -> tuple[float, float]:
+    """Return the range of human values and, where it can be of their scale, of the judge's."""
+    low, high = float(sample.y.min()), float(sample.y.max())
+    spread, judge = high - low, np.concatenate([sample.x, sample.x_unlabeled])
+    least, most = float(judge.min()), float(judge.max())
+    wide = (
+        min(low, least) if most <= high + spread else low,
+        max(high, most) if least >= low - spread else high,
+    )
+    return wide if wide[1] - wide[0] <= SAME_SCALE * spread else (low, high)
+
+
+def two_ends(human: FloatArray, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the ends of the scale where all human values are at one of them."""
+    ends = bounds or (0.0, 1.0)
+    return ends if np.isin(human, ends).all() else None
+
+
+def _equal(values: FloatArray, rounding: float) -> tuple[FloatArray, FloatArray]:
+    """Share of each column that equals its middle value, and how far the rest is from that."""
+    apart = np.abs(values - np.sort(values, axis=0)[len(values) // 2])
+    return (apart <= rounding).mean(axis=0), apart.max(axis=0)
 
 
 def unpaired_difference_interval(first: Interval, second: Interval, *, family: int = 1) -> Interval:

@@ -683,7 +683,7 @@ LONG_TAIL = (
     "a few labels lie far from the rest, and others may lie further: without bounds such intervals "
     "may hold the true mean less often than they say; give bounds if you know them, or label more"
 )
-_SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
+SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
 
 
 class Form(NamedTuple):
@@ -735,14 +735,14 @@ def choose_form(
             )
         score = bool(np.isin(y, bounds).all()) or not has_spread(y)
         score = score or (_piled(y, bounds) is not None and not _few_far(sample, bounds))
-        return Form(bounds if score else None, bounds, span=bounds if _graded(y) else None)
+        return Form(bounds if score else None, bounds, span=bounds if graded(y) else None)
     if np.isin(y, (0.0, 1.0)).all():
         return Form((0.0, 1.0), (0.0, 1.0))
     end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
     seen, shared = (None, False) if end is None else _joint_range(sample, end)
     if seen is None:
         note = LONG_TAIL if _long_tailed(y) else ""
-        return Form(None, note=note, span=_shared_scale(sample) if _graded(y) else None)
+        return Form(None, note=note, span=_shared_scale(sample) if graded(y) else None)
     judged = shared and not alone and has_spread(sample.x[:, 0])
     return Form(
         None if judged and _few_far(sample, seen) else seen,
@@ -758,17 +758,6 @@ def _long_tailed(y: FloatArray) -> bool:
     centred = y - y.mean()
     spread = float((centred**2).mean()) ** 1.5
     return has_spread(y) and abs(float((centred**3).mean())) > _LONG_SKEW * spread
-
-
-def piled(values: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether half the values or more of a column are one value and fewer than 10 depart from it.
-
-    Shape (n,) gives one answer, (n, p) one per column.
-    """
-    n = len(values)
-    middle = np.sort(values, axis=0)[[(n - 1) // 2, n // 2]]  # a value half of them share is here
-    tied = (values == middle[:, None]).sum(axis=1).max(axis=0)
-    return np.asarray((tied >= np.maximum(_MIN_TIED, n - tied)) & (n - tied < _MIN_DEPARTING))
 
 
 def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
@@ -793,10 +782,10 @@ def _nearly_two(y: FloatArray, ends: tuple[float, float]) -> bool:
 def _few_far(sample: JudgedSample, ends: tuple[float, float]) -> bool:
     """Whether labels are grades of which few lie far off, and enough of them for t."""
     y = sample.y[:, 0]
-    return _graded(y) and sample.n_units >= _FEW and not _nearly_two(y, ends)
+    return graded(y) and sample.n_units >= _FEW and not _nearly_two(y, ends)
 
 
-def _graded(y: FloatArray) -> bool:
+def graded(y: FloatArray) -> bool:
     """Whether labels are of few values, on average each twice or more."""
     return len(np.unique(y)) <= min(_MOST_GRADES, len(y) / 2)
 
@@ -824,41 +813,29 @@ def _joint_range(sample: JudgedSample, end: float) -> tuple[tuple[float, float] 
             low, shared = min(low, lowest), True
         elif end == low and lowest >= low - spread:
             high, shared = max(high, highest), True
-    if _graded(y):
+    if graded(y):
         lowest, highest = _shared_scale(sample)
         low, high = min(low, lowest), max(high, highest)
-    return ((low, high) if high - low <= _SAME_SCALE * spread else None), shared
+    return ((low, high) if high - low <= SAME_SCALE * spread else None), shared
+
+
+_MOST_SKEW = 0.25  # of an estimate; taken in full, its own error makes few intervals very wide
 
 
 def draw_interval(
-    sample: JudgedSample,
-    fit: RegressionFit,
-    target: Target,
-    quantile: float,
-    form: Form,
-    *,
-    most_skew: float | None = None,
+    sample: JudgedSample, fit: RegressionFit, target: Target, quantile: float, form: Form
 ) -> tuple[float, float, float]:
     """Return estimate, lower and upper end.
 
-    Parameters
-    ----------
-    most_skew : float, optional
-        Largest skewness of the estimate that is corrected for with up to 20 units; it grows as the
-        root of their number, to twice as much, and what the correction adds to the width fades as
-        their square.
-        Without it, skewness is corrected in full from 20 units on, and not below.
+    The largest skewness that is corrected for grows from 20 units on as the root of their number,
+    to twice as much, and what the correction adds to the width fades as their square.
     """
     if form.bounds is not None:
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-    few = 1.0
-    if most_skew is None:
-        most_skew = math.inf if sample.n_units >= _MIN_SKEW else 0.0
-    elif sample.n_units > _MIN_SKEW:
-        few = (_MIN_SKEW / sample.n_units) ** 2
-        most_skew *= min(few**-0.25, 2.0)
+    few = min(_MIN_SKEW / sample.n_units, 1.0) ** 2
+    most_skew = _MOST_SKEW * min(few**-0.25, 2.0)
     skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
     lower = estimate - error * _skewed(quantile, skewness, few)
     upper = estimate - error * _skewed(-quantile, skewness, few)

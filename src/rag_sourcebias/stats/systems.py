@@ -18,8 +18,14 @@ from rag_sourcebias.core.values import (
     check_level,
     t_quantile,
 )
-from rag_sourcebias.stats.means import MIN_LABELED, PSEUDO_ITEMS
-from rag_sourcebias.stats.regression import piled, sampling_factor, sampling_reach
+from rag_sourcebias.stats.means import (
+    MIN_LABELED,
+    PSEUDO_ITEMS,
+    UNSEEN_ITEMS,
+    reach_of_differences,
+    two_ends,
+)
+from rag_sourcebias.stats.regression import sampling_factor, sampling_reach
 from rag_sourcebias.stats.samples import JudgedSample, Labels, Target, check_target
 
 MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
@@ -103,9 +109,9 @@ def compare_systems(
         What people see between systems is regressed on what the judge sees between them, with one
         slope for all; each system keeps its own offset. The differences are widened by the larger
         of two quantiles of the largest |t| over all of them: of a joint bootstrap of the labelled
-        items, studentised (Romano & Wolf 2005), and of the multivariate t. Where values are 0 or
-        1, or most differences are equal, a pseudo-item enters each variance, as for
-        :func:`~rag_sourcebias.stats.means.difference_interval`.
+        items, studentised (Romano & Wolf 2005), and of the multivariate t. A pseudo-item
+        enters each variance where values are 0 or 1, and two where labels may have missed rare
+        departures, as for :func:`~rag_sourcebias.stats.means.difference_interval`.
 
     Raises
     ------
@@ -120,12 +126,16 @@ def compare_systems(
     check_target(target)
     first, second = _pairs(sample, baseline)
     fit = _fit(sample, target)
-    reach, seen_by_pseudo, binary = _reach(sample, first, second, bounds)
+    human, judge, residual = (
+        values[:, first] - values[:, second] for values in (sample.y, sample.x, fit.residual)
+    )
+    reach = reach_of_differences(sample, human, (human - judge, residual), bounds)
     n = float(sample.n_labeled)
     among = fit.influence[:, first] - fit.influence[:, second]
     variance = np.einsum("ij,ij->j", among, among) + _of_pairs(fit.pool, first, second)
-    weight = np.where(seen_by_pseudo, PSEUDO_ITEMS, 0.0)
-    unseen = weight * reach**2 * sampling_reach(sample, target) / n
+    items = PSEUDO_ITEMS if reach.two_values else UNSEEN_ITEMS
+    weight = np.where(reach.unseen > 0, items, 0.0)
+    unseen = weight * reach.unseen**2 * sampling_reach(sample, target) / n
     error = np.sqrt((n * variance + unseen) / (n + weight))
     quantile = _largest(
         fit,
@@ -140,9 +150,12 @@ def compare_systems(
         rng=as_generator(rng),
     )
     gap = fit.estimate[first] - fit.estimate[second]
-    centre = gap * n / (n + weight) if binary else gap
+    centre = gap * n / (n + weight) if reach.two_values else gap
     lower = np.minimum(centre - quantile * error, gap)
     upper = np.maximum(centre + quantile * error, gap)
+    if scale := bounds or two_ends(sample.y, bounds):
+        most = scale[1] - scale[0]
+        gap, lower, upper = (np.clip(values, -most, most) for values in (gap, lower, upper))
     best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
     judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
     return SystemComparison(
@@ -268,33 +281,6 @@ def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> Floa
     """Variance of each difference under a covariance of systems."""
     own = np.diag(covariance)
     return np.maximum(own[first] + own[second] - 2 * covariance[first, second], 0.0)
-
-
-def _reach(
-    sample: JudgedSample, first: IntArray, second: IntArray, bounds: tuple[float, float] | None
-) -> tuple[FloatArray, npt.NDArray[np.bool_], bool]:
-    """Return the largest difference to reckon with, of each pair; and how it was found.
-
-    Where the labels may not show it a pseudo-item does; values may be at two ends only.
-    """
-    y = sample.y
-    scale = bounds or ((0.0, 1.0) if np.isin(y, (0.0, 1.0)).all() else None)
-    gaps = y[:, first] - y[:, second]
-    if scale is not None and np.isin(y, scale).all():
-        full = np.full(len(first), scale[1] - scale[0])
-        return full, np.ones(len(first), dtype=bool), True
-    even = np.ptp(gaps, axis=0) <= 1e-12 * max(float(np.abs(y).max(initial=0.0)), 1e-300)
-    largest = np.abs(gaps).max(axis=0)
-    reach = np.where(even, scale[1] - scale[0] if scale else largest.max(), largest)
-    if scale is None and even.any() and not reach.all():
-        pair = int(np.argmax(even & (reach == 0)))
-        raise InsufficientDataError(
-            f"systems {first[pair]} and {second[pair]} differ by 0 on each of the {len(y)} "
-            "labelled items, as all do; the spread of their difference cannot be estimated from "
-            "these labels: label more, or give the range of the values",
-            n=len(y),
-        )
-    return reach, piled(gaps), False
 
 
 def _largest(

@@ -48,27 +48,91 @@ def test_difference_is_regression_on_the_judges_difference():
 
     everything = np.arange(15)
     middle, slope = estimate(everything)
-    jackknife = sum((middle - estimate(np.delete(everything, i))[0]) ** 2 for i in everything)
-    error = np.sqrt(jackknife + (slope * np.concatenate([f, pool])).var(ddof=1) / 315)
+    lost = np.array([middle - estimate(np.delete(everything, i))[0] for i in everything])
+    variance = lost @ lost + (slope * np.concatenate([f, pool])).var(ddof=1) / 315
+    third = ((lost - lost.mean()) ** 3).sum() * np.sqrt(15 * 14) / 13
+    skewness = np.clip(third / variance**1.5, -0.25, 0.25)
+    z = t_quantile(0.975, 13) * np.array([1, -1])
+    hall = 3 / skewness * (np.cbrt(1 + skewness * (z - skewness / 6)) - 1)
     found = difference_interval(*parts(truth, judge, 15))
     assert found.estimate == pytest.approx(middle)
-    assert found.upper - middle == pytest.approx(t_quantile(0.975, 13) * error)
-    assert middle - found.lower == pytest.approx(t_quantile(0.975, 13) * error)
+    # a correction for skewness may only widen: of few rankings it is wrong
+    assert middle - found.lower == pytest.approx(np.sqrt(variance) * max(hall[0], z[0]))
+    assert found.upper - middle == pytest.approx(np.sqrt(variance) * max(-hall[1], z[0]))
+    assert hall[0] > z[0] or -hall[1] > z[0]
 
 
-def test_binary_outcomes_get_a_pseudo_item():
-    """One more item with a variance of 1 around 0, beside residuals over √(1 − leverage)."""
+def ends(gaps, rank, *items):
+    """Ends by HC2 (times a factor) averaged with pseudo-items, by their number and difference."""
     from rag_sourcebias.core.values import t_quantile
 
+    n = len(gaps)
+    residuals = (gaps - gaps.mean()) / np.sqrt(1 - 1 / n)
+    error = max(
+        (residuals @ residuals / n * counted + k * size**2 / n) / (n + k)
+        for counted, k, size in items
+    )
+    half = t_quantile(0.975, n - rank) * np.sqrt(error)
+    return gaps.mean() - half, gaps.mean() + half
+
+
+def test_values_at_two_ends_get_two_pseudo_items():
     y = np.array([[1, 0], [0, 1], [1, 0], *[[1, 1]] * 9, *[[0, 0]] * 3], dtype=float)
     n = len(y)
     constant = np.zeros((n + 50, 2))
-    gaps = y[:, 0] - y[:, 1]
-    residuals = (gaps - gaps.mean()) / np.sqrt(1 - 1 / n)
-    variance = (residuals @ residuals / n + 1 / n) / (n + 1)
-    half, centre = t_quantile(0.975, n - 1) * np.sqrt(variance), gaps.sum() / (n + 1)
     found = difference_interval(y, constant[:n], constant[n:])
-    assert (found.lower, found.upper) == pytest.approx((centre - half, centre + half))
+    assert (found.lower, found.upper) == pytest.approx(ends(y[:, 0] - y[:, 1], 1, (1, 2, 1)))
+
+
+@pytest.mark.parametrize(("first", "n"), [(4, 10), (6, 10), (8, 20), (30, 120)])
+def test_an_end_that_excludes_0_needs_less(first, n):
+    """One alone, or of one beside the labels 1 − 10/n: whichever is more."""
+    y = np.zeros((n, 2))
+    y[:first, 0] = 1.0
+    constant = np.zeros((n + 50, 2))
+    found = difference_interval(y, constant[:n], constant[n:])
+    gaps = y[:, 0] - y[:, 1]
+    lower, _ = ends(gaps, 1, (1, 1 - 10 / n, 1), (0, 1, 1))
+    assert found.lower == pytest.approx(lower)
+    assert found.lower > 0
+    assert found.upper == pytest.approx(min(ends(gaps, 1, (1, 2, 1))[1], 1))
+    mirrored = difference_interval(y[:, ::-1], constant[:n], constant[n:])
+    assert (mirrored.lower, mirrored.upper) == pytest.approx((-found.upper, -found.lower))
+
+
+def test_of_values_at_two_ends_a_useless_judge_is_left_out():
+    rng = np.random.default_rng(4)
+    y = (rng.random((15, 2)) < [0.8, 0.4]).astype(float)
+    useless = rng.random((515, 2))
+    left, kept = (useless * size for size in (0, 1))
+    without, found = (difference_interval(y, f[:15], f[15:]) for f in (left, kept))
+    assert abs(found.correlation) < 1 / np.sqrt(13)
+    assert (found.lower, found.upper) == (without.lower, without.upper)
+    assert found.method == "difference, labels alone"
+    useless[:15] += 0.5 * y
+    assert difference_interval(y, useless[:15], useless[15:]).method.endswith("on the judge")
+
+
+@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
+@pytest.mark.parametrize("unit", [1.0, 0.2])
+def test_a_judge_who_is_right_about_all_labels_leaves_a_width(target, unit):
+    """By the errors of one grade that labels may have missed."""
+    grades = np.random.default_rng(1).integers(1, 6, (520, 2)).astype(float)
+    judge = unit * grades
+    found = difference_interval(grades[:20], judge[:20], judge[20:], target=target)
+    assert found.upper - found.lower > 0.2
+
+
+def test_grades_that_are_mostly_equal_may_part_by_half_the_scale():
+    """Two pseudo-items of half the scale; a reader who sees n = 20 knows nothing of rarer ones."""
+    y = np.full((20, 2), 5.0)
+    y[:2, 0], y[2, 1] = 4.0, 4.0
+    constant = np.zeros((220, 2))
+    found = difference_interval(y, constant[:20], constant[20:], bounds=(1, 5))
+    assert found.upper == pytest.approx(ends(y[:, 0] - y[:, 1], 1, (20 / 19, 2, 2))[1], rel=0.05)
+    y[:7, 0] = 4.0  # one in three departs: labels show what there is
+    seen = difference_interval(y, constant[:20], constant[20:], bounds=(1, 5))
+    assert seen.upper - seen.lower < found.upper - found.lower
 
 
 @pytest.mark.parametrize("scale", [(0.0, 1.0), (1.0, 5.0)])

@@ -66,6 +66,20 @@ def test_estimates_and_errors_are_those_of_the_definition(binary):
     assert wrong[0] != pytest.approx(found.difference[0])
 
 
+def test_grades_that_are_mostly_equal_get_two_pseudo_items():
+    """Of half the scale, where two differences of three are equal; the others none."""
+    rng = np.random.default_rng(2)
+    y = np.full((230, 3), 5.0) - (rng.random((230, 3)) < [0.05, 0.1, 0.6])
+    f = rng.normal(size=y.shape)  # says nothing
+    found = compare_systems(*parts(y, f), bounds=(1, 5))
+    for place, (gap, variance) in enumerate(literal(y, f, 30).values()):
+        apart = y[:30, found.first[place]] - y[:30, found.second[place]]
+        equal = max((apart == value).mean() for value in (-1, 0, 1)) >= 2 / 3
+        assert equal == (place == 0)
+        square = (30 * variance + 2 * 2**2 / 30) / 32 if equal else variance
+        assert found.upper[place] - gap == pytest.approx(found.quantile * math.sqrt(square))
+
+
 def test_the_quantile_is_that_of_a_plain_joint_bootstrap():
     y, f = world(m=3)
     n, f = 40, f[:40]  # every item labelled: the influence of an item is its centred value
@@ -134,7 +148,11 @@ def test_no_width_is_zero_while_an_item_is_unlabelled():
     with pytest.raises(InsufficientDataError, match="give the range"):
         compare_systems(graded[:20], graded[:20], graded[20:])
     found = compare_systems(graded[:20], graded[:20], graded[20:], bounds=(0, 5))
-    assert (found.upper - found.lower).min() > 1
+    assert (found.upper - found.lower).min() > 0.7
+    grades = np.random.default_rng(0).integers(1, 6, (200, 3)).astype(float)
+    for judge in (grades, grades / 5):  # right about every label, on its scale or another
+        found = compare_systems(grades[:20], judge[:20], judge[20:], target="pool")
+        assert (found.upper - found.lower).min() > 0.2
 
 
 def test_strata_are_weighted_by_their_size():
