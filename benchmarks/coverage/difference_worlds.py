@@ -72,6 +72,10 @@ def real(name: str, first: int, second: int) -> Pair:
     return y[:, pair], f[:, pair], bounds or (0.0, 1.0)
 
 
+def _nearly(kind: str) -> list[tuple]:
+    return list(product((kind,), (0.0, 0.5, 0.9, 0.99), (0.0, 0.2)))
+
+
 WORLDS: dict[str, tuple[Callable[..., Pair], list[tuple]]] = {
     "EVOUNA": (real, [
         (f"EVOUNA {name}", *pair) for name in ("NQ", "TQ") for pair in combinations(range(5), 2)
@@ -84,7 +88,8 @@ WORLDS: dict[str, tuple[Callable[..., Pair], list[tuple]]] = {
         (f"SummEval {dimension}", *pair) for dimension in SUMMARIES
         for pair in ((0, 1), (2, 9), (5, 12), (14, 15), (3, 7), (11, 13), (4, 6), (2, 5))
     ]),
-    "equal or nearly": (world, list(product(CUTS, (0.0, 0.5, 0.9, 0.99), (0.0, 0.2)))),
+    "two values, equal or nearly": (world, _nearly("two values")),
+    "grades, equal or nearly": (world, _nearly("grades")),
     "two values, differing rarely": (rare, [
         (share, gap, mistakes) for share, gap in (
             (0.5, 0.0), (0.8, 0.0), (0.95, 0.0), (0.98, 0.0), (0.98, 0.03), (0.98, 0.05),

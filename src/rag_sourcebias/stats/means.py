@@ -745,7 +745,7 @@ def reach_of_differences(
         equal, worst = _equal(error, size)
         right = equal > 1 / 2
         found = np.where(right, np.maximum(found, step), found)
-        unseen = np.where(right, np.maximum(np.maximum(unseen, found), worst), unseen)
+        unseen = np.where(right, np.maximum(half, worst), unseen)
     return Reach(found, unseen, False, few)
 
 

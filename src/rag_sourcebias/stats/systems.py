@@ -134,8 +134,8 @@ def compare_systems(
     among = fit.influence[:, first] - fit.influence[:, second]
     variance = np.einsum("ij,ij->j", among, among) + _of_pairs(fit.pool, first, second)
     items = PSEUDO_ITEMS if reach.two_values else UNSEEN_ITEMS
-    weight = np.where(reach.unseen > 0, items, 0.0)
-    unseen = weight * reach.unseen**2 * sampling_reach(sample, target) / n
+    weight = np.where(reach.found > 0, items, 0.0)
+    unseen = weight * reach.found**2 * sampling_reach(sample, target) / n
     error = np.sqrt((n * variance + unseen) / (n + weight))
     quantile = _largest(
         fit,
