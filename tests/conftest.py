@@ -1,4 +1,4 @@
-"""Which tests run first, and what is the same everywhere: a terminal, examples of properties."""
+"""Which tests run first, and a terminal that is the same everywhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 # Files that take long. Tests are shared out by file: one that starts last leaves a worker idle.
 _FIRST = ("data_checks", "e2e", "statistics")
@@ -16,10 +15,6 @@ _HERE = Path(__file__).parent
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
     os.environ.pop(_name, None)
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
-# HYPOTHESIS_PROFILE=search draws new examples. No deadline: the first pays for imports.
-settings.register_profile("repeat", deadline=None, derandomize=True)
-settings.register_profile("search", deadline=None, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
