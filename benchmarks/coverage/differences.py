@@ -75,7 +75,7 @@ def oracle(y: np.ndarray, f: np.ndarray, slope: float, n: int) -> float:
 
 def null_world(
     y: np.ndarray, f: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The null world that looks most alike: of each of the judge's pairs of values, how people's
     pairs are shared out in the planted world and in it; how often the judge gives each; and the
     pairs of values.
@@ -118,12 +118,12 @@ def null_world(
     most = 0.01
     while mean(most) > 0:
         most *= 1.5
-    return given, tilted(brentq(mean, 0, most)), judged, pairs, gap
+    return given, tilted(brentq(mean, 0, most)), judged, pairs
 
 
 def most_powerful(y: np.ndarray, f: np.ndarray, n: int) -> float:
     """How often any rule may find the difference that misses rarely in the null world."""
-    given, null, judged, _, _ = null_world(y, f)
+    given, null, judged, _ = null_world(y, f)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(given > 0, np.log(given) - np.log(null), -50.0).ravel()
     rng = np.random.default_rng([44, n])
@@ -175,7 +175,7 @@ def planted_cell(*, kind: str, r: float, n: int, runs: int) -> list[dict]:
     pair, slope = planted(kind, r, n)
     y, f, bounds = pair
     drawn = drawn_intervals(pair, n, runs, [41, n, int(100 * r)])
-    _, null, judged, pairs, _ = null_world(y, f)
+    _, null, judged, pairs = null_world(y, f)
     rng = np.random.default_rng([45, n])
     cells = np.cumsum((judged[:, None] * null).ravel())
     chosen = np.searchsorted(cells, rng.random(len(y)) * cells[-1])
