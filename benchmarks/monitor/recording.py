@@ -34,10 +34,7 @@ CODE = """
 import gc, json, sys, tempfile, time
 from pathlib import Path
 from rag_sourcebias.monitor import EventLog
-try:
-    from rag_sourcebias.observe import Recorder
-except ImportError:  # its name in version 0.1
-    from rag_sourcebias.instrument import Recorder
+from rag_sourcebias.observe import Recorder
 
 n, rounds, case = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 sources = ("human", "llm:x", "llm:y", "")

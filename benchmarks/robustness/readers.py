@@ -301,8 +301,8 @@ def _report(kind: str) -> Any:
     import importlib
 
     if kind == "skew":
-        golden = Path(__file__).resolve().parents[2] / "tests" / "golden"
-        return json.loads((golden / "source_report_0_1.json").read_text())
+        golden = Path(__file__).resolve().parents[2] / "tests" / "golden" / "reports"
+        return json.loads(gzip.decompress((golden / "skew-full.json.gz").read_bytes()))
     module, made = {
         "style": ("style_reports", "full_report"),
         "answers": ("answer_reports", "single"),

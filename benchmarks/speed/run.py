@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import pytrec_eval
-from centred_rows import centred_rows
 from interval_rows import interval_rows
 from verb_rows import verb_rows
 from workload import Workload
@@ -255,7 +254,6 @@ def main() -> int:
         *bootstrap(n=n_queries, resamples=n_queries),
         *imports(rounds=rounds),
         *memory(n_queries=n_queries),
-        *centred_rows(row, quick=quick),
         *interval_rows(row, quick=quick),
         *verb_rows(row, quick=quick),
     ]

@@ -8,7 +8,5 @@ package imports numpy and nothing else; names are loaded when first used.
 import lazy_loader
 
 from rag_sourcebias._version import __version__ as __version__
-from rag_sourcebias.core.moved import moved_names
 
-_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__getattr__ = moved_names(__name__, _load)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

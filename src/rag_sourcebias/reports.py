@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -17,23 +17,19 @@ from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from rag_sourcebias.answers.data import AdjustmentCode, AnswerBiasReport
-from rag_sourcebias.answers.measure import AUC_LOSS, answer_finding
+from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.skew import ChangeCode, SkewReport, VerdictChange
-from rag_sourcebias.core.values import Interval, visible
-from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
+from rag_sourcebias.core.skew import SkewReport
+from rag_sourcebias.core.values import visible
+from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.explain.data import ExplainReport, LexicalShift
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import CheckedPair, PairReport
-from rag_sourcebias.report.blocks import changed, plain
+from rag_sourcebias.report.blocks import plain
 from rag_sourcebias.report.render import failure_text, html, markdown, terminal
-from rag_sourcebias.stats.ratio import relative_delta_interval
 from rag_sourcebias.style.data import StyleReport
-from rag_sourcebias.style.measure import if_enough
-from rag_sourcebias.style.words import decided
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +92,7 @@ def write_report_json(
 def read_document_json(path: PathLike) -> dict[str, Any] | None:
     """Read what is said of a report: sections of blocks as plain values.
 
-    None where the file has no document, as those of version 0.1.
+    None where the file has no document.
 
     Raises
     ------
@@ -138,146 +134,6 @@ def read_report_json(path: PathLike) -> Report:
         return kind.from_dict(data)
 
 
-# What version 0.1 concluded from the numbers of a report, where it is concluded otherwise now.
-# Reports of version 0.1 are known by what they lack: a centred figure, a finding, today's
-# intervals.
-
-
-_SLIGHT = 0.05  # share of the k - 1 places below which version 0.1 named no style
-_WIDE = 3.0  # tolerances; a wider half interval says little
-_METHODS = ("delta", "exact")  # of Relative Δ in a report on a mitigation
-
-
-def changed_verdicts(report: object) -> tuple[VerdictChange, ...]:
-    """Return the verdicts of version 0.1 that would differ now; none of a report of today.
-
-    Reports of rewritten pairs, of what distinguishes texts, and of judges draw their conclusions
-    from the same numbers by the same rules as before.
-    """
-    changes = _CHANGES.get(type(report))
-    return () if changes is None else tuple(changes(report))
-
-
-def _of_sources(report: SkewReport) -> Iterator[VerdictChange]:
-    alpha = round(1 - report.config.confidence_level, 12)
-    for system in report.systems:
-        for other in dict.fromkeys(cell.other for cell in system.cells):
-            cells = [c for c in system.cells if c.other == other]
-            names = [c.measure.partition("@")[0] for c in cells]
-            leading = "NDCG" if "NDCG" in names else names[0]
-            # Version 0.1 tested every cutoff, and named all at which it found something.
-            for cell in (c for c, name in zip(cells, names, strict=True) if name == leading):
-                value, p = cell.relative_delta, cell.p_adjusted
-                if cell.centred is None and value is not None and p is not None and p < alpha:
-                    variant = "" if system.variant == "mixed" else f", {system.variant}"
-                    yield VerdictChange(
-                        code=ChangeCode.UNEQUAL_COUNTS,
-                        subject=f"{system.name}{variant}",
-                        was=f"{cell.baseline if value > 0 else other} text ranked higher",
-                        now="no verdict",
-                        numbers={f"Relative Δ of {cell.measure}": value, "adjusted p": p},
-                    )
-                    break
-
-
-def _of_styles(report: StyleReport) -> Iterator[VerdictChange]:
-    config = report.config
-    alpha = round(1 - config.confidence_level, 12)
-    for system in report.systems:
-        row = next((r for r in system.rows if r.query_style == config.original_query), None)
-        if system.finding is not None or row is None:
-            continue
-        limit = _SLIGHT * (row.friedman.n_styles - 1)
-        before = {
-            c.first
-            for c in row.against_original
-            if c.p_adjusted < alpha and abs(c.difference) >= limit
-        }
-        found = decided(report, system, row)
-        if (named := {*found.favoured, *found.silenced}) != before:
-            yield VerdictChange(
-                code=ChangeCode.STYLE_RULE,
-                subject=system.name,
-                was=f"{_count(len(before))} ranked higher or lower",
-                now=f"{_count(len(named))}, {found.code.value.replace('_', ' ')}",
-                numbers={
-                    "p of all styles together": found.p_value,
-                    "smallest difference": limit,
-                },
-            )
-
-
-def _count(n: int) -> str:
-    return f"{n or 'no'} style{'s' * (n != 1)}"
-
-
-_WITHOUT_COST = {
-    AdjustmentCode.IDLE: "there is no clear effect to remove",
-    AdjustmentCode.CUTS: "it cuts the spread",
-    AdjustmentCode.FAILS: "it does not cut the spread",
-}
-
-
-def _of_scores(report: AnswerBiasReport) -> Iterator[VerdictChange]:
-    for scorer in report.scorers:
-        change = scorer.auc_change
-        if scorer.finding is not None or scorer.adjusted is None or change is None:
-            continue
-        now = answer_finding(scorer).adjustment
-        if (change.estimate <= -AUC_LOSS or change.upper < 0) and now in _WITHOUT_COST:
-            yield VerdictChange(
-                code=ChangeCode.AUC,
-                subject=scorer.name,
-                was="the adjustment costs AUC",
-                now=f"{_WITHOUT_COST[now]}, its AUC within systems is not known",
-                numbers={"change of the AUC over all systems": change.estimate},
-            )
-
-
-def _of_mitigations(report: DebiasReport) -> Iterator[VerdictChange]:
-    c = report.config
-    for dataset in report.datasets:
-        for outcome in dataset.outcomes[1:]:
-            before = outcome.skew_at(c.skew_cutoff).after
-            if before is None or before.method not in _METHODS:
-                continue
-            after = if_enough(
-                relative_delta_interval,
-                *(outcome.scores.of(row, c.skew_cutoff) for row in ("baseline", "other")),
-                confidence_level=c.confidence_level,
-            )
-            was, now = _standing(c, before), _standing(c, after)
-            if was != now:
-                yield VerdictChange(
-                    code=ChangeCode.INTERVAL,
-                    subject=f"{outcome.name} on {dataset.data.name}",
-                    was=was,
-                    now=now,
-                    numbers={
-                        "half width then": before.half_width,
-                        **({} if after is None else {"now": after.half_width}),
-                    },
-                )
-
-
-def _standing(config: DebiasConfig, found: Interval | None) -> str:
-    if found is None:
-        return "no interval"
-    if found.excludes(config.target):
-        return "the interval excludes the target"
-    if found.half_width > _WIDE * config.tolerance:
-        return "the interval is wide"
-    return "the interval covers the target"
-
-
-_CHANGES: dict[type, Callable[[Any], Iterator[VerdictChange]]] = {
-    SkewReport: _of_sources,
-    StyleReport: _of_styles,
-    AnswerBiasReport: _of_scores,
-    DebiasReport: _of_mitigations,
-}
-
-
 # Every kind of report as a document, and the document in every output.
 
 
@@ -314,9 +170,8 @@ def document_of(report: object, *, lines: bool = True) -> Document:
         )
     shown = visible_report(report, lines=lines)
     # Loaded now: most runs need one kind only.
-    found: Document = import_module(f"rag_sourcebias.{module}.report").document(shown)
-    older = changed(changed_verdicts(shown))
-    return replace(found, warnings=(*older, *found.warnings)) if older else found
+    document: Document = import_module(f"rag_sourcebias.{module}.report").document(shown)
+    return document
 
 
 def to_html(report: object) -> str:

@@ -16,7 +16,6 @@ from typer.core import TyperOption
 
 from rag_sourcebias.cli.app import _Root, app
 from rag_sourcebias.cli.help import leaves
-from rag_sourcebias.cli.renamed import _MOVED, current
 from rag_sourcebias.reports import document_of, read_report_json, to_markdown
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +25,7 @@ SOURCES = [
     file
     for folder in ("src", "integrations")
     for file in sorted((ROOT / folder).rglob("*"))
-    if file.suffix in (".py", ".js", ".html", ".yml") and file.name != "renamed.py"
+    if file.suffix in (".py", ".js", ".html", ".yml")
 ]
 
 
@@ -45,8 +44,6 @@ def lines(text: str) -> Iterator[str]:
 def taken(line: str) -> str:
     """Return why a line is not taken, empty where it is; nothing is run."""
     words = [word for word in shlex.split(line, comments=True)[1:] if word != "…"]
-    if said := current(words)[1]:
-        return "; ".join(said)
     command = typer.main.get_command(app)
     for leaf in leaves(command).values():
         leaf.callback = lambda **_: None
@@ -105,8 +102,7 @@ def next_commands(file: Path) -> set[str]:
 @pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_commands_of_every_kind_of_report(file: Path) -> None:
     found = next_commands(file)
-    none = ("debias-empty", "skew-old")  # nothing to go on with; a retriever without a name here
-    assert found or file.name.startswith(none), file
+    assert found or file.name.startswith("debias-empty"), file
     assert {line: why for line in found if (why := taken(line))} == {}
 
 
@@ -166,7 +162,6 @@ PROSE = {
 def test_a_wrong_line_is_seen() -> None:
     assert "No such option" in taken("rag-sourcebias interval --sample --humn x")
     assert "No such command" in taken("rag-sourcebias intervall --sample")
-    assert "'labels draw' is 'labels' now" in taken("rag-sourcebias labels draw answers.csv -n 3")
     assert list(lines("a\n```console\n$ rag-sourcebias x \\\n  --y\n```")) == [
         "rag-sourcebias x --y"
     ]
@@ -180,9 +175,6 @@ def test_there_are_at_most_nineteen_commands_each_under_a_question() -> None:
     assert len(found) <= 19
     asked = [name for names in _Root.questions.values() for name in names]
     assert sorted(asked) == sorted(found)
-    assert not set(_MOVED) & set(found) - {"audit answers", "audit source", "check-pairs"} - {
-        "interval", "judge audit", "monitor probe", "monitor replay", "tag fit",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", *leaves(typer.main.get_command(app))])
@@ -202,61 +194,6 @@ def test_help_is_whole_at_eighty_columns(
 
 def app_root() -> typer.core.TyperGroup:
     return typer.main.get_command(app)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("datasets", "start"),
-        ("report show r.json --to out", "start r.json --report out"),
-        ("tag report --store chroma:db --json x", "start chroma:db --json x"),
-        ("monitor summary log.db --json", "start log.db --json -"),
-        ("monitor rules --overwrite out", "monitor serve --overwrite --alert-rules out"),
-        ("monitor forget a.db --label s=1", "monitor replay --forget a.db --label s=1"),
-        ("monitor probe d --ask a:b --points p", "monitor probe d --retriever app:a:b --output p"),
-        ("judge drift a.json b.csv --judge j", "judge audit --against a.json b.csv --judge j"),
-        ("judge audit x.csv --anchors a", "judge audit x.csv --output a"),
-        ("labels plan x.csv --half-width 1", "labels x.csv --half-width 1"),
-        ("labels draw x.csv -n 9", "labels x.csv -n 9 --output sheet.csv"),
-        ("labels draw x.csv -n 9 -o s.csv", "labels x.csv -n 9 -o s.csv"),
-        ("annotate read sheets", "annotate sheets"),
-        (
-            "debias project d --method mean --judge e",
-            "debias --method project d --projection mean --on e",
-        ),
-        ("debias train d --weight=0.1", "debias --method train d --training debias_weight=0.1"),
-        ("debias search d --over offset", "debias --search d --method calibrate"),
-        ("debias search d", "debias --search d --method project"),
-        (
-            "debias compare a b c --judge d --calibration p.json",
-            "debias --encoder a --compare b --compare c --on d --compare p.json",
-        ),
-        ("tag fit x.csv --out d --id-column i", "tag fit x.csv --output d --id i"),
-        ("monitor replay a --json --by style", "monitor replay a --json - --by style"),
-        ("monitor probe d --json", "monitor probe d --json -"),
-        ("interval x.csv --baseline a", "interval x.csv --baseline-system a"),
-        ("labels interval x.csv --baseline a", "interval x.csv --baseline-system a"),
-        ("audit source d --measures MAP", "audit source d --measure MAP"),
-    ],
-)
-def test_old_names_become_new_ones_and_are_named(old: str, new: str) -> None:
-    now, said = current(old.split())
-    assert now == new.split()
-    assert said
-    assert current(now)[1] == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "judge audit x.csv --against a.json",
-        "monitor replay a --json -",
-        "monitor replay a --json x.json",
-        "monitor replay a --baseline none",
-    ],
-)
-def test_a_command_line_of_today_is_left_alone(line: str) -> None:
-    assert current(line.split()) == (line.split(), [])
 
 
 def of_two_kinds(commands: Mapping[str, typer.core.TyperCommand]) -> set[str]:
@@ -279,13 +216,6 @@ def test_an_option_takes_a_value_everywhere_or_nowhere() -> None:
         option = typer.Option(default, "--json")
         other.command(name)(lambda json=option: json)
     assert of_two_kinds(leaves(typer.main.get_command(other))) == {"--json"}
-
-
-def test_an_old_name_works_with_a_warning(tmp_path: Path) -> None:
-    code, shown, told = inside("datasets", cwd=tmp_path)
-    assert code == 0
-    assert "crowdrag-rewrites" in shown
-    assert "warning: 'datasets' is 'start' now" in told
 
 
 @pytest.mark.parametrize(

@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from rendering import FOLDER, NAMES
 
 from rag_sourcebias.core.skew import SkewCode, SkewReport
 from rag_sourcebias.report.first import first_html, first_lines, first_screen
-from rag_sourcebias.reports import document_of, read_report_json, to_html
+from rag_sourcebias.reports import document_of, read_report_json
 
-# Words of header and first section, navigation aside, before there was a first screen.
-BEFORE = json.loads((Path(__file__).parent / "words_before.json").read_text("utf-8"))
 JARGON = re.compile(
     r"NDCG|MAP@|\bAUC\b|Relative Δ|centred|permut|regress|bootstrap|p-value|\bp [<=]|adjusted|"
     r"interval|signific|Spearman|Friedman|Holm|correlat|standard deviation|cosine similarity|PPI|"
     r"conformal|hypothes|null\b",
     re.IGNORECASE,
 )
-
-
-HIDDEN = ("head", "style", "script", "nav", "details")
-
-
-class Seen(HTMLParser):
-    """The text of a page before anything is opened; the titles of folds are its navigation."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.depth, self.skips, self.pieces = 0, False, list[str]()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.depth += tag in HIDDEN
-        self.skips |= ("class", "skip") in attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        self.depth -= tag in HIDDEN
-        self.skips &= tag != "a"
-
-    def handle_data(self, data: str) -> None:
-        if not self.depth and not self.skips:
-            self.pieces.append(data)
-
-    @property
-    def words(self) -> list[str]:
-        return re.findall(r"\w[\w.,'’−-]*", " ".join(self.pieces))
 
 
 def said(name: str) -> str:
@@ -71,17 +38,6 @@ def test_jargon_is_seen() -> None:
     assert JARGON.search(document_of(report).headline)
     for text in ("p < 0.001", "NDCG@5", "95% interval", "bootstrapped", "a permutation test"):
         assert JARGON.search(text), text
-
-
-@pytest.mark.parametrize("name", sorted(BEFORE.keys() - {"debias-empty"}))
-def test_a_first_screen_has_a_third_of_the_words_there_were(name: str) -> None:
-    seen = Seen(to_html(read_report_json(FOLDER / f"{name}.json.gz"))).words
-    assert 8 <= len(seen) <= BEFORE[name] / 3, (len(seen), BEFORE[name] / 3, " ".join(seen))
-
-
-def test_words_that_are_seen_are_counted_and_others_are_not() -> None:
-    page = "<nav>a</nav><p>one two</p><details><summary>b</summary>c d</details><p>three</p>"
-    assert Seen(page).words == ["one", "two", "three"]
 
 
 def with_code(code: SkewCode) -> SkewReport:

@@ -145,7 +145,7 @@ def test_what_a_frame_needs(package: str, monkeypatch: pytest.MonkeyPatch) -> No
             raise ModuleNotFoundError(f"No module named {name!r}", name=package)
         return real(name, *args)
 
-    report = REPORTS["skew-old"]
+    report = REPORTS["skew-full"]
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr(builtins, "__import__", blocked)
     with pytest.raises(MissingExtraError, match=rf"rag-sourcebias\[{package}\]"):

@@ -14,7 +14,7 @@ RUNS = 2000
 
 
 def sign_flip(differences, rng):
-    """The test that assumes symmetric differences, as version 0.1 had it."""
+    """The test that assumes symmetric differences."""
     signs = rng.choice([-1.0, 1.0], (399, len(differences)))
     extreme = np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9
     return (1 + np.count_nonzero(extreme)) / 400

@@ -1,6 +1,6 @@
 """A small version of ``benchmarks/validity``: verdicts on rankers in worlds of known truth.
 
-The rule is that of the page: an exact binomial test at .001. What version 0.1 called significant,
+The rule is that of the page: an exact binomial test at .001. What sign flips call significant,
 and intervals that take dependent queries as independent, are rejected by the same rule.
 """
 

@@ -33,7 +33,7 @@ def test_intervals_hold(world, k):
 
 
 def test_the_former_interval_is_rejected():
-    """Basic ends of a percentile bootstrap, as version 0.1 had them (its tails were .02 at 20)."""
+    """Basic ends of a percentile bootstrap (its tails were .02 at 20)."""
     rng, hits = np.random.default_rng(3), 0
     unfair = float(unfairness_score(worlds.truth("one style", 2)))
     for run in range(RUNS):

@@ -55,7 +55,7 @@ def decided(n, *, share=1.0):
 
 @pytest.mark.parametrize("n", [20, 80, 300])
 def test_the_size_asked_for_is_enough(n):
-    """At least .75 on average, so .8 is no empty promise (version 0.1: .47–.54)."""
+    """At least .75 on average, so .8 is no empty promise."""
     assert decided(n) >= acceptable(0.75, RUNS)
 
 

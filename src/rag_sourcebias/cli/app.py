@@ -6,16 +6,15 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import typer
 from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.answers.command import answers
-from rag_sourcebias.cli.console import INTERRUPTED, err, tell
+from rag_sourcebias.cli.console import INTERRUPTED, err
 from rag_sourcebias.cli.help import Command, Group
-from rag_sourcebias.cli.renamed import current
 from rag_sourcebias.cli.start import start
 from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.debias.command import debias
@@ -60,12 +59,6 @@ class _Root(Group):
         ),
         "Who wrote the documents of my store?": ("tag fit", "tag verify", "tag apply"),
     }
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        now, said = current(args)
-        for line in said:
-            tell(f"warning: {line}")
-        return super().parse_args(ctx, now)
 
 
 app = typer.Typer(

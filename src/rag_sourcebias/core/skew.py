@@ -86,43 +86,6 @@ class SkewVerdict:
     refusal: str | None = None
 
 
-class ChangeCode(StrEnum):
-    """Why a verdict of version 0.1 differs from that of today on the same numbers.
-
-    ``unequal_counts``: its test of source skew measured unequal numbers of relevant documents too.
-    ``style_rule``: it named every style that differs from the original by a twentieth of the
-    places, and did not ask first whether all are alike within a margin. ``auc``: it judged an
-    adjustment by the AUC over all systems. ``interval``: its intervals changed their method with
-    how many queries differ.
-    """
-
-    UNEQUAL_COUNTS = "unequal_counts"
-    STYLE_RULE = "style_rule"
-    AUC = "auc"
-    INTERVAL = "interval"
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerdictChange:
-    """A verdict of version 0.1 that would differ now.
-
-    Parameters
-    ----------
-    subject : str
-        What was judged: a system, a score, a system on data.
-    was, now : str
-        Both verdicts, in a few words.
-    numbers : mapping of str to float
-        What they rest on.
-    """
-
-    code: ChangeCode
-    subject: str
-    was: str
-    now: str
-    numbers: Mapping[str, float]
-
-
 # What was found for one retriever: scores per source, Relative Δ, twins, exposure.
 
 

@@ -492,7 +492,7 @@ class FriedmanTest:
     degrees : int
         k − 1.
     p_value : float
-        By Box's F, with two styles by the sign test; in reports of version 0.1 from χ².
+        By Box's F, with two styles by the sign test.
     w : float or None
         Kendall's W, in [0, 1]; None when every query ties all styles.
     n_queries, n_styles : int

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_sourcebias.core.skew import ChangeCode, DataSummary, VerdictChange
+from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import Interval
 
 if TYPE_CHECKING:
@@ -151,32 +151,6 @@ def settings(found: Mapping[str, object]) -> str:
 def join(parts: Sequence[str], link: str = "and") -> str:
     """Return ``a``, ``a and b`` or ``a, b and c``; nothing of nothing."""
     return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {link} {parts[-1]}"
-
-
-_CHANGES = {
-    ChangeCode.UNEQUAL_COUNTS: "its test measured unequal numbers of relevant documents as well, "
-    "so its report allows no verdict; run the audit again",
-    ChangeCode.STYLE_RULE: "it named every style that differs from the original by a twentieth of "
-    "the places, and did not ask first whether all are alike within a margin",
-    ChangeCode.AUC: "it judged an adjustment by the AUC over all systems, and did not store that "
-    "within systems; run the audit again",
-    ChangeCode.INTERVAL: "its intervals changed their method with how many queries differ; compare "
-    "again for those of today",
-}
-
-
-def changed(found: Iterable[VerdictChange]) -> tuple[str, ...]:
-    """Say which verdicts of version 0.1 would differ now, and why."""
-    by_code: dict[ChangeCode, list[str]] = {}
-    for change in found:
-        numbers = (f"{name} {value:.3g}" for name, value in change.numbers.items())
-        told = f"{change.subject}: {change.was}, now {change.now} ({', '.join(numbers)})"
-        by_code.setdefault(change.code, []).append(told.replace(" -", f" {_MINUS}"))
-    return tuple(
-        f"version 0.1 wrote this report, and {counted(len(told), 'verdict')} would differ now: "
-        f"{_CHANGES[code]}. {'; '.join(told)}"
-        for code, told in by_code.items()
-    )
 
 
 def level(confidence_level: float) -> str:

@@ -112,7 +112,7 @@ def pool_fingerprint(labels: RankedLabels) -> str:
         # adding 0 turns -0.0 into 0.0
         digest.update(np.ascontiguousarray(np.round(part, 9) + 0.0, dtype="<f8").tobytes())
     digest.update(np.ascontiguousarray(labels.query, dtype="<i8").tobytes())
-    # as of version 0.1, which had an option here
+    # the constant stands for an option that is gone: plans keep their fingerprint
     digest.update(f"{labels.probs.shape} {labels.n_queries} False".encode())
     return digest.hexdigest()
 

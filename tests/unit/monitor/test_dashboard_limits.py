@@ -52,7 +52,7 @@ def dashboard(path: Path, limits: Limits = Limits()) -> Iterator[int]:  # noqa: 
 
 @contextmanager
 def as_before(path: Path) -> Iterator[int]:
-    """Serve as version 0.1 did, with nothing but uvicorn's own limit."""
+    """Serve with nothing but uvicorn's own limit."""
     app = create_app(DashboardSource(path / "log.db"), token=TOKEN)
     config = uvicorn.Config(
         app, http="h11", ws="none", limit_concurrency=256, log_config=None, lifespan="off"

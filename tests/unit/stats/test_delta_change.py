@@ -95,7 +95,7 @@ def test_one_change_is_not_zero_and_twins_exchanged_are_a_change() -> None:
 
 
 def test_no_jump_as_queries_change() -> None:
-    """Version 0.1 went from [−19.7, 55.2] at 14 to [10.1, 31.3] at 15 changed queries of 80."""
+    """A switch went from [−19.7, 55.2] at 14 to [10.1, 31.3] at 15 changed queries of 80."""
     h = np.full(80, 0.5)
     ends = []
     for changed in range(1, 31):

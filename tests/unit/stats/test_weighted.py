@@ -186,7 +186,7 @@ def test_no_jump_as_queries_differ():
 
 
 def test_a_switch_at_fifteen_differing_queries_would_fail():
-    """Version 0.1 went from [−9.9, 60.5] at 14 to [10.0, 31.3] at 15 differing queries of 80."""
+    """It would go from [−9.9, 60.5] at 14 to [10.0, 31.3] at 15 differing queries of 80."""
 
     def ends(h, low, differing):
         if differing >= 15:
