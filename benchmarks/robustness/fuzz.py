@@ -54,8 +54,7 @@ MODULES = (
     "corpora.annotate_read", "corpora.annotate_answers", "corpora.humans", "retrieval.cache",
     "llm.cache", "audit.sharded.folder", "monitor.log.reading", "monitor.log.segments",
     "monitor.log.tables", "monitor.log.tail", "monitor.log.read_rollups", "monitor.log.schema",
-    "monitor.parquet_events", "monitor.canary.points", "monitor.canary.state",
-    "monitor.follow_state", "monitor.sequential.state", "types.serial",
+    "monitor.parquet_events", "monitor.follow_state", "monitor.sequential.state", "types.serial",
 )  # fmt: skip
 
 

@@ -648,28 +648,6 @@ def _archive(folder: Path) -> object:
     return list(parquet_events(folder / "e.parquet"))
 
 
-def _write_points(folder: Path) -> None:
-    from monitor_states import canary
-
-    from rag_sourcebias.monitor.canary import append_point
-
-    for _ in range(12):
-        append_point(folder / "canary.jsonl", canary())
-
-
-def _points(folder: Path) -> object:
-    from rag_sourcebias.monitor.canary import read_points
-
-    return read_points(folder / "canary.jsonl")
-
-
-def _canary_state(folder: Path) -> object:
-    from rag_sourcebias.monitor.canary import RelativeDeltaSequence, open_state
-
-    sequence = RelativeDeltaSequence(reference=0.0, points=21)
-    return open_state(folder / "canary", {"k": 5}, sequence, 0)
-
-
 def _write_position(folder: Path) -> None:
     from rag_sourcebias.monitor.follow import Position, write_position
 
@@ -891,8 +869,6 @@ READERS: tuple[Reader, ...] = (
     Reader("event log", "log.db", _write_log, _log),
     Reader("event log: opened again", "log.db", _write_log, _open_log, slow=True),
     Reader("event log: archive", "e.parquet", _write_archive, _archive),
-    Reader("canary rounds", "canary.jsonl", _write_points, _points),
-    Reader("canary state", "canary.state", _canary_state, _canary_state),
     Reader("state of a follower", "follow.json", _write_position, _position),
     Reader("archive of a data set", "data.zip", _write_zip, _unzip),
     Reader("training: progress", "progress.json", _write_progress, _progress, slow=True),

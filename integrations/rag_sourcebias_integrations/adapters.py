@@ -7,7 +7,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any, cast
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias.retrieval.application import Hit
@@ -36,8 +36,7 @@ class FrameworkAdapter:
     searches : str
         What can be asked a query, for error messages; empty if nothing.
     asking : str
-        Module below this package with ``search(obj, depth)``, ``describe(found)`` and
-        ``document_id(found, key)``.
+        Module below this package with ``search(obj, depth)`` and ``describe(found)``.
     """
 
     accepts: str
@@ -105,18 +104,6 @@ class FrameworkAdapter:
     def describe(self, found: object) -> Hit:
         """Read the id, the text, the metadata and the score of a document that came back."""
         return cast("Hit", self._loaded(self.asking).describe(found))
-
-    def document_id(self, found: object, key: str | None) -> str:
-        """Read the id off a document that came back, or what its metadata have under ``key``.
-
-        Raises
-        ------
-        DataError
-            If it has none.
-        """
-        if not self.asking:
-            raise DataError(f"no document id can be read off an object of type {type(found)}")
-        return str(self._loaded(self.asking).document_id(found, key))
 
     def _loaded(self, module: str) -> ModuleType:
         if "too old" in (warning := self._outside()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dashboard_browser import Browser
-from dashboard_log import served, write_canary, write_log
+from dashboard_log import served, write_log
 from pages import SCREENS, enter, faults, opened, unnamed
 
 from rag_sourcebias.pairs.annotate import AnnotationUnit, annotation_page, annotation_sheet
@@ -15,8 +15,7 @@ def test_the_dashboard_fits_every_screen_and_everything_has_a_name(
     browser: Browser, tmp_path: Path
 ) -> None:
     write_log(tmp_path / "events.sqlite")
-    write_canary(tmp_path / "canary.jsonl")
-    with served(tmp_path / "events.sqlite", canary=tmp_path / "canary.jsonl") as server:
+    with served(tmp_path / "events.sqlite") as server:
         for width, dark in SCREENS:
             opened(browser, server.url, width, dark=dark)
             browser.wait("document.getElementById('live-text').textContent === 'Live'")

@@ -17,8 +17,6 @@ import pytest
 from command_line import COMMAND, ENVIRONMENT, inside, refused, succeed, write_csv
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.io.beir import write_beir
-from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.verified import Verification, write_verification
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
@@ -191,15 +189,6 @@ def test_a_run_is_replayed_with_the_tags_of_its_documents(tmp_path: Path) -> Non
         (["serve", "text.txt"], "text.txt"),
         (["serve", "log.db", "--webhook", "ftp://x"], "http"),
         (["serve", "log.db", "--token-file", "empty.txt"], "--token-file empty.txt is empty"),
-        (["probe"], "a BEIR folder, or --sample"),
-        (["probe", "--sample", "--retriever", "app:here"], "write module:name"),
-        (
-            ["probe", "--sample", "--retriever", "app:no_such_module:x"],
-            "no module 'no_such_module'",
-        ),
-        (["probe", "--sample", "--retriever", "app:json:nothing"], "nothing"),
-        (["probe", "--sample", "--retriever", "bm25", "--every", "soon"], "30s, 5m or 1h"),
-        (["probe", "--sample", "--retriever", "bm25", "--measure", "speed"], "'speed'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -215,93 +204,6 @@ def test_rules_are_written_and_not_replaced_unasked(tmp_path: Path) -> None:
     assert (tmp_path / "rules" / "grafana-dashboard.json").is_file()
     refused("monitor", "serve", "--alert-rules", "rules", cwd=tmp_path)
     succeed("monitor", "serve", "--alert-rules", "rules", "--overwrite", cwd=tmp_path)
-
-
-def test_probe_asks_a_function_of_the_application(tmp_path: Path) -> None:
-    """One that always puts the text by a person first: Relative Δ of NDCG@1 is 200."""
-    code = """
-from rag_sourcebias import load_sample
-
-sample = load_sample()
-found = {query.text: query.query_id for query in sample.queries}
-
-def search(text):
-    return [f"{found[text]}@human", f"{found[text]}@llm:claude"]
-"""
-    (tmp_path / "my_search.py").write_text(code, encoding="utf-8")
-    write_beir(load_sample(), tmp_path / "data")
-    for _ in range(2):  # the second goes on where the first stopped
-        code, output, messages = inside(
-            "monitor", "probe", "data", "--retriever", "app:my_search:search",
-            "--measure", "NDCG@1", "--output", "points.jsonl", "--rounds", "2", "--every", "0.01s",
-            "--json", "-",
-            cwd=tmp_path,
-        )  # fmt: skip
-        assert code == 0, messages
-    points = [json.loads(line) for line in output.splitlines()]
-    assert [point["n"] for point in points] == [60, 80]
-    assert all(point["relative_delta"] == 200.0 for point in points)
-    assert points[-1]["alarm"]
-    assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 4
-    rounds = ("--retriever", "bm25", "--rounds", "2", "--every", "0.01s", "--json", "said.jsonl")
-    code, shown, messages = inside("monitor", "probe", "--sample", *rounds, cwd=tmp_path)
-    assert code == 0, messages
-    assert shown.count("Relative Δ") == 2
-    assert len((tmp_path / "said.jsonl").read_text().splitlines()) == 2
-    code, shown, messages = inside(
-        "monitor", "probe", "--sample", "--retriever", "bm25", "--json", cwd=tmp_path
-    )
-    assert json.loads(shown)["failed"] == 0
-    assert "--json is --json - now" in messages
-
-
-LANGCHAIN = """
-from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore
-from hashing_encoder import HashingEncoder
-from rag_sourcebias import load_sample
-from rag_sourcebias_integrations.langchain import EncoderEmbeddings
-
-corpus = load_sample().corpus
-store = InMemoryVectorStore(EncoderEmbeddings(HashingEncoder()))
-pairs = zip(corpus.doc_ids, corpus.texts)
-store.add_documents([Document(id=i, page_content=text, metadata={"key": i}) for i, text in pairs])
-retriever = store.as_retriever(search_kwargs={"k": 5})
-"""
-LLAMA_INDEX = """
-from hashing_encoder import HashingEncoder
-from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import TextNode
-from rag_sourcebias import load_sample
-from rag_sourcebias_integrations.llama_index import EncoderEmbedding
-
-corpus = load_sample().corpus
-pairs = zip(corpus.doc_ids, corpus.texts)
-nodes = [TextNode(id_=i, text=text, metadata={"key": i}) for i, text in pairs]
-index = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(HashingEncoder()))
-retriever = index.as_retriever(similarity_top_k=5)
-"""
-
-
-@pytest.mark.frameworks
-@pytest.mark.parametrize("by_key", [False, True], ids=["id", "metadata"])
-@pytest.mark.parametrize(
-    ("module", "code"), [("my_chain", LANGCHAIN), ("my_index", LLAMA_INDEX)], ids=["lc", "li"]
-)
-def test_probe_asks_retrievers_of_frameworks(
-    tmp_path: Path, module: str, code: str, by_key: bool
-) -> None:
-    name = f"{module}_{by_key}"
-    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
-    exit_code, output, messages = inside(
-        "monitor", "probe", "--sample", "--retriever", f"app:{name}:retriever",
-        *(["--id-key", "key"] if by_key else []), "--json", "-",
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert exit_code == 0, messages
-    point = json.loads(output)
-    assert (point["n"], point["failed"]) == (20, 0)
-    assert point["relative_delta"] is not None  # twins were found under their ids
 
 
 @pytest.mark.server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from dashboard_browser import Browser, chromium
-from dashboard_log import MARKUP, served, write_canary, write_log
+from dashboard_log import MARKUP, served, write_log
 
 from rag_sourcebias.monitor import dashboard
 
@@ -43,8 +43,7 @@ def browser(started: Browser) -> Browser:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("log")
     write_log(folder / "events.sqlite")
-    write_canary(folder / "canary.jsonl")
-    with served(folder / "events.sqlite", canary=folder / "canary.jsonl") as server:
+    with served(folder / "events.sqlite") as server:
         yield server.url
 
 
@@ -53,7 +52,7 @@ def text(browser: Browser, selector: str) -> str:
     return re.sub(r"\s+", " ", str(found))
 
 
-def test_state_groups_alarms_and_canary_are_told(browser: Browser, url: str) -> None:
+def test_state_groups_and_alarms_are_told(browser: Browser, url: str) -> None:
     browser.open(url)
     browser.wait(LIVE)
     assert re.fullmatch(
@@ -65,8 +64,6 @@ def test_state_groups_alarms_and_canary_are_told(browser: Browser, url: str) -> 
     assert re.search(r"tenant docs 2,000 retrievals, 2,000 tested", groups)
     assert re.search(r"H human 3\d\.\d % \[\d\d\.\d, \d\d\.\d\] 50 % alarm", groups)
     assert "tenant docs: share of exposure of human left its baseline" in text(browser, "#alarms")
-    assert "human against llm" in text(browser, "#canary")
-    assert "after 12 rounds, 960 queries; held against 0." in text(browser, "#canary")
     facts = text(browser, "#facts")
     assert "3,000 written, 3,000 kept" in facts
     assert "No text is recorded" in facts
@@ -77,7 +74,7 @@ def test_state_groups_alarms_and_canary_are_told(browser: Browser, url: str) -> 
 def test_markup_from_requests_is_shown_as_text(browser: Browser, url: str) -> None:
     browser.open(f"{url}#show=retrievals")
     browser.wait(f"{LIVE} && !document.getElementById('retrievals').hidden")
-    for section in ("#groups", "#retrievals", "#canary", "#over-time", "#controls"):
+    for section in ("#groups", "#retrievals", "#over-time", "#controls"):
         assert MARKUP in str(browser.run(f"document.querySelector('{section}').textContent")), (
             section
         )

@@ -11,17 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
-from rag_sourcebias.monitor.canary import append_point
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
-from rag_sourcebias.monitor.data import CanaryPoint
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare
 from rag_sourcebias.observe.events import RetrievalEvent
 
-__all__ = ["MARKUP", "N_EVENTS", "served", "write_canary", "write_log"]
+__all__ = ["MARKUP", "N_EVENTS", "served", "write_log"]
 
 MARKUP = "<img src=x onerror=document.title='owned'>"
 """Something that a page must show and not obey."""
@@ -50,41 +48,15 @@ def write_log(path: Path, *, hours: float = 6.0) -> None:
         assert log.flush(60)
 
 
-def write_canary(path: Path) -> None:
-    """Write twelve rounds of canary queries."""
-    for i in range(1, 13):
-        point = CanaryPoint(
-            at=time.time() - (13 - i) * 600,
-            measure="NDCG@5",
-            human="human",
-            llm="llm",
-            labels={"tenant": MARKUP},
-            round_n=80,
-            round_relative_delta=None if i == 3 else -5.0 + i,
-            n=80 * i,
-            relative_delta=-4.5 + i / 10,
-            lower=-4.5 - 90 / i,
-            upper=-4.5 + 90 / i,
-            confidence_level=0.95,
-            reference=0.0,
-            alarm=False,
-            failed=0,
-            seconds=1.5,
-        )
-        append_point(path, point)
-
-
 @contextmanager
-def served(
-    log: Path, *, canary: Path | None = None, token: str | None = None
-) -> Iterator[DashboardServer]:
+def served(log: Path, *, token: str | None = None) -> Iterator[DashboardServer]:
     """Serve the dashboard of a log whose retrievals a monitor has read."""
     baseline = CorpusShare({"human": 0.5, "llm": 0.5})
     with LogFollower(
         log, SkewMonitor(baseline=baseline, labels=("tenant",), test="independent")
     ) as follower:
         follower.step()
-        source = DashboardSource(log, follower=follower, canary=canary)
+        source = DashboardSource(log, follower=follower)
         server = DashboardServer(source, token=token)
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, GroupCount, GroupShare, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, GroupCount, GroupShare, MonitorSnapshot
 
 DOCS = {"collection": "docs"}
 
@@ -43,28 +43,6 @@ def snapshot(n: int = 100, *, labels: Mapping[str, str] = DOCS, **changes: Any) 
         corrected={"human": 0.3125, "llm:gpt": 0.6875},
         overflowed={"session": 4},
         bad_tags=5,
-    )
-    return replace(made, **changes)
-
-
-def canary(**changes: Any) -> CanaryPoint:
-    made = CanaryPoint(
-        at=1_790_000_000.0,
-        measure="NDCG@5",
-        human="human",
-        llm="llm:gpt",
-        labels=DOCS,
-        round_n=20,
-        round_relative_delta=-60.0,
-        n=200,
-        relative_delta=-50.0,
-        lower=-75.0,
-        upper=-25.0,
-        confidence_level=0.95,
-        reference=0.0,
-        alarm=True,
-        failed=2,
-        seconds=1.5,
     )
     return replace(made, **changes)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from chromadb import Collection
 
-from rag_sourcebias_integrations.python.asking import describe, document_id
+from rag_sourcebias_integrations.python.asking import describe
 
-__all__ = ["describe", "document_id", "search"]
+__all__ = ["describe", "search"]
 
 _USUAL = 10  # what Chroma returns where nothing is said
 

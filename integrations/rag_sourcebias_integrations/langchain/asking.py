@@ -7,7 +7,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.application import Hit
 
 
@@ -27,19 +26,3 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - a Document, or a tuple that b
         metadata=document.metadata,
         score=score,
     )
-
-
-def document_id(document: Any, key: str | None) -> str:  # noqa: ANN401 - a Document
-    """Return what stands under ``key`` in the metadata, or else the id, or else ``"id"`` there.
-
-    Raises
-    ------
-    DataError
-        If there is none of these.
-    """
-    hit = describe(document)
-    found = hit.doc_id if key is None else hit.metadata.get(key)
-    if not found:
-        where = "neither an id nor 'id'" if key is None else f"no {key!r}"
-        raise DataError(f"a LangChain document has {where} in its metadata")
-    return str(found)

@@ -10,7 +10,6 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.application import Hit
 
 
@@ -40,22 +39,3 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - a node, with a score or not
         metadata={"node_id": node.node_id, **node.metadata},
         score=found.score if scored else None,
     )
-
-
-def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - a node, with a score or not
-    """Return what stands under ``key`` in the metadata, or else the id of the document.
-
-    That is the document a node was split off; of a node without one it is the node's own.
-
-    Raises
-    ------
-    DataError
-        If the metadata lack ``key``.
-    """
-    node = found.node if isinstance(found, NodeWithScore) else found
-    if key is None:
-        return str(node.ref_doc_id or node.node_id)
-    value = node.metadata.get(key)
-    if not value:
-        raise DataError(f"a LlamaIndex node has no {key!r} in its metadata")
-    return str(value)

@@ -19,7 +19,7 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.monitor.data import OTHER, Alarm, CanaryPoint, MonitorSnapshot, short_text
+from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
     METRICS,
@@ -51,7 +51,7 @@ class SkewInstruments(Locked):
     ----------
     snapshots : callable
         ``monitor.snapshot``; or a function that joins those of several monitors.
-    canary, lost, log : callable or None
+    lost, log : callable or None
         As of ``SkewCollector``.
     meter : opentelemetry.metrics.Meter or None
         One of the global provider by default. Instruments of one name belong to one meter once.
@@ -67,7 +67,6 @@ class SkewInstruments(Locked):
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
-        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
         meter: Meter | None = None,
@@ -78,7 +77,7 @@ class SkewInstruments(Locked):
                 f"prefix of metrics must be letters, digits, _, . and -, from a letter on, "
                 f"100 at most: {prefix!r}"
             )
-        self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
+        self._reader = MonitorReader(snapshots, lost=lost, log=log)
         self.dropped = self._reader.dropped
         self._served = {metric.name for metric in METRICS}
         self._reading: Readings = {}

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor import metrics
-from rag_sourcebias.monitor.data import Alarm, CanaryPoint, MonitorSnapshot
+from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import LostEvents, MonitorReader, Values
 
@@ -36,10 +36,7 @@ class SkewCollector(Collector):
     - ``…_top1_ratio`` and the same three: share of first ranks
     - ``…_corrected_share_ratio``: exposure corrected for errors of the tags, where the monitor
       knows how often they are wrong
-    - ``…_relative_delta_ratio``, with lower, upper and baseline, in [-2, 2]: of canary queries,
-      by ``metric``, ``human`` and ``llm``. With ``…_canary_round_timestamp_seconds`` and
-      ``…_canary_failed``
-    - ``…_alarm_active``: 0 or 1, by ``rule`` ("baseline", "canary")
+    - ``…_alarm_active``: 0 or 1, by ``rule`` ("baseline")
     - ``…_group_alarm_active``: 0 or 1, by ``by``, ``group`` and ``measure``
     - ``…_alarms_total``: by ``rule``, see below
     - ``…_dropped_events_total``: by ``part`` and ``reason``
@@ -60,8 +57,6 @@ class SkewCollector(Collector):
     ----------
     snapshots : callable
         ``monitor.snapshot``; or a function that joins those of several monitors.
-    canary : callable or None
-        Returns points of canary queries; the latest of each comparison are shown.
     lost : callable or None
         Returns events lost elsewhere, such as
         ``lambda: {"langchain": handler.dropped.by_reason, "log": log.dropped.by_reason}``.
@@ -82,7 +77,6 @@ class SkewCollector(Collector):
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
-        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
         registry: CollectorRegistry | None = None,
@@ -93,7 +87,7 @@ class SkewCollector(Collector):
                 f"prefix of metrics must be letters, digits and _, from a letter on: {prefix!r}"
             )
         self._prefix = prefix
-        self._reader = MonitorReader(snapshots, canary=canary, lost=lost, log=log)
+        self._reader = MonitorReader(snapshots, lost=lost, log=log)
         self.dropped = self._reader.dropped
         self._registry = REGISTRY if registry is None else registry
         try:
@@ -157,7 +151,7 @@ class SkewExposition(SkewCollector):
 
     Parameters
     ----------
-    snapshots, canary, lost, log
+    snapshots, lost, log
         As of :class:`SkewCollector`.
     """
 
@@ -165,12 +159,11 @@ class SkewExposition(SkewCollector):
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
-        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
         registry = CollectorRegistry(auto_describe=False)
-        super().__init__(snapshots, canary=canary, lost=lost, log=log, registry=registry)
+        super().__init__(snapshots, lost=lost, log=log, registry=registry)
 
     def close(self) -> None:
         """Nothing waits."""

@@ -44,20 +44,3 @@ def _value(place: Any, name: str) -> Any:  # noqa: ANN401
 
 def _first(scores: Any) -> float | None:  # noqa: ANN401
     return None if not scores or scores[0] is None else float(scores[0])
-
-
-def document_id(found: Any, key: str | None) -> str:  # noqa: ANN401 - whatever a function returns
-    """Return what stands under ``key`` in the metadata, or else the id.
-
-    Raises
-    ------
-    DataError
-        If there is none of these.
-    """
-    if key is None:
-        return read_documents([found]).ids[0]
-    (metadata,) = read_documents([found], Readers(doc_id=lambda _: "")).metadata
-    value = (metadata or {}).get(key)
-    if not value:
-        raise DataError(f"a document of type {type(found).__name__} has no {key!r} in its metadata")
-    return str(value)

@@ -23,7 +23,6 @@ from rag_sourcebias.judged.command import interval
 from rag_sourcebias.judged.judge_command import audit, grade
 from rag_sourcebias.judged.labels_command import labels
 from rag_sourcebias.monitor.command import replay, serve
-from rag_sourcebias.monitor.probe_command import probe
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import source
@@ -52,11 +51,7 @@ class _Root(Group):
         ),
         "What does a model's rewriting do to my documents?": ("rewrite", "check-pairs", "annotate"),
         "How do I make a model treat sources alike?": ("debias",),
-        "Which sources are shown in production?": (
-            "monitor serve",
-            "monitor replay",
-            "monitor probe",
-        ),
+        "Which sources are shown in production?": ("monitor serve", "monitor replay"),
         "Who wrote the documents of my store?": ("tag fit", "tag verify", "tag apply"),
     }
 
@@ -88,7 +83,7 @@ _GROUPS: dict[str, tuple[str, tuple[Callable[..., None], ...]]] = {
         Your application keeps a log (one line, see the README); these commands read it, from
         another process and at any time.
         """,
-        (serve, replay, probe),
+        (serve, replay),
     ),
     "tag": ("Tag documents by source and style.", (fit, verify, apply)),
 }

@@ -40,7 +40,6 @@ _SAMPLES = (
     ("check-pairs --sample", "what rewrites changed"),
     ("annotate --sample --output sheets", "blind sheets for people"),
     ("debias --sample --output parity.json", "scores without skew"),
-    ("monitor probe --sample --rounds 3", "canary queries"),
 )
 _WIDTH = 80
 

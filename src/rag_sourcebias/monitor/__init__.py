@@ -1,4 +1,4 @@
-"""Watch retrieval in production: an event log, a monitor with alarms, canaries, a dashboard."""
+"""Watch retrieval in production: an event log, a monitor with alarms, a dashboard."""
 
 import lazy_loader
 

@@ -1,5 +1,3 @@
-from .canary import CanaryQueries as CanaryQueries
-from .canary import ask_retriever as ask_retriever
 from .data import Alarm as Alarm
 from .follow import replay as replay
 from .log.erasing import erase_events as erase_events
@@ -7,7 +5,6 @@ from .log.event_log import EventLog as EventLog
 from .log.reading import read_events as read_events
 from .metrics import write_rules as write_rules
 from .monitor import SkewMonitor as SkewMonitor
-from .probe import CanaryProbe as CanaryProbe
 from .settings import CorpusShare as CorpusShare
 from .settings import ReferenceWindow as ReferenceWindow
 from .settings import TagErrors as TagErrors

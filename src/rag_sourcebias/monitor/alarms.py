@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from rag_sourcebias.core.values import FloatArray, t_quantile
+from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
     BlockState,
-    CanaryPoint,
     GroupShare,
     MonitorSnapshot,
     Move,
@@ -193,16 +192,10 @@ def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, flo
     return dict(sorted(errors.correct(found).items()))
 
 
-def alarm_of(
-    watch: LabelWatch,
-    labels: Mapping[str, str],
-    found: RaisedAt,
-    *,
-    points: Sequence[CanaryPoint] = (),
-) -> Alarm:
-    """Return an alarm for people and sinks; ``points`` are those of canary queries."""
+def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
+    """Return an alarm for people and sinks."""
     if isinstance(found.raised, Shift):
-        return _shift_alarm(watch, labels, found, found.raised, points)
+        return _shift_alarm(watch, labels, found, found.raised)
     raised = found.raised
     column = int(watch.tests.columns[raised.column])
     group, measure = watch.name_of(column)
@@ -250,7 +243,6 @@ def _shift_alarm(
     labels: Mapping[str, str],
     found: RaisedAt,
     shift: Shift,
-    points: Sequence[CanaryPoint],
 ) -> Alarm:
     columns, settings = watch.tests.columns.tolist(), watch.settings
     baselines = _baselines(watch)
@@ -270,7 +262,6 @@ def _shift_alarm(
     ]
     lead = watch.ordered(shift)[0]
     group, measure = watch.name_of(columns[lead])
-    canary = _of_canaries(points, shift.since, settings.confidence_level)
     parts = found.parts
     if largest_part(parts) == "index":
         rule = "composition"
@@ -296,57 +287,28 @@ def _shift_alarm(
         n_since=shift.n,
         moves=tuple(moves),
         parts=parts,
-        next_step=_next_step(rule, parts, canary),
-        canary=None if rule == "resolved" else canary,
+        next_step=_next_step(rule, parts),
     )
     return replace(made, message=_sentences(made))
 
 
-def _of_canaries(points: Sequence[CanaryPoint], since: float, level: float) -> ShiftPart | None:
-    """Return the change of Relative Δ between rounds before and after; None of too few."""
-    known = [(p.at, p.round_relative_delta) for p in points if p.round_relative_delta is not None]
-    sides = [
-        np.array([delta / 100 for at, delta in known if (at >= since) == after])
-        for after in (False, True)
-    ]
-    if min(map(len, sides)) < _FEWEST_ROUNDS:
-        return None
-    errors = [float(side.var(ddof=1)) / len(side) for side in sides]
-    total = max(sum(errors), 1e-12)
-    degrees = total**2 / max(
-        sum(e**2 / (len(side) - 1) for e, side in zip(errors, sides, strict=True)), 1e-30
-    )
-    change = float(sides[1].mean() - sides[0].mean())
-    reach = t_quantile(0.5 + level / 2, degrees) * math.sqrt(total)
-    return ShiftPart(of="canary", change=change, lower=change - reach, upper=change + reach)
-
-
-_FEWEST_ROUNDS = 3
 _DEPLOYED = "look at what was deployed (encoder, reranker, settings)"
 _NEXT = {
     "index": "the store's shares changed: look at what was added or deleted",
     "asked": "the mix of topics changed: look at who asks, and split by that label",
-    "ranking": f"ranking changed: {_DEPLOYED}, and ask canary queries (monitor probe)",
-    "canary": f"ranking changed, as canary queries say, too: {_DEPLOYED}",
+    "ranking": f"ranking changed: {_DEPLOYED}",
 }
 
 
-def _next_step(rule: str, parts: Sequence[ShiftPart], canary: ShiftPart | None) -> str:
+def _next_step(rule: str, parts: Sequence[ShiftPart]) -> str:
     if rule == "resolved":
         return ""
     largest = largest_part(parts)
     if largest == "ranking" and not any(part.of == "index" for part in parts):
         largest = None  # it holds what the store does, too
-    if largest in (None, "ranking") and canary is not None and largest_part([canary]):
-        largest = "canary"
     if largest is not None:
         return _NEXT[largest]
-    if canary is not None:
-        return "canary queries saw no change of ranking: look at what was added to the store"
-    return (
-        "look at what was added to the store and what was deployed at that time; canary queries "
-        "(monitor probe) show a change of ranking alone"
-    )
+    return "look at what was added to the store and what was deployed at that time"
 
 
 _PART_WORDS = {"index": "what the store holds", "asked": "what is asked", "ranking": "ranking"}
@@ -379,11 +341,6 @@ def _sentences(alarm: Alarm) -> str:
         for p in alarm.parts
     ]
     split = f" Points: {', '.join(parts)}." if len(parts) > 1 else ""
-    if alarm.canary is not None:
-        moved = (alarm.canary.change, alarm.canary.lower, alarm.canary.upper)
-        split += " Canary queries: Relative Δ {:+.1f} [{:+.1f}, {:+.1f}].".format(
-            *(100 * end for end in moved)
-        )
     sure = f"evidence {_odds(alarm.evidence)} to 1"
     if alarm.rule == "notice":
         sure += ", a notice: these days of the week were not seen before"

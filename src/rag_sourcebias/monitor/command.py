@@ -33,7 +33,6 @@ from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side
-from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
@@ -140,7 +139,6 @@ def build_monitor(
     *,
     state: Path | None = None,
     store: str | None = None,
-    canary: Path | None = None,
     anew: bool = False,
     tagged: bool = False,
 ) -> SkewMonitor:
@@ -188,7 +186,6 @@ def build_monitor(
         aggregate=aggregate,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
         store=None if spec is None else lambda: _of_store(spec, by).shares,
-        canary=None if canary is None else lambda: read_points(canary, 10_000),
     )
     for at, shares in () if served is None else served.index:
         monitor.note_index(shares, at=at)
@@ -604,10 +601,6 @@ def serve(
             rich_help_panel=_SERVE,
         ),
     ] = None,
-    canary: Annotated[
-        Path | None,
-        typer.Option(help="File that monitor probe writes; shown, too.", rich_help_panel=_SERVE),
-    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -655,7 +648,7 @@ def serve(
         log_summary(log)  # says what is wrong with it
     kept = state or _state_of(log)
     with as_options(_OPTIONS):
-        monitor = build_monitor(watch, state=kept, store=store, canary=canary, anew=start_anew)
+        monitor = build_monitor(watch, state=kept, store=store, anew=start_anew)
     require_writable_file("state", kept)
     token = _token(token_file)
     with ExitStack() as stack:
@@ -665,7 +658,7 @@ def serve(
             sinks.add(WebhookSink(webhook, secret=os.environ.get(_SECRET)))
         with as_options(_OPTIONS):
             follower = LogFollower(log, monitor, state=kept, sinks=sinks, anew=start_anew)
-        source = DashboardSource(log, follower=follower, canary=canary)
+        source = DashboardSource(log, follower=follower)
         _offer_metrics(source, follower, sinks)
         server = DashboardServer(
             source,
@@ -728,10 +721,9 @@ def _offer_metrics(source: DashboardSource, follower: LogFollower, sinks: SinkGr
     factory = metrics_factory("prometheus")
     if factory is None:
         return
-    canary, log = source.canary_file, source.log
+    log = source.log
     offered = factory(
         source.snapshots,
-        canary=lambda: read_points(canary, 100) if canary and canary.is_file() else [],
         lost=lambda: {"follower": follower.dropped.by_reason},
         log=lambda: log_summary(log) if log.is_file() else None,
     )

@@ -173,11 +173,10 @@ class ShiftPart:
 
     Parameters
     ----------
-    of : {"index", "asked", "ranking", "canary"}
-        Shares in the store; the mix of topics; what ranking makes of both. Beside them, Relative Δ
-        of canary queries, in units of one and not of 100.
+    of : {"index", "asked", "ranking"}
+        Shares in the store; the mix of topics; what ranking makes of both.
     change, lower, upper : float
-        The changes of the first three add up to that of the share.
+        The changes add up to that of the share.
     """
 
     of: str
@@ -206,11 +205,10 @@ class Alarm(Stored):
         ``"shift"`` (a page), ``"notice"`` (a shift before a whole week was watched),
         ``"composition"`` (a shift of which most comes from what the store holds),
         ``"resolved"`` (back at the baseline), or ``"baseline"`` (of independent retrievals).
-        Those of canary queries are ``"canary"`` and ``"canary-change"``.
     labels : mapping of str to str
     by : {"source", "style"}
     group, measure : str
-        As in :class:`GroupShare`; of canary queries a measure such as ``"NDCG@5"``.
+        As in :class:`GroupShare`.
     n : int
         Observations up to the alarm, those of a reference window included.
     share, lower, upper : float
@@ -232,8 +230,6 @@ class Alarm(Stored):
         What a shift of exposure is made of.
     next_step : str
         What to look at.
-    canary : ShiftPart or None
-        What canary queries saw of ranking since then.
     """
 
     rule: str
@@ -256,63 +252,6 @@ class Alarm(Stored):
     moves: tuple[Move, ...] = ()
     parts: tuple[ShiftPart, ...] = ()
     next_step: str = ""
-    canary: ShiftPart | None = None
-
-
-# What canary queries told about a live retriever in one round.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryPoint(Stored):
-    """One round of canary queries, and all rounds so far.
-
-    Parameters
-    ----------
-    at : float
-        Unix time of the end of the round, in seconds.
-    measure : str
-        Such as ``"NDCG@5"``.
-    human, llm : str
-        The two sources compared; Relative Δ is positive where ``human`` ranks higher.
-    labels : mapping of str to str
-        Where the retriever stands, such as ``{"collection": "docs"}``.
-    round_n : int
-        Queries answered in this round.
-    round_relative_delta : float or None
-        Of this round alone, in percent; None where neither source scored.
-    n : int
-        Queries answered since the start.
-    relative_delta : float or None
-        Since the start, in percent.
-    lower, upper : float
-        Confidence sequence of it: holds at all rounds at once, within [-200, 200].
-    confidence_level : float
-    reference : float
-        What it is held against, in percent.
-    alarm : bool
-        Whether the confidence sequence has left the reference at any round so far.
-    failed : int
-        Queries of this round that raised or timed out; they are left out.
-    seconds : float
-        Time that the round took.
-    """
-
-    at: float
-    measure: str
-    human: str
-    llm: str
-    labels: Mapping[str, str]
-    round_n: int
-    round_relative_delta: float | None
-    n: int
-    relative_delta: float | None
-    lower: float
-    upper: float
-    confidence_level: float
-    reference: float
-    alarm: bool
-    failed: int
-    seconds: float
 
 
 # Which values of labels are told apart, with a cap for each label.

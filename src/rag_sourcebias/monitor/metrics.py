@@ -15,7 +15,6 @@ from rag_sourcebias.monitor.data import (
     OTHER,
     RANK_LIMITS,
     Alarm,
-    CanaryPoint,
     GroupCount,
     GroupShare,
     MonitorSnapshot,
@@ -63,16 +62,6 @@ METRICS = (
     Metric("top1.lower", "gauge", "1", f"Lower end of the share of first ranks, {_WITHIN}."),
     Metric("top1.upper", "gauge", "1", f"Upper end of the share of first ranks, {_WITHIN}."),
     Metric("top1.baseline", "gauge", "1", "Share of first ranks that is held against."),
-    Metric(
-        "relative_delta", "gauge", "1", "Relative Δ of canary queries, -2 to 2; above 0: human."
-    ),
-    Metric("relative_delta.lower", "gauge", "1", f"Lower end of the Relative Δ, {_WITHIN}."),
-    Metric("relative_delta.upper", "gauge", "1", f"Upper end of the Relative Δ, {_WITHIN}."),
-    Metric("relative_delta.baseline", "gauge", "1", "Relative Δ that is held against."),
-    Metric(
-        "canary_round.timestamp", "gauge", "s", "Unix time of the latest round of canary queries."
-    ),
-    Metric("canary_failed", "gauge", "{query}", "Canary queries that failed in that round."),
     Metric("group_alarm.active", "gauge", "{alarm}", "1 where this group's share left baseline."),
     Metric("alarm.active", "gauge", "{alarm}", "1 where anything left its baseline, by rule."),
     Metric("alarms", "counter", "{alarm}", "Alarms raised, by rule."),
@@ -98,14 +87,13 @@ in every style, which live traffic does not have.
 """
 
 
-# What metric systems are told of a monitor: its snapshots and canary points, as values.
+# What metric systems are told of a monitor: its snapshots, as values.
 
 
 UNTAGGED = "untagged"
 """The group of documents without a tag: an empty label is none at all in Prometheus."""
 _OWN_LABELS = frozenset(
-    {"by", "group", "label", "measure", "rule", "reason", "part", "metric", "human", "llm", "le"}
-    | {"quantile"}
+    {"by", "group", "label", "measure", "rule", "reason", "part", "le", "quantile"}
 )
 
 Labels = tuple[tuple[str, str], ...]
@@ -119,31 +107,22 @@ _SHARES = frozenset({*_PREFIX.values(), "corrected_share"})
 _LIMITS = tuple(f"{limit:.1f}" for limit in RANK_LIMITS)
 
 
-def read_snapshots(
-    snapshots: Iterable[MonitorSnapshot], *, canary: Iterable[CanaryPoint] = ()
-) -> Readings:
-    """Return every value that snapshots and the latest canary points hold, once.
+def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> Readings:
+    """Return every value that snapshots hold, once.
 
     Labels of the monitor are kept, with names that Prometheus takes; those of the metric are
     ``by`` ("source" or "style") and ``group`` for shares and counts of a group, these and ``le``
-    for its ranks, these and ``measure`` for its alarms, ``rule`` for other alarms, ``metric``,
-    ``human`` and ``llm`` for a Relative Δ, ``part`` and ``reason`` for lost events, ``part`` and
-    ``label`` for labels with too many values, ``part`` for tags that are none. All values of a
-    metric have the same label names.
+    for its ranks, these and ``measure`` for its alarms, ``rule`` for other alarms, ``part`` and
+    ``reason`` for lost events, ``part`` and ``label`` for labels with too many values, ``part``
+    for tags that are none. All values of a metric have the same label names.
 
     A retrieval that is watched by source and by style counts once: where several snapshots have
     the same labels the highest count is taken. Lost events are counted by the monitor and not by
-    label, so that the highest count of a reason is taken there too. Of canary points that compare
-    the same the latest is taken. What is not known yet is left out.
+    label, so that the highest count of a reason is taken there too. What is not known yet is left
+    out.
     """
-    given, latest = tuple(snapshots), dict[object, CanaryPoint]()
-    for point in canary:
-        key = tuple(sorted(point.labels.items())), point.measure, point.human, point.llm
-        if key not in latest or point.at >= latest[key].at:
-            latest[key] = point
-    points = latest.values()
-    places = [one.labels for one in given] + [one.labels for one in points]
-    empty = {name: "" for place in places for name in label_values(place)}
+    given = tuple(snapshots)
+    empty = {name: "" for one in given for name in label_values(one.labels)}
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
 
     def note(name: str, labels: Mapping[str, str], value: float) -> None:
@@ -156,9 +135,6 @@ def read_snapshots(
 
     for snapshot in given:
         for one in _values(snapshot, empty | label_values(snapshot.labels)):
-            note(*one)
-    for point in points:
-        for one in _canary_values(point, empty | label_values(point.labels)):
             note(*one)
     # Documents of sources that are none: those of several sets of labels add up.
     counts = [count for one in given if one.by == "source" for count in one.counts]
@@ -211,18 +187,6 @@ def _counts(count: GroupCount, labels: Mapping[str, str]) -> Iterator[_Value]:
     yield "retrieved_rank", {**labels, "le": "+Inf"}, float(count.documents)
 
 
-def _canary_values(point: CanaryPoint, where: Mapping[str, str]) -> Iterator[_Value]:
-    labels = {**where, "metric": point.measure, "human": point.human, "llm": point.llm}
-    if point.relative_delta is not None:
-        yield "relative_delta", labels, point.relative_delta / 100
-        yield "relative_delta.lower", labels, point.lower / 100
-        yield "relative_delta.upper", labels, point.upper / 100
-    yield "relative_delta.baseline", labels, point.reference / 100
-    yield "canary_round.timestamp", labels, point.at
-    yield "canary_failed", labels, float(point.failed)
-    yield "alarm.active", {**where, "rule": "canary"}, float(point.alarm)
-
-
 def label_values(labels: Mapping[str, str]) -> dict[str, str]:
     """Return a monitor's labels under names that Prometheus takes."""
     found = {}
@@ -248,8 +212,6 @@ class MonitorReader:
     ----------
     snapshots : callable
         Returns the monitor's state for every set of labels; called once a reading.
-    canary : callable or None
-        Returns canary points, of which the latest of each comparison count.
     lost : callable or None
         Returns what other parts of the application lost.
     log : callable or None
@@ -266,11 +228,10 @@ class MonitorReader:
         self,
         snapshots: Callable[[], Iterable[MonitorSnapshot]],
         *,
-        canary: Callable[[], Iterable[CanaryPoint]] | None = None,
         lost: Callable[[], LostEvents] | None = None,
         log: Callable[[], LogSummary | None] | None = None,
     ) -> None:
-        self._snapshots, self._canary, self._lost, self._log = snapshots, canary, lost, log
+        self._snapshots, self._lost, self._log = snapshots, lost, log
         self._alarms: dict[tuple[tuple[tuple[str, str], ...], str], int] = {}
         self._lock = threading.Lock()
         self.dropped = DroppedEvents()
@@ -287,14 +248,9 @@ class MonitorReader:
 
         ``alarms`` is 0 for each rule before the first, so that the first is seen as a rise.
         """
-        points: tuple[CanaryPoint, ...] = ()
         read = read_snapshots(())
-        with guarded(self.dropped, "canary points could not be read"):
-            given = () if self._canary is None else tuple(self._canary())
-            read = read_snapshots((), canary=given)  # broken points must not cost the snapshots
-            points = given
         with guarded(self.dropped, "monitor could not be read"):
-            read = read_snapshots(self._snapshots(), canary=points)
+            read = read_snapshots(self._snapshots())
         found = {name: dict(values) for name, values in read.items()}
         with guarded(self.dropped, "lost events could not be read"):
             for part, reasons in ({} if self._lost is None else self._lost()).items():

@@ -24,7 +24,6 @@ from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
-    CanaryPoint,
     Key,
     LabelCaps,
     Losses,
@@ -33,7 +32,7 @@ from rag_sourcebias.monitor.data import (
     Waiting,
     short_text,
 )
-from rag_sourcebias.monitor.labels import Composition, LabelWatch, RaisedAt, Retrievals
+from rag_sourcebias.monitor.labels import Composition, LabelWatch, Retrievals
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.settings import (
     Aggregation,
@@ -45,7 +44,6 @@ from rag_sourcebias.monitor.settings import (
 )
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.observe.observers import ExposureCounts
-from rag_sourcebias.stats.blocks import Shift
 from rag_sourcebias.stats.sequential import read_state, write_state
 
 # The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
@@ -194,7 +192,6 @@ _VERSION = 2  # 1 had no counts by rank, and changes that did not restart
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS, _MOST_INDEX = 600.0, 200
 Store = Callable[[], Mapping[str, float]]
-Canary = Callable[[], Sequence[CanaryPoint]]
 _AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
 
@@ -256,8 +253,6 @@ class SkewMonitor:
     store : callable or None
         Counts what shares the store holds, by source (or style). Asked by :meth:`look`, at most
         every ten minutes, and when a share shifts, on the thread that processed it.
-    canary : callable or None
-        Returns points of canary queries, when a share shifts.
     on_alarm : callable or None
         Told about each alarm, on the thread that processed it; what it raises is counted.
     clock : callable
@@ -296,14 +291,13 @@ class SkewMonitor:
         aggregate: Aggregation | None = None,
         tag_errors: TagErrors | None = None,
         store: Store | None = None,
-        canary: Canary | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         for given in (labels, groups, users):
             if isinstance(given, str):
                 raise DataError(f"labels, groups and users are sequences of names, got {given!r}")
-        self._on_alarm, self._clock, self._store, self._canary = on_alarm, clock, store, canary
+        self._on_alarm, self._clock, self._store = on_alarm, clock, store
         self._look_due, self._looked = -math.inf, False
         self.dropped = DroppedEvents()
         self._losses = Losses(self.dropped)
@@ -394,7 +388,8 @@ class SkewMonitor:
         raised = self._add(batch, offset=now - time.monotonic())
         if closing != "nothing":
             for key, watch in self._watches.items():
-                raised += self._raised(watch, key, watch.close(None if closing == "all" else now))
+                closed = watch.close(None if closing == "all" else now)
+                raised += [alarm_of(watch, dict(key), one) for one in closed]
         self._alarms.extend(raised)
         return raised
 
@@ -428,20 +423,11 @@ class SkewMonitor:
         for key, items in parts.items():
             try:
                 watch = self._watches[key]
-                alarms += self._raised(watch, key, watch.add(items, begun=self._look_at_store))
+                found = watch.add(items, begun=self._look_at_store)
+                alarms += [alarm_of(watch, dict(key), one) for one in found]
             except Exception as error:  # noqa: BLE001 - nothing may reach the application
                 self._losses.note("monitor failed", n=len(items.lengths), error=error)
         return sorted(alarms, key=attrgetter("at"))  # wherever one batch ends and the next begins
-
-    def _raised(self, watch: LabelWatch, key: Key, found: Sequence[RaisedAt]) -> list[Alarm]:
-        """Return alarms, after a look at what may have caused them."""
-        points: Sequence[CanaryPoint] = ()
-        if self._canary is not None and any(isinstance(one.raised, Shift) for one in found):
-            try:
-                points = self._canary()
-            except Exception as error:  # noqa: BLE001 - a file of somebody else
-                self._losses.note("canary points could not be read", error=error)
-        return [alarm_of(watch, dict(key), one, points=points) for one in found]
 
     def _look_at_store(self, begun: float) -> None:
         """Count what the store holds, once a batch: something is elsewhere since then."""
@@ -686,7 +672,6 @@ class SkewMonitor:
         data: Mapping[str, Any],
         *,
         store: Store | None = None,
-        canary: Canary | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> SkewMonitor:
@@ -700,7 +685,7 @@ class SkewMonitor:
             If another release wrote it.
         """
         settings, state = read_state(data, _KIND, version=_VERSION)
-        monitor = cls(store=store, canary=canary, on_alarm=on_alarm, clock=clock)
+        monitor = cls(store=store, on_alarm=on_alarm, clock=clock)
         monitor._begin(SkewSettings.from_plain(settings))
         part = "state"
         try:
@@ -732,9 +717,7 @@ class SkewMonitor:
         self, kept: Mapping[str, Any], *, on_alarm: Callable[[Alarm], object] | None
     ) -> SkewMonitor:
         """Return a monitor that goes on from a state and looks at what this one looks at."""
-        return SkewMonitor.from_dict(
-            kept, store=self._store, canary=self._canary, on_alarm=on_alarm, clock=self._clock
-        )
+        return SkewMonitor.from_dict(kept, store=self._store, on_alarm=on_alarm, clock=self._clock)
 
 
 def _first_of(columns: Sequence[list[str | None]], n: int) -> list[str | None]:

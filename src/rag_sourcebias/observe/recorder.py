@@ -524,9 +524,8 @@ class Adapter(Protocol):
 
     An adapter may offer more, each looked up by name in :mod:`rag_sourcebias.adapters` and absent
     where its framework has no such thing: ``completer(model, options)`` with the text
-    ``completes``, and ``search(obj)`` with ``document_id(found, key)`` and the text ``searches``;
-    one with ``describe(found)``, which returns a
-    :class:`~rag_sourcebias.retrieval.application.Hit`, is asked ``search(obj, depth)``.
+    ``completes``, and ``search(obj, depth)`` with ``describe(found)``, which returns a
+    :class:`~rag_sourcebias.retrieval.application.Hit`, and the text ``searches``.
     """
 
     accepts: str

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -153,7 +153,7 @@ def engine_factory(kind: str) -> Callable[..., Engine]:
 def metrics_factory(kind: str) -> Callable[..., Any] | None:
     """Return what writes metrics of a kind, such as "prometheus"; None where it is not installed.
 
-    It is called with ``snapshots`` (callable) and ``canary=`` (callable or None) and returns an
+    It is called with ``snapshots`` (callable) and returns an
     object whose ``alarm(alarm)`` counts an alarm and whose ``text()`` returns the metrics as bytes.
     A package offers one by an entry point in the group ``rag_sourcebias.metrics``.
     """
@@ -188,7 +188,7 @@ def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Itera
     ----------
     obj : object
         A LangChain retriever, chain or vector store, a LlamaIndex retriever, query engine, index
-        or vector store, a Chroma collection, or a function. :func:`document_id` reads ids off what
+        or vector store, a Chroma collection, or a function.
         comes back.
     depth : int, optional
         Documents that stores and indexes are asked for; retrievers and functions return what they
@@ -216,35 +216,6 @@ def as_search(obj: object, *, depth: int | None = None) -> Callable[[str], Itera
         f"{f' as it is: pass its method {asks}' if asks else ''}; expected "
         f"{'; '.join(filter(None, known)) or 'nothing: no adapter is installed'}"
     )
-
-
-def document_id(found: Any, *, key: str | None = None) -> str:  # noqa: ANN401
-    """Return the id of a document as a retriever gave it out; an id as it is.
-
-    Parameters
-    ----------
-    found : object
-        A LangChain document, a LlamaIndex node, or what a function returns: an id, or a dict or
-        an object with one.
-    key : str, optional
-        Where the id stands in the metadata; otherwise it is the framework's own.
-
-    Raises
-    ------
-    DataError
-        If there is none.
-    """
-    return found if isinstance(found, str) else str(_id_reader(roots(found))(found, key))
-
-
-@lru_cache(maxsize=64)  # looking through the entry points takes longer than a search
-def _id_reader(packages: tuple[str, ...]) -> Callable[[object, str | None], str]:
-    by_name = {entry.name: entry for entry in installed()}
-    for name in (*packages, CALLABLE):
-        read = getattr(by_name[name].load(), "document_id", None) if name in by_name else None
-        if read is not None:
-            return cast("Callable[[object, str | None], str]", read)
-    raise DataError("nothing reads ids off documents: no adapter is installed")
 
 
 # A second stage that rescores the best documents of a first stage.

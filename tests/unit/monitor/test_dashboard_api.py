@@ -87,7 +87,7 @@ def test_overview(ask: Asker, log: Path, follower: LogFollower) -> None:
     assert found["alarms_active"] == sum(g.alarm for s in snapshots for g in s.groups) > 0
     assert found["label_sets"] == [{"route": "r0"}, {"route": "r1"}]
     assert found["document_ids"] == "plain"
-    assert (found["has_canary"], found["text_recorded"]) == (False, False)
+    assert found["text_recorded"] is False
 
 
 def test_overview_names_no_folder(ask: Asker, log: Path) -> None:
@@ -349,39 +349,6 @@ def test_a_file_that_is_no_log_says_nothing_of_itself(tmp_path: Path) -> None:
         assert answer.status == 503
         assert b"secret" not in answer.body
         assert str(tmp_path).encode() not in answer.body
-
-
-def test_canary_points(tmp_path: Path) -> None:
-    from rag_sourcebias.monitor.canary import append_point
-    from rag_sourcebias.monitor.data import CanaryPoint
-
-    path, canary = tmp_path / "log.db", tmp_path / "canary.jsonl"
-    source = DashboardSource(path, canary=canary)
-    assert asked(source, "/api/canary").json == {"points": []}
-    for i in range(3):
-        point = CanaryPoint(
-            at=START + i,
-            measure="NDCG@5",
-            human="human",
-            llm="llm:a",
-            labels={},
-            round_n=4,
-            round_relative_delta=None,
-            n=4 * i,
-            relative_delta=-3.5,
-            lower=-200.0,
-            upper=200.0,
-            confidence_level=0.95,
-            reference=0.0,
-            alarm=False,
-            failed=0,
-            seconds=0.5,
-        )
-        append_point(canary, point)
-    found = asked(source, "/api/canary?limit=2").json["points"]
-    assert [p["at"] for p in found] == [START + 1, START + 2]
-    assert found[1]["round_relative_delta"] is None
-    assert asked(source, "/api/overview").json["has_canary"] is True
 
 
 def test_metrics(log: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rag_sourcebias.monitor.dashboard.server import create_app
 from rag_sourcebias.monitor.dashboard.source import DashboardSource
 
-VIEWS = ("overview", "series", "alarms", "retrievals", "canary")
+VIEWS = ("overview", "series", "alarms", "retrievals")
 NAMES = ("by", "since", "until", "step", "label", "measure", "limit", "group", "first", "before")
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 ODD = st.one_of(

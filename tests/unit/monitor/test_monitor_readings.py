@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from monitor_states import alarm, canary, share, snapshot
+from monitor_states import alarm, share, snapshot
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.data import GroupCount
@@ -112,30 +112,6 @@ def test_counts_and_corrected_shares_of_groups() -> None:
     assert len(read["retrieved_rank"]) == 18
     gpt = (("by", "source"), *DOCS, ("group", "llm:gpt"))
     assert read["corrected_share"] == {of["human"]: 0.3125, gpt: 0.6875}
-
-
-def test_the_latest_canary_point_of_each_comparison() -> None:
-    points = [
-        canary(at=3.0, relative_delta=-10.0, alarm=False),
-        canary(at=1.0),
-        canary(at=2.0, measure="NDCG@1", relative_delta=None, failed=20, alarm=False),
-        canary(at=2.0, llm="llm:other"),
-    ]
-    read = read_snapshots([snapshot(labels={"tenant": "a"})], canary=points)
-    base = (*DOCS, ("human", "human"))
-    ndcg5 = (*base, ("llm", "llm:gpt"), ("metric", "NDCG@5"), ("tenant", ""))
-    ndcg1 = (*base, ("llm", "llm:gpt"), ("metric", "NDCG@1"), ("tenant", ""))
-    other = (*base, ("llm", "llm:other"), ("metric", "NDCG@5"), ("tenant", ""))
-    assert read["relative_delta"] == {ndcg5: -0.1, other: -0.5}
-    assert read["relative_delta.lower"] == {ndcg5: -0.75, other: -0.75}
-    assert read["relative_delta.upper"] == {ndcg5: -0.25, other: -0.25}
-    assert read["relative_delta.baseline"] == {ndcg5: 0, ndcg1: 0, other: 0}
-    assert read["canary_round.timestamp"] == {ndcg5: 3, ndcg1: 2, other: 2}
-    assert read["canary_failed"] == {ndcg5: 2, ndcg1: 20, other: 2}
-    assert read["alarm.active"] == {
-        (("collection", "docs"), ("rule", "canary"), ("tenant", "")): 1.0,
-        (("collection", ""), ("rule", "baseline"), ("tenant", "a")): 1.0,
-    }
 
 
 def test_without_a_monitor_there_is_nothing() -> None:
@@ -248,18 +224,15 @@ def test_what_other_parts_lost() -> None:
     }
 
 
-@pytest.mark.parametrize("broken", [1, [None], [canary(labels={"a": "b"}), object()]])
+@pytest.mark.parametrize("broken", [1, [None]])
 def test_what_is_broken_costs_nothing_else(broken: object) -> None:
     reader = MonitorReader(
         lambda: [snapshot()],
-        canary=lambda: broken,  # type: ignore[arg-type,return-value]
         lost=lambda: {"log": broken},  # type: ignore[dict-item]
     )
     read = reader.read()
     assert read["retrievals"] == {DOCS: 100.0}
-    assert not read["relative_delta"]
     assert reader.dropped.by_reason == {
-        "canary points could not be read": 1,
         "lost events could not be read": 1,
     }
     reasons = {at[1][1] for at in read["dropped_events"]}

@@ -420,7 +420,6 @@ VIEWS: Mapping[str, Sequence[str]] = {
     "series": ("by", "since", "until", "step", "label", "measure"),
     "alarms": ("limit",),
     "retrievals": ("by", "since", "until", "label", "group", "first", "before", "limit"),
-    "canary": ("limit",),
 }
 """Methods of a source that are views below ``/api/``, with the parameters that each accepts."""
 

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, normal_quantile
-from rag_sourcebias.monitor.canary import read_points
 from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
@@ -539,7 +538,7 @@ _LEVEL = 0.95
 
 
 class DashboardSource:
-    """What a dashboard shows: an event log, what follows it, and canary queries.
+    """What a dashboard shows: an event log, and what follows it.
 
     Every method may be called from several threads at once, reads and never writes, and raises
     ``DataError`` or ``UnsupportedVersionError`` where the log cannot be read now.
@@ -550,8 +549,6 @@ class DashboardSource:
         An event log, which need not exist yet.
     follower : LogFollower or None
         Whose monitor is shown; None shows the log alone.
-    canary : str, Path or None
-        File of canary points, which need not exist yet.
     metrics : callable or None
         Returns Prometheus text, such as ``prometheus_client.generate_latest`` of a registry with
         a ``SkewCollector``; None where there is none.
@@ -562,11 +559,9 @@ class DashboardSource:
         log: str | Path,
         *,
         follower: LogFollower | None = None,
-        canary: str | Path | None = None,
         metrics: Callable[[], bytes] | None = None,
     ) -> None:
         self.log, self.follower = Path(log), follower
-        self.canary_file = None if canary is None else Path(canary)
         self.metrics = metrics
         self._lock = threading.Lock()
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
@@ -608,7 +603,6 @@ class DashboardSource:
             "alarms_active": sum(g.alarm for snapshot in snapshots for g in snapshot.groups),
             "shifts": [finite(alarm.to_dict()) for alarm in self._shifts(snapshots)],
             "label_sets": label_sets,
-            "has_canary": self.canary_file is not None,
             "text_recorded": False,
             "document_ids": document_ids,
         }
@@ -709,12 +703,3 @@ class DashboardSource:
             before=parameters.whole("before", low=0, high=10**15 - 1),
             limit=parameters.whole("limit", low=1, high=200) or 50,
         )
-
-    def canary(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the latest canary points, oldest first."""
-        limit = parameters.whole("limit", low=1, high=10_000) or 2_000
-        if self.canary_file is None or not self.canary_file.is_file():
-            return {"points": []}
-        return {
-            "points": [finite(point.to_dict()) for point in read_points(self.canary_file, limit)]
-        }

@@ -73,8 +73,8 @@ function foremost(shares) {
   return human ?? named.sort((a, b) => far(b) - far(a) || b.share - a.share)[0];
 }
 
-/** Mood, sentence and detail; `canaries` is the number of canaries in alarm. */
-export function headline(overview, view, canaries) {
+/** Mood, sentence and detail. */
+export function headline(overview, view) {
   const all = overview.monitor.snapshots;
   const snapshots = chosen(all, view.labels);
   const pairs = snapshots.flatMap((one) => one.groups.map((share) => [one, share]));
@@ -109,8 +109,7 @@ export function headline(overview, view, canaries) {
     return { mood: "alarm", text: `${start} ${words.join(" ")}${rest}`, detail: context(overview) };
   }
   const tested = pairs.some(([, share]) => share.baseline !== null);
-  const quiet = tested ? "No alarm." : "Nothing is tested yet.";
-  const start = canaries ? "The canary queries raise an alarm; live retrievals do not." : quiet;
+  const start = tested ? "No alarm." : "Nothing is tested yet.";
   const elsewhere = overview.alarms_active && snapshots.length < all.length
     ? ` But ${plural(overview.alarms_active, "alarm")} elsewhere: choose all labels.` : "";
   const one = [...snapshots].sort((a, b) => b.n_retrievals - a.n_retrievals)[0];
@@ -118,7 +117,7 @@ export function headline(overview, view, canaries) {
   const share = foremost(shares.length ? shares : one?.groups ?? []);
   const text = share ? told(one, [share], alone) : `${plural(overview.log.n_written, "retrieval")} logged.`;
   const calm = overview.follower.error === null && tested ? "ok" : "wait";
-  return { mood: elsewhere || canaries ? "alarm" : calm, text: `${start} ${text}${elsewhere}`, detail: context(overview) };
+  return { mood: elsewhere ? "alarm" : calm, text: `${start} ${text}${elsewhere}`, detail: context(overview) };
 }
 
 const same = (one, other) => pairsOf(one).sort().join() === pairsOf(other).sort().join();

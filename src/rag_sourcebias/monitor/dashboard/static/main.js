@@ -2,7 +2,6 @@
 
 import { drawAlarms } from "./alarms.js";
 import { ask } from "./api.js";
-import { canaryAlarms, drawCanary } from "./canary.js";
 import { drawChart, setUp } from "./chart.js";
 import { drawControls } from "./controls.js";
 import { byId } from "./dom.js";
@@ -25,14 +24,12 @@ let timer = null;
 let failures = 0;
 let turn = 0; // of the newest question: older answers are thrown away
 let overview = null;
-let canary = [];
 let drawn = { key: "", at: 0 };
 
 function draw(found) {
   const view = viewOf(overview);
   document.body.classList.remove("waiting");
-  if (found) canary = found.canary?.points ?? [];
-  const { mood, text, detail } = headline(overview, view, canaryAlarms(canary));
+  const { mood, text, detail } = headline(overview, view);
   const title = byId("headline");
   if (title.textContent !== text) title.textContent = text;
   title.className = `headline ${mood}`;
@@ -46,8 +43,6 @@ function draw(found) {
   if (!found) return;
   drawChart(found.series, { ...found.view, alarms: found.alarms?.alarms }, overview);
   drawAlarms(byId("alarm-list"), overview, found.alarms);
-  byId("canary").hidden = !canary.length;
-  if (canary.length) drawCanary(byId("canary-charts"), canary);
   drawDrill(byId("retrievals"), found.drill);
 }
 
@@ -55,22 +50,19 @@ function draw(found) {
 async function readParts() {
   const now = overview.generated_at;
   const view = viewOf(overview);
-  const key = JSON.stringify([view, overview.log.n_written, overview.follower.n_read, overview.alarms_active, overview.has_canary]);
+  const key = JSON.stringify([view, overview.log.n_written, overview.follower.n_read, overview.alarms_active]);
   if (key === drawn.key && now - drawn.at < IDLE) return null;
-  if (!overview.log.n_written) return { key, at: now, view, series: null, alarms: null, canary: await readCanary(), drill: null };
+  if (!overview.log.n_written) return { key, at: now, view, series: null, alarms: null, drill: null };
   const parameters = question(view, now);
   const wanted = new URLSearchParams([...parameters, ["measure", view.measure], ["step", "auto"]]);
-  const [series, alarms, canary, drill] = await Promise.all([
+  const [series, alarms, drill] = await Promise.all([
     ask("api/series", wanted),
     ask("api/alarms", "limit=100"),
-    readCanary(),
     readDrill(view, now),
   ]);
   const since = Number(parameters.get("since") ?? series.starts[0] ?? now);
-  return { key, at: now, view: { ...view, since }, series, alarms, canary, drill };
+  return { key, at: now, view: { ...view, since }, series, alarms, drill };
 }
-
-const readCanary = async () => (overview.has_canary ? ask("api/canary", "limit=2000") : null);
 
 async function refresh() {
   clearTimeout(timer);
