@@ -1,4 +1,4 @@
-"""Part of docs/coverage.md: systems compared at once, draws within strata, and plans."""
+"""Part of docs/coverage.md: systems compared at once, and plans."""
 
 from __future__ import annotations
 
@@ -166,28 +166,7 @@ def judges_part(found: dict) -> list[str]:
 
 
 def labels_part(found: dict) -> list[str]:
-    """What a draw within strata gains, and whether plans reach their width."""
-    few, many = (
-        [
-            r
-            for r in found["draws"]
-            if (r["judge values"] <= 3) == small and "simulated" not in r["set"]
-        ]
-        for small in (True, False)
-    )
-    sizes = sorted({r["n"] for r in found["draws"]})
-    rows = []
-    for name, kept in (("judges of 2 or 3 values", few), ("other judges", many)):
-        for n in sizes:
-            at = [r for r in kept if r["n"] == n]
-            rows.append([
-                name, str(n), *_spread([r["width"] for r in at], 3),
-                f"{min(r['strata'] for r in at):.3f}", f"{min(r['random'] for r in at):.3f}",
-            ])  # fmt: skip
-    head = [
-        "real sets", "labels", "width / random draw", "lowest", "highest",
-        "lowest coverage, strata", "lowest coverage, random",
-    ]  # fmt: skip
+    """Whether plans reach their width."""
     plans = []
     for pilot, oracle in dict.fromkeys((r["pilot"], r["oracle"]) for r in found["plans"]):
         at = [r for r in found["plans"] if (r["pilot"], r["oracle"]) == (pilot, oracle)]
@@ -200,20 +179,12 @@ def labels_part(found: dict) -> list[str]:
         "labels / oracle's", "lowest", "highest",
     ]  # fmt: skip
     return [
-        "## Labels drawn where they help, and plans",
-        "Items drawn within strata of the judge's value against a random draw of as many: on "
-        "average over the real sets the interval is narrower by the few percent of the second and "
-        "third row, in single cells up to the highest and lowest of the table. And pilots from "
-        "which `labels` says how many labels reach a half-width.",
+        "## Plans",
+        "Pilots from which `labels` says how many labels reach a half-width.",
         _bars(found["bars"]),
-        grid(head, rows),
         grid(planned, plans),
-        "A random draw of a judge's two values is put together from its shares as well, so that "
-        "one within strata gains by its allocation only, and with 15 labels hardly. Shares of a "
-        "stratum that grow with its size to the power .3, .5 (ours) and .7 gave .963, .964 and "
-        ".971 of the random draw's width (150 draws a cell, 30 to 120 labels).",
-        f"{len({r['set'] for r in found['draws']})} populations, real and simulated, "
-        f"{min(r['asked'] for r in found['draws']):,} draws a cell and half as many pilots, less "
+        f"{len({r['set'] for r in found['plans']})} populations, real and simulated, "
+        f"{min(r['asked'] for r in found['plans']):,} pilots a cell, less "
         "those whose labels are all alike. A rate misses its bar where an exact binomial test "
         "rejects it at .001, a mean number of labels where a normal test does. Made by "
         "`python benchmarks/coverage/labels.py`.",

@@ -1,4 +1,4 @@
-"""Do labels drawn within strata of the judge's value help, and do plans keep their promise?
+"""Do plans of labels keep their promise?
 
     python benchmarks/coverage/labels.py [--runs RUNS] [--resume] [--out FOLDER]
 
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from statistics import mean
 
 import parallel  # sets the number of threads before numpy is imported
 
@@ -29,17 +28,13 @@ from real_sets import RealSet, real_sets
 from run import write
 from scipy.special import bdtr
 
-from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
 from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.stats.strata import draw_items
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = ("evouna", "pandalm", "openqa_eval", "dl_human_llm", "interval_labels")
-SIZES = (15, 30, 60, 120)
-UNLABELED = 500
 POOL = 1_500  # items of a plan, labelled and not
 PLANS = ((15, 40), (15, 120), (30, 120), (30, 300), (60, 200))  # pilot, labels of the oracle
 CHANCE = 0.001  # of missing a bar that holds exactly
@@ -70,54 +65,8 @@ def populations() -> list[RealSet]:
     return [*(s for s in sets if s.name.split("/")[0] in FAMILIES), *worlds()]
 
 
-def interval(y: np.ndarray, f: np.ndarray, labeled: np.ndarray, **options: object) -> Interval:
-    stratum = options.pop("stratum", None)
-    design = {}
-    if stratum is not None and stratum.max() > 0:
-        design = {"strata": stratum[labeled], "strata_unlabeled": stratum[~labeled]}
-    return mean_interval(y[labeled], f[labeled], f[~labeled], **options, **design)
-
-
-def draw_cells(*, index: int, runs: int) -> list[dict]:
-    """A random draw and one within strata, of as many labels, for every size."""
-    data = populations()[index]
-    ids = tuple(map(str, range(UNLABELED + max(SIZES))))
-    rows = []
-    for n in SIZES:
-        rng = np.random.default_rng([11, index, n])
-        kept: dict[str, list[tuple[float, float]]] = {"random": [], "strata": []}
-        for _ in range(runs):
-            drawn = rng.integers(0, len(data.y), n + UNLABELED)
-            y, f = data.y[drawn], data.yhat[drawn]
-            items = JudgedItems(ids=ids[: len(y)], human=np.full(len(y), np.nan), judge=f)
-            found = draw_items(items, n, rng=rng)
-            within = np.zeros(len(y), dtype=bool)
-            within[found.rows] = True
-            for name, labeled, stratum in (
-                ("random", np.arange(len(y)) < n, None),
-                ("strata", within, found.strata.stratum),
-            ):
-                try:
-                    i = interval(y, f, labeled, bounds=data.bounds, stratum=stratum)
-                except InsufficientDataError:
-                    continue
-                kept[name].append((i.lower <= data.y.mean() <= i.upper, i.upper - i.lower))
-        (covered, width), (covered_s, width_s) = (
-            np.mean(kept[name], axis=0).tolist() for name in ("random", "strata")
-        )
-        rows.append(
-            {
-                "set": data.name,
-                "judge values": int(min(len(np.unique(data.yhat)), 99)),
-                "n": n,
-                "asked": runs,
-                "runs": min(map(len, kept.values())),
-                "random": round(covered, 4),
-                "strata": round(covered_s, 4),
-                "width": round(width_s / width, 4),
-            }
-        )
-    return rows
+def interval(y: np.ndarray, f: np.ndarray, labeled: np.ndarray) -> Interval:
+    return mean_interval(y[labeled], f[labeled], f[~labeled])
 
 
 def plan_cells(*, index: int, runs: int) -> list[dict]:
@@ -154,6 +103,7 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
         rows.append(
             {
                 "set": data.name,
+                "asked": runs,
                 "pilot": pilot,
                 "oracle": wanted,
                 "plans": len(found),
@@ -167,42 +117,18 @@ def plan_cells(*, index: int, runs: int) -> list[dict]:
     return rows
 
 
-def both(*, index: int, runs: int) -> list[dict]:
-    """Rows of one population: its draws, then its plans."""
-    plans = plan_cells(index=index, runs=max(runs // 2, 20))
-    return [*draw_cells(index=index, runs=runs), *plans]
-
-
 def below(share: float, runs: int, bar: float) -> bool:
     """Whether so small a share would be seen once in 1,000 if the true one were the bar."""
     return bool(bdtr(round(share * runs), runs, bar) < CHANCE)
 
 
-def bars(draws: list[dict], plans: list[dict]) -> list[dict]:
+def bars(plans: list[dict]) -> list[dict]:
     """What must hold in every cell, and how many cells do not."""
-    real = [r for r in draws if not r["set"].startswith("simulated/")]
-    few = [r for r in real if r["judge values"] <= 3]
-    many = [r for r in real if r["judge values"] > 3]
 
     def misses(rows: list[dict], wrong: Callable[[dict], bool]) -> list[str]:
         return [" ".join(f"{v}" for v in list(r.values())[:3]) for r in rows if wrong(r)]
 
     return [
-        {
-            "what": "coverage within strata, lowest true rate .94",
-            "value": min(r["strata"] for r in draws),
-            "missed": misses(draws, lambda r: below(r["strata"], r["runs"], 0.94)),
-        },
-        {
-            "what": "width / random draw, judges of 2 or 3 values, real sets: mean, below 1.00",
-            "value": mean(r["width"] for r in few),
-            "missed": [] if mean(r["width"] for r in few) < 1 else ["mean"],
-        },
-        {
-            "what": "width / random draw, other judges, real sets: mean, below 1.00",
-            "value": mean(r["width"] for r in many),
-            "missed": [] if mean(r["width"] for r in many) < 1 else ["mean"],
-        },
         {
             "what": "half-width reached, lowest true rate .75",
             "value": min(r["reached"] for r in plans),
@@ -228,13 +154,12 @@ def _stored(path: Path, runs: int) -> list[dict]:
     if not path.exists():
         return []
     stored = json.loads(path.read_text(encoding="utf-8"))
-    kept = {row["set"] for row in stored["draws"] if row["asked"] >= runs}
-    return [row for row in (*stored["draws"], *stored["plans"]) if row["set"] in kept]
+    return [row for row in stored["plans"] if row["asked"] >= runs]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Draws within strata, and plans.")
-    parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
+    parser = argparse.ArgumentParser(description="Plans of labels.")
+    parser.add_argument("--runs", type=int, default=1000, help="pilots of each cell")
     parser.add_argument("--resume", action="store_true", help="keep what is stored")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
@@ -248,11 +173,10 @@ def main() -> int:
         if data.name not in done
     ]
     options.out.mkdir(parents=True, exist_ok=True)
-    for found in chain(parallel.each(both, jobs), [[]]):
+    for found in chain(parallel.each(plan_cells, jobs), [[]]):
         rows += found
-        draws, plans = ([row for row in rows if key in row] for key in ("n", "pilot"))
-        held = [] if found else bars(draws, plans)
-        write(path, {"environment": environment(), "bars": held, "draws": draws, "plans": plans})
+        held = [] if found else bars(rows)
+        write(path, {"environment": environment(), "bars": held, "plans": rows})
     for row in held:
         print(f"{row['what']}: {row['value']:.3f}; missed: {', '.join(row['missed']) or 'none'}")
     print(f"{time.perf_counter() - started:.0f} s")

@@ -13,7 +13,7 @@ FEATURES = (
     ("prediction-powered interval for a mean", "Y · Y · ·"),
     ("… for quantiles, linear, logistic and Poisson regression", "· · Y · ·"),
     ("… for NDCG, MAP and Relative Δ of a ranking", "Y · · · ·"),
-    ("… with strata or clusters, and for this pool of items rather than a population", "Y · · · ·"),
+    ("… with clusters, and for this pool of items rather than a population", "Y · · · ·"),
     ("how many labels to buy", "Y · Y · ·"),
     ("an interval for every query, from a judge's label distributions", "Y · · p ·"),
     ("conformal prediction for regression, classification, time series", "· · · Y ·"),

@@ -331,7 +331,6 @@ def interval(
     id: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
-    stratum: str | None = None,
     measure: str = "score",
     bounds: tuple[float, float] | None = None,
     config: JudgedConfig | None = None,
@@ -348,7 +347,7 @@ def interval(
         In place of data: human labels, and judge values of the same items.
     yhat_unlabeled : array of shape (N,), optional
         Judge values of the items that nobody labelled.
-    human, judge, id, group, cluster, stratum : str, optional
+    human, judge, id, group, cluster : str, optional
         Columns, as for :func:`~rag_sourcebias.read_judged_items`.
     measure : str
         Name of the value.
@@ -373,8 +372,7 @@ def interval(
     60
     """
     checked = _config(JudgedConfig, config, dict(settings))
-    columns = {"human": human, "judge": judge, "id": id, "group": group, "cluster": cluster,
-               "stratum": stratum}  # fmt: skip
+    columns = {"human": human, "judge": judge, "id": id, "group": group, "cluster": cluster}
     if y is not None or yhat is not None or yhat_unlabeled is not None:
         if data is not None:
             raise DataError("give data, or y with yhat and yhat_unlabeled, not both")

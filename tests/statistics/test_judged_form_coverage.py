@@ -73,29 +73,6 @@ def test_clusters(n_clusters, target):
     assert coverage(run) >= BOUND
 
 
-@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
-def test_strata_drawn_at_different_rates(target):
-    def run(rng):
-        stratum = rng.choice(2, 400, p=[0.7, 0.3])
-        y = rng.gamma(2.0, 1.0, 400) + 3.0 * stratum
-        f = judged(y, rng) - 2.0 * stratum
-        known = np.zeros(400, dtype=bool)
-        for code, n in ((0, 15), (1, 25)):
-            known[rng.choice(np.flatnonzero(stratum == code), n, replace=False)] = True
-        truth = {"population": 2.9, "pool": y.mean(), "unlabeled": y[~known].mean()}[target]
-        found = mean_interval(
-            y[known],
-            f[known],
-            f[~known],
-            target=target,
-            strata=stratum[known],
-            strata_unlabeled=stratum[~known],
-        )
-        return found, truth
-
-    assert coverage(run) >= BOUND
-
-
 @pytest.mark.parametrize("n", [60, 200])
 def test_covariate_shift_with_known_ratios(n):
     def run(rng):

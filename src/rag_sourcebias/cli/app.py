@@ -31,7 +31,7 @@ from rag_sourcebias.tagging.command import apply, fit
 from rag_sourcebias.tagging.verify_command import verify
 
 # Arguments of functions, which a message here names as options.
-_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|stratum|metric|manifest)=(?:…|$)")
+_ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|metric|manifest)=(?:…|$)")
 
 
 class _Root(Group):

@@ -262,8 +262,6 @@ class JudgedItems:
         What is compared, such as the system or the source each item comes from.
     clusters : tuple of str or None
         Items of one cluster (a question answered by several systems) may depend on each other.
-    strata : tuple of str or None
-        Strata within which the labelled items were drawn.
     judges : mapping of str to float64 array of shape (n,), or None
         Values of several judges by name, of which ``judge`` is the mean: see :meth:`of_judges`.
     unused : str
@@ -280,7 +278,6 @@ class JudgedItems:
     judge: FloatArray
     groups: tuple[str, ...] | None = None
     clusters: tuple[str, ...] | None = None
-    strata: tuple[str, ...] | None = None
     judges: Mapping[str, FloatArray] | None = None
     unused: str = ""
 
@@ -296,7 +293,7 @@ class JudgedItems:
             object.__setattr__(
                 self, "judges", {name: self._column(name, v) for name, v in self.judges.items()}
             )
-        for name in ("groups", "clusters", "strata"):
+        for name in ("groups", "clusters"):
             column = getattr(self, name)
             if column is not None and len(column) != n:
                 raise DataError(f"{len(column)} {name} for {n} ids")
@@ -314,7 +311,6 @@ class JudgedItems:
         judges: Mapping[str, FloatArray],
         groups: tuple[str, ...] | None = None,
         clusters: tuple[str, ...] | None = None,
-        strata: tuple[str, ...] | None = None,
     ) -> JudgedItems:
         """Items that several judges scored, or one judge several times.
 
@@ -353,7 +349,6 @@ class JudgedItems:
             ),
             groups=groups,
             clusters=clusters,
-            strata=strata,
             judges=columns if len(columns) > 1 else None,
         )
 
@@ -410,7 +405,6 @@ class JudgedItems:
             judge=self.judge[index],
             groups=pick(self.groups),
             clusters=pick(self.clusters),
-            strata=pick(self.strata),
             judges=self.judges and {name: v[index] for name, v in self.judges.items()},
         )
 

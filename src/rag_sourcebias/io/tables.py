@@ -649,7 +649,6 @@ _ALIASES = {
     "doc_id": ("doc_id", "docid", "docno", "corpus_id", "passage_id", "document_id"),
     "group": ("group",),
     "cluster": ("cluster", "query_id", "qid", "question_id", "topic", "topic_id"),
-    "stratum": ("stratum",),
 }  # fmt: skip
 
 
@@ -670,8 +669,8 @@ def find_column(
     Parameters
     ----------
     role : str
-        ``"human"``, ``"judge"``, ``"id"``, ``"query_id"``, ``"doc_id"``, ``"group"``, ``"cluster"``
-        or ``"stratum"``.
+        ``"human"``, ``"judge"``, ``"id"``, ``"query_id"``, ``"doc_id"``, ``"group"`` or
+        ``"cluster"``.
     given : str or None
         What the caller said; it must exist. ``"none"``: rows of one query are no cluster, which
         they are taken for otherwise.

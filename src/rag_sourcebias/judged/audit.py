@@ -87,7 +87,7 @@ def judged_mean(
     """Estimate one mean by the configured method, and by labels alone beside it."""
     found = interval or _interval(values, config, config.method, bounds)
     try:
-        alone = _interval(_random_draw(values), config, "labels", bounds)
+        alone = _interval(values, config, "labels", bounds)
     except SourceBiasError:
         alone = None
     return JudgedMean(
@@ -106,7 +106,7 @@ def _interval(
 ) -> Interval:
     if method == "crc":
         if values.design:
-            raise DataError("method 'crc' takes units that are independent, no clusters or strata")
+            raise DataError("method 'crc' takes units that are independent, no clusters")
         known, others = (
             two_grades(f, bounds)
             if values.labels is None
@@ -131,37 +131,6 @@ def _interval(
         rng=config.seed,
         **design,  # type: ignore[arg-type]
     )
-
-
-def _random_draw(values: JudgedValues) -> JudgedValues:
-    """Give the labels a random draw of as many would have, where the judge's values made strata.
-
-    Labels alone are held against the judge, and such strata are the judge's. Their quantiles are
-    taken, weighted by the sizes of the strata. Other strata stay: they need no judge.
-    """
-    if set(values.design) != {"strata", "strata_unlabeled"}:
-        return values
-    judge = np.concatenate([values.f, values.f_unlabeled])
-    _, code, size = np.unique(
-        np.concatenate([values.design["strata"], values.design["strata_unlabeled"]]),
-        return_inverse=True,
-        return_counts=True,
-    )
-    low, high = np.full(len(size), np.inf), np.full(len(size), -np.inf)
-    np.minimum.at(low, code, judge)
-    np.maximum.at(high, code, judge)
-    cut = np.flatnonzero(low < high)  # one value has no ends to overlap, as of items not judged
-    cut = cut[np.argsort(low[cut])]
-    if np.any(high[cut][:-1] > low[cut][1:]):
-        return values
-    n = len(values.y)
-    weight = (size / np.maximum(np.bincount(code[:n], minlength=len(size)), 1))[code[:n]]
-    order = np.argsort(values.y, kind="stable")
-    reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, (np.arange(n) + 0.5) / n * reached[-1])
-    drawn = np.full(len(judge), np.nan)
-    drawn[:n] = values.y[order][place]
-    return JudgedValues(drawn, judge)
 
 
 def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValues) -> int | None:
@@ -581,7 +550,6 @@ def _one_mean(
             items.human,
             np.where(items.judged, items.judge, fill),
             clusters=clusters,
-            strata=items.strata,
             judges=judges,
         )
 

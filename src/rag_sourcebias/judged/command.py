@@ -121,7 +121,7 @@ class ItemOptions:
 
     def read(self, columns: opt.Columns) -> tuple[JudgedItems, str, str]:
         """Return the items, the name of what is measured, and the name of the data."""
-        factors = Factors(group=columns.group, cluster=columns.cluster, stratum=columns.stratum)
+        factors = Factors(group=columns.group, cluster=columns.cluster)
         if self.sample:
             with judged_sample_file() as file:
                 err.print(

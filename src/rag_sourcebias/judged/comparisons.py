@@ -35,7 +35,7 @@ class JudgedValues:
         NaN where there is no human label.
     f : float64 array of shape (n_units,)
         No NaN.
-    clusters, strata : sequences of length n_units, or None
+    clusters : sequence of length n_units, or None
     labels : RankedLabels or None
         The label distributions behind f, where there are such: what CRC perturbs.
     judges : float64 array of shape (n_units, p), or None
@@ -48,7 +48,6 @@ class JudgedValues:
         f: FloatArray,
         *,
         clusters: Sequence[str] | None = None,
-        strata: Sequence[str] | None = None,
         labels: RankedLabels | None = None,
         judges: FloatArray | None = None,
     ) -> None:
@@ -60,13 +59,10 @@ class JudgedValues:
         self.f_unlabeled = f[~self.labeled]
         self.all_f = f
         self.design: dict[str, npt.NDArray[np.str_]] = {}
-        for name, column in (("clusters", clusters), ("strata", strata)):
-            if column is not None:
-                values = np.asarray(column)
-                self.design |= {
-                    name: values[self.labeled],
-                    f"{name}_unlabeled": values[~self.labeled],
-                }
+        if clusters is not None:
+            values = np.asarray(clusters)
+            self.design["clusters"] = values[self.labeled]
+            self.design["clusters_unlabeled"] = values[~self.labeled]
 
 
 # Systems compared on the items they share, all at once.
@@ -89,8 +85,6 @@ def compared(
     measure: str,
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
-    *,
-    strata: tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]] | None = None,
 ) -> Compared:
     """Compare systems whose values lie in the same order of items.
 
@@ -103,8 +97,6 @@ def compared(
     )
     options: dict[str, Any] = {
         "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
-        "strata": None if strata is None else strata[0],
-        "strata_unlabeled": None if strata is None else strata[1],
     }  # fmt: skip
     try:
         if len(names) == 2:
@@ -240,14 +232,12 @@ def group_differences(
         human[~labeled] = np.nan  # an item labelled for some systems only is no pair
         judge = np.where(items.judged, items.judge, np.nan)[index]
         judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
-        strata = None if items.strata is None else np.asarray(items.strata)[index[:, 0]]
         return compared(
             names,
             [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))],
             measure,
             config,
             bounds,
-            strata=None if strata is None else (strata[labeled], strata[~labeled]),
         )
     by_name = dict(zip(groups, means, strict=True))
     pairs = list(combinations(names, 2))

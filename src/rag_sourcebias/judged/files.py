@@ -32,8 +32,6 @@ from rag_sourcebias.io.tables import (
     unescaped,
 )
 from rag_sourcebias.judged.judge_bias import BiasColumns
-from rag_sourcebias.judged.sheets import with_drawn_strata
-from rag_sourcebias.stats.strata import DRAW_COLUMNS
 
 
 class Factors(TypedDict):
@@ -41,16 +39,15 @@ class Factors(TypedDict):
 
     group: str | None
     cluster: str | None
-    stratum: str | None
 
 
 # Readers of judged data: human and judge values of items, in one file or in two.
 
 
 _Ids = str | Sequence[str] | None
-_FACTORS = {"group": "groups", "cluster": "clusters", "stratum": "strata"}
+_FACTORS = {"group": "groups", "cluster": "clusters"}
 _COMPARED = ("system", "model", "source", "retriever")  # what a group column may be called
-_ALSO = {"compared": (None, _COMPARED), DRAW_COLUMNS[-1]: (None, DRAW_COLUMNS[-1:])}
+_ALSO = {"compared": (None, _COMPARED)}
 
 
 def read_judged_items(
@@ -61,7 +58,6 @@ def read_judged_items(
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
-    stratum: str | None = None,
     require_human: bool = True,
 ) -> JudgedItems:
     """Read items with judge values and, for some, human labels.
@@ -70,10 +66,10 @@ def read_judged_items(
     ----------
     path : path
         CSV, TSV or JSON lines (plain or ``.gz``), or Parquet.
-    id, human, judge, group, cluster, stratum : str or None
+    id, human, judge, group, cluster : str or None
         Column names. Where None, the usual names are looked for (``id``, ``human``,
-        ``human_label``, ``judge``, ``judge_score``, …; ``group`` and ``stratum`` only under these
-        names; for ``cluster`` also that of the query, as rows of one query depend on each other:
+        ``human_label``, ``judge``, ``judge_score``, …; ``group`` only under this
+        name; for ``cluster`` also that of the query, as rows of one query depend on each other:
         ``"none"`` if they do not). ``id`` may be several columns, joined by a tab; without an id
         column ``query_id`` and ``doc_id`` are used, and without those the row numbers. A column
         that is named has no other role; an empty one that only has a usual name is left out.
@@ -93,7 +89,7 @@ def read_judged_items(
     ------
     DataError
         If a column cannot be found (the message lists those there are), a cell is not a number,
-        an id is empty or repeated, or a group, cluster or stratum is empty; with file and line.
+        an id is empty or repeated, or a group or cluster is empty; with file and line.
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
@@ -102,7 +98,7 @@ def read_judged_items(
         id,
         human=human,
         judge=judge,
-        given=Factors(group=group, cluster=cluster, stratum=stratum),
+        given=Factors(group=group, cluster=cluster),
         require_human=require_human,
         also={},
     )[0]
@@ -168,7 +164,6 @@ def _read_items(
         judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
         **_factors(table, found, named),
     )
-    _check_chances(items, table, further.pop(DRAW_COLUMNS[-1], None))
     items = replace(items, unused=_unused(items, table, further.pop("compared", None)))
     return items, {role: (table, column) for role, column in further.items()}
 
@@ -190,24 +185,6 @@ def _unused(items: JudgedItems, table: Table, column: str | None) -> str:
     if column is None or items.groups is not None:
         return ""
     return column if 1 < len(set(table.columns[column])) <= len(items) / 2 else ""
-
-
-def _check_chances(items: JudgedItems, table: Table, column: str | None) -> None:
-    """Refuse labelled items whose stored probability is not the labelled share of their stratum."""
-    if column is None or items.strata is None:
-        return
-    code = np.unique(np.asarray(items.strata), return_inverse=True)[1]
-    size, labeled = np.bincount(code), np.bincount(code, weights=items.labeled)
-    share = (labeled / size)[code]
-    stored = numbers_of(table, column, role=column, ids=list(items.ids))
-    wrong = np.flatnonzero(items.labeled & (np.abs(stored - share) * size[code] > 1e-3))
-    if len(wrong):
-        i = int(wrong[0])
-        raise DataError(
-            f"{table.where(i)}: item {items.ids[i]!r} was drawn with probability {stored[i]:.4g}, "
-            f"but {labeled[code[i]]:g} of the {size[code[i]]} items of its stratum are labelled "
-            f"({share[i]:.4g}); give every row of the draw, or leave the column {column!r} out"
-        )
 
 
 _TEXTS = ("answer", "response", "output", "text", "passage")
@@ -249,7 +226,7 @@ def read_audited_items(
         id,
         human=human,
         judge=judge,
-        given=Factors(group=group, cluster=cluster, stratum=None),
+        given=Factors(group=group, cluster=cluster),
         also={
             "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
             "swapped": (swapped, ("judge_swapped",)),
@@ -308,7 +285,6 @@ def join_judged(
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
-    stratum: str | None = None,
     allow_judge_missing: bool = False,
 ) -> JudgedItems:
     """Join a file of human labels with a file of judge values by id.
@@ -317,15 +293,14 @@ def join_judged(
     ----------
     human_path, judge_path : path
         As in :func:`read_judged_items`; both need an id column. The judge file lists every item,
-        and the groups, clusters and strata.
+        and the groups and clusters.
     id : str, sequence of str or None
         Id column or columns, of the same name in both files.
     human, judge : str or None
         Column names. Where None: the usual names, or else the only column that is not the id.
         ``judge`` may be several.
-    group, cluster, stratum : str or None
-        Columns of the judge file, as in :func:`read_judged_items`. Where the human labels stand on
-        a sheet of drawn items, its design is checked against the judge file and gives the strata.
+    group, cluster : str or None
+        Columns of the judge file, as in :func:`read_judged_items`.
     allow_judge_missing : bool
         True keeps a labelled item whose judge value is empty in the judge file (the judge failed
         on it). A labelled item that the judge file does not list at all is always an error.
@@ -339,16 +314,13 @@ def join_judged(
     ------
     DataError
         As :func:`read_judged_items`, and if labelled items do not join (how many, which first) or
-        lack a judge value; or if a sheet of drawn items came back incomplete, or its stored
-        probabilities are not those of a draw from the judge file.
+        lack a judge value.
     """
     human_table, human_ids, (human_column,), _ = _values_by_id(
         human_path, "human", () if human is None else (human,), id, {}
     )
     labels = numbers_of(human_table, human_column, role="human label", ids=human_ids)
-    # items the judge failed on are drawn too
-    drawn = any(column in human_table.names for column in DRAW_COLUMNS[1:])
-    factors = {"group": group, "cluster": cluster, "stratum": stratum}
+    factors = {"group": group, "cluster": cluster}
     table, ids, columns, found = _values_by_id(
         judge_path, "judge", _judge_names(judge), id, factors
     )
@@ -356,7 +328,7 @@ def join_judged(
 
     row_of = {name: i for i, name in enumerate(ids)}
     labeled = np.flatnonzero(~np.isnan(labels))
-    place = np.array([row_of.get(human_ids[i], -1) for i in labeled], dtype=np.int64)
+    place = np.array([_row(row_of, human_ids[i]) for i in labeled], dtype=np.int64)
     lost = labeled[place < 0]
     if len(lost):
         first = int(lost[0])
@@ -366,7 +338,7 @@ def join_judged(
             "every labelled item needs a judge value"
         )
     empty = np.flatnonzero(np.all([np.isnan(values) for values in judges.values()], axis=0)[place])
-    if len(empty) and not (allow_judge_missing or drawn):
+    if len(empty) and not allow_judge_missing:
         first = int(place[empty[0]])
         raise DataError(
             f"{len(empty)} of {len(labeled)} labelled items have no judge value, first "
@@ -378,17 +350,14 @@ def join_judged(
     items = JudgedItems.of_judges(
         ids=tuple(ids), human=joined, judges=judges, **_factors(table, found, factors)
     )
-    items = replace(items, unused=_unused(items, table, found["compared"]))
-    if not drawn:
-        return items
-    if len(labeled) < len(labels):
-        row = int(np.flatnonzero(np.isnan(labels))[0])
-        raise DataError(
-            f"{human_table.where(row)}: {len(labels) - len(labeled)} of {len(labels)} drawn items "
-            f"have no label, first {human_ids[row]!r}; label them all: items left out are rarely "
-            "random"
-        )
-    return with_drawn_strata(items, human_table, place, table.path)
+    return replace(items, unused=_unused(items, table, found["compared"]))
+
+
+def _row(row_of: Mapping[str, int], name: str) -> int:
+    """Row of an id, or of what a sheet wrote so that no spreadsheet takes it for a formula; -1."""
+    if name in row_of:
+        return row_of[name]
+    return row_of.get("\t".join(unescaped(part) for part in name.split("\t")), -1)
 
 
 def _values_by_id(
@@ -417,21 +386,13 @@ def _values_by_id(
             (factor, find_column(names, factor, given=column, path=name, taken=named))
             for factor, column in factors.items()
         )
-        design = [column for column in DRAW_COLUMNS if role == "human" and column in names]
-        taken = {*id_columns, *found.values(), *design}
+        taken = {*id_columns, *found.values()}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
         taken |= {*values}
         found["compared"] = next((c for c in _COMPARED if c in names and c not in taken), None)
-        return list(
-            dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c), *design])
-        )
+        return list(dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c)]))
 
     table = read_table(path, choose)
-    if DRAW_COLUMNS[-1] in table.columns:  # sheets keep spreadsheets from reading cells as formulas
-        for column in id_columns:
-            table.columns[column] = [
-                unescaped(c) if isinstance(c, str) else c for c in table.columns[column]
-            ]
     return table, ids_of(table, id_columns), values, found
 
 
@@ -708,7 +669,7 @@ _NOT_METRICS = frozenset(
         *_JOINED_BY, *_ROW, "", "index", "unnamed: 0", "retrieved_contexts", "reference_contexts",
         "retrieved_context_ids", "reference_context_ids", "response", "multi_responses",
         "reference", "rubrics", "persona_name", "query_style", "query_length", "synthesizer_name",
-        "answer", "contexts", "ground_truth", "human", "group", "cluster", "stratum",
+        "answer", "contexts", "ground_truth", "human", "group", "cluster",
     }
 )  # fmt: skip
 
@@ -730,7 +691,6 @@ def read_ragas_result(
     human: str | None = None,
     group: str | None = None,
     cluster: str | None = None,
-    stratum: str | None = None,
 ) -> RagasItems:
     """Read a ragas result with human labels of some of its rows.
 
@@ -744,8 +704,8 @@ def read_ragas_result(
         ``user_input`` or ``question`` that both files have, or else by ``row`` (or
         ``row_index``), counted from 0 as ragas and pandas count. Without ``human_path`` the
         labels are a column of the result.
-    id, human, group, cluster, stratum : str or None
-        Column names. Groups, clusters and strata stand in the result.
+    id, human, group, cluster : str or None
+        Column names. Groups and clusters stand in the result.
 
     Raises
     ------
@@ -756,8 +716,8 @@ def read_ragas_result(
     """
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
-    factors = Factors(group=group, cluster=cluster, stratum=stratum)
-    found = _metric(path, names, metric, {human, *_listed(id), group, cluster, stratum})
+    factors = Factors(group=group, cluster=cluster)
+    found = _metric(path, names, metric, {human, *_listed(id), group, cluster})
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
             raise DataError(

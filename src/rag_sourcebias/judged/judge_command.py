@@ -83,7 +83,7 @@ _NAMES = {
     ),
     "answer": ("answer", "response", "output", "prediction", "generated_answer"),
 }  # fmt: skip
-_KEPT = ("human", "group", "cluster", "stratum")
+_KEPT = ("human", "group", "cluster")
 
 
 Texts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
@@ -155,8 +155,8 @@ def read_answers(
     Parameters
     ----------
     columns : mapping of str to str or None
-        Column of ``question``, ``reference``, ``answer``, ``human``, ``group``, ``cluster`` and
-        ``stratum``, where it was named.
+        Column of ``question``, ``reference``, ``answer``, ``human``, ``group`` and
+        ``cluster``, where it was named.
     """
     name = str(path)
     found: dict[str, str] = {}
@@ -450,7 +450,6 @@ class Answers:
     human: columns_opt.HumanColumn = None
     group: columns_opt.GroupColumn = None
     cluster: columns_opt.ClusterColumn = None
-    stratum: columns_opt.StratumColumn = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

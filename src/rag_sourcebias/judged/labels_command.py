@@ -23,6 +23,7 @@ from rag_sourcebias.judged.judge_command import Texts, texts_of_files
 from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
 from rag_sourcebias.judged.sheets import (
     SheetRow,
+    draw_items,
     read_label_sheet,
     read_shown_texts,
     write_item_sheet,
@@ -35,7 +36,6 @@ from rag_sourcebias.stats.documents import (
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.stats.strata import draw_items
 
 _ITEMS, _RANKINGS = "Items", "Rankings"
 
@@ -209,9 +209,9 @@ def labels(
 ) -> None:
     """Plan how many human labels are needed, or draw them as a blind sheet.
 
-    Items are drawn within strata of their judge value, documents of a run by what they weigh.
-    Label every row of the sheet. The manifest beside a sheet of documents holds the design: keep
-    it, and keep it from the annotators.
+    Items are drawn at random, documents of a run by what they weigh. Label every row of the
+    sheet. The manifest beside a sheet of documents holds the design: keep it, and keep it from the
+    annotators.
 
     For example:
 
@@ -344,27 +344,27 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
         cluster=columns.cluster,
         require_human=False,
     )
-    drawn = draw_items(items, n, rng=seed)
+    rows = draw_items(items, n, rng=seed)
     write_item_sheet(
         output,
         read_shown_texts(
             file, id=columns.id, human=columns.human, judge=columns.judge, group=columns.group
         ),
-        drawn,
+        rows,
         human=items.human,
         rng=seed,
     )
-    rows = drawn.rows
     new = int((~items.labeled[rows]).sum())
     named = {
         "id": columns.id, "judge": columns.judge,
         "group": (columns.group,), "cluster": (columns.cluster,),
     }  # fmt: skip
     again = "".join(f" --{k} {v}" for k, given in named.items() for v in given or () if v)
-    of = "" if items.clusters is None else f" of {int(drawn.drawn.sum())} clusters"
+    of = ""
+    if items.clusters is not None:
+        of = f" of {len({items.clusters[row] for row in rows.tolist()})} clusters"
     err.print(
-        f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before, from "
-        f"{len(drawn.drawn)} strat{'um' if len(drawn.drawn) == 1 else 'a'} of the judge's value)\n"
+        f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)\n"
         f"then: rag-sourcebias interval --human-file {output} --judge-file {file}{again}",
         highlight=False,
         soft_wrap=True,

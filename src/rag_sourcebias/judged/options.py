@@ -58,14 +58,6 @@ ClusterColumn = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
-StratumColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--stratum",
-        help="Strata within which the labelled items were drawn.",
-        rich_help_panel=COLUMNS,
-    ),
-]
 ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=STATISTICS)]
 Seed = Annotated[int, typer.Option(rich_help_panel=STATISTICS)]
 JsonFile = Annotated[
@@ -85,7 +77,6 @@ class Columns:
     judge: JudgeColumns = None
     group: GroupColumn = None
     cluster: ClusterColumn = None
-    stratum: StratumColumn = None
 
     def given(self) -> list[str]:
         """Return the options that were used."""

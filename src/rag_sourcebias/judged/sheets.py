@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
 from rag_sourcebias.core.values import IntArray, as_generator
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.tables import (
@@ -25,13 +25,11 @@ from rag_sourcebias.io.tables import (
     find_column,
     find_ids,
     holds_scores,
-    names_of,
-    numbers_of,
     read_sheet_csv,
     read_table,
     sheet_csv,
 )
-from rag_sourcebias.stats.strata import DRAW_COLUMNS, ItemDraw, item_strata
+from rag_sourcebias.stats.means import MIN_LABELED
 
 # Sheets on which people grade documents, blind, and what must be true of them when they return.
 # The sheet shows an annotator nothing of judge, rank or source. What the estimate needs (which
@@ -358,60 +356,113 @@ def read_shown_texts(
     return Table(path=table.path, names=tuple(shown), lines=table.lines, columns=shown)
 
 
+def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) -> IntArray:
+    """Draw items to label at random.
+
+    Parameters
+    ----------
+    items : JudgedItems
+        Those with a human value were labelled before, drawn at random, and are part of the draw.
+    n : int
+        Items to label, those labelled before included. Where items have clusters, whole clusters
+        are drawn, as many as hold about ``n`` items.
+
+    Returns
+    -------
+    int64 array of shape (n,)
+        Rows of the items, in order. Each group gets its share of the draw, and 10 units at least.
+
+    Raises
+    ------
+    DataError
+        If there are not as many items, or as many are labelled.
+    InsufficientDataError
+        If ``n`` is too few for 10 units of each group (with the number needed).
+    """
+    if n > len(items):
+        raise DataError(f"{n} items to label, but only {len(items)} are there")
+    unit = np.arange(len(items))
+    if items.clusters is not None:
+        unit = np.unique(np.asarray(items.clusters), return_inverse=True)[1]
+    group = _group_of_units(items, unit)
+    sizes = np.bincount(group)
+    n_units = len(group) * n // len(items)
+    if n_units < MIN_LABELED * len(sizes) or sizes.min() < MIN_LABELED:
+        needed = -(-MIN_LABELED * len(sizes) * len(items) // len(group))
+        what = "items" if items.clusters is None else "clusters"
+        of = f" of each of {len(sizes)} groups" if len(sizes) > 1 else ""
+        raise InsufficientDataError(
+            f"{n} items to label are too few: an interval with a judge needs {MIN_LABELED} "
+            f"{what}{of}, about {needed} items",
+            n=n,
+            n_needed=needed,
+        )
+    labeled = np.bincount(unit, weights=items.labeled) > 0
+    if int(labeled.sum()) >= n_units:
+        raise DataError(
+            f"{n} items to label, those labelled before included, but {items.n_labeled} are "
+            "labelled already; ask for more"
+        )
+    shares = np.maximum(np.bincount(group[labeled], minlength=len(sizes)), MIN_LABELED)
+    while shares.sum() < n_units:
+        wanting = np.where(shares < sizes, sizes / (shares + 0.5), 0.0)  # Webster's rule
+        shares[wanting.argmax()] += 1
+    # in random order, but those labelled before first
+    order = np.lexsort((as_generator(rng).random(len(group)), ~labeled))
+    drawn = [order[group[order] == code][:share] for code, share in enumerate(shares)]
+    return np.flatnonzero(np.isin(unit, np.concatenate(drawn)))
+
+
+def _group_of_units(items: JudgedItems, unit: IntArray) -> IntArray:
+    """Code the group of each unit; all 0 without groups, or where a unit holds several."""
+    found = np.zeros(int(unit.max()) + 1, dtype=np.int64)
+    if items.groups is None:
+        return found
+    groups = np.unique(np.asarray(items.groups), return_inverse=True)[1]
+    found[unit] = groups
+    return found if np.array_equal(found[unit], groups) else np.zeros_like(found)
+
+
 def write_item_sheet(
     path: PathLike,
     texts: Table,
-    draw: ItemDraw,
+    rows: IntArray,
     *,
     human: npt.ArrayLike,
     rng: np.random.Generator | int,
     overwrite: bool = False,
 ) -> None:
-    """Write the items of a draw in random order, for people to fill in the column ``human``.
+    """Write items in random order, for people to fill in the column ``human``.
 
     Parameters
     ----------
     path : path
-        ``.csv`` (as :func:`write_label_sheet` writes it) or ``.jsonl``. After the columns of
-        ``texts``: ``human``, ``stratum`` (a name that tells nothing of the judge's value),
-        ``stratum_size`` and ``probability``. :func:`~rag_sourcebias.join_judged` reads it back.
+        ``.csv`` (as :func:`write_label_sheet` writes it) or ``.jsonl``: the columns of ``texts``,
+        then ``human``. :func:`~rag_sourcebias.join_judged` reads it back.
     texts : Table
         What people are shown of every item, ids among it.
-    draw : ItemDraw
+    rows : int64 array of shape (n,)
+        Items to label, as of :func:`draw_items`.
     human : array-like of shape (m,)
         Labels there are already; NaN is an empty cell.
     rng : Generator or int
-        For the order of the rows and the names of the strata.
+        For the order of the rows.
 
     Raises
     ------
     DataError
-        If the ending is another one, the sheet exists, a column has the name of one of those
-        added, or a text is too long for a spreadsheet cell.
+        If the ending is another one, the sheet exists, a column is called ``human``, or a text is
+        too long for a spreadsheet cell.
     """
     ending = _new_sheet(path, overwrite=overwrite)
-    taken = [name for name in texts.columns if name in ("human", *DRAW_COLUMNS)]
-    if taken:
-        raise DataError(f"{texts.path} has a column {taken[0]!r}, as sheets have; rename it")
-    generator = as_generator(rng)
-    units, strata = draw.strata.unit[draw.rows], draw.strata
-    order = np.lexsort((
-        generator.random(len(units)),
-        generator.permutation(len(strata.stratum))[units],
-    ))  # fmt: skip
-    names = generator.permutation(len(draw.drawn)) + 1
+    if "human" in texts.columns:
+        raise DataError(f"{texts.path} has a column 'human', as sheets have; rename it")
     labels = np.asarray(human, dtype=np.float64)
     records = []
-    for row in draw.rows[order].tolist():
-        code = int(strata.stratum[strata.unit[row]])
-        size = int(strata.sizes[code])
-        records.append({
-            **{name: _cell(column[row]) for name, column in texts.columns.items()},
-            "human": "" if math.isnan(labels[row]) else f"{labels[row]:.10g}",
-            "stratum": f"s{names[code]}/{draw.n_strata}",
-            "stratum_size": str(size),
-            "probability": f"{draw.drawn[code] / size:.10g}",
-        })  # fmt: skip
+    for row in as_generator(rng).permutation(rows).tolist():
+        record = {name: _cell(column[row]) for name, column in texts.columns.items()}
+        record["human"] = "" if math.isnan(labels[row]) else f"{labels[row]:.10g}"
+        records.append(record)
     write_atomic(
         path, "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
     )
@@ -421,68 +472,3 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def with_drawn_strata(
-    items: JudgedItems, sheet: Table, place: IntArray, judge_path: PathLike
-) -> JudgedItems:
-    """Give items the strata of a filled sheet, once its design is that of a draw from them.
-
-    Parameters
-    ----------
-    items : JudgedItems
-        With the labels of the sheet.
-    sheet : Table
-        With the columns of its design.
-    place : int64 array
-        Item of each row of the sheet.
-    judge_path : path
-        Where the items stand, for messages.
-
-    Raises
-    ------
-    DataError
-        If columns or rows are missing, the items have other strata, or a stored size or probability
-        is not that of a draw from the items.
-    """
-    lacking = [column for column in DRAW_COLUMNS if column not in sheet.columns]
-    if lacking:
-        raise DataError(
-            f"{sheet.path} lacks {', '.join(lacking)}; send back all columns of the sheet as they "
-            "were"
-        )
-    if items.strata is not None:
-        raise DataError(
-            f"{sheet.path} stores the strata its items were drawn from, and {judge_path} has "
-            "others; leave those out"
-        )
-    names = names_of(sheet, "stratum", role="stratum")
-    asked = re.fullmatch(r"s[0-9]+/([0-9]{1,4})", names[0])
-    if asked is None:
-        raise DataError(f"{sheet.where(0)}: stratum {names[0]!r} is none of a sheet of drawn items")
-    strata = item_strata(items, int(asked[1]))
-    units = np.unique(strata.unit[place])
-    code, sizes = strata.stratum[strata.unit[place]], strata.sizes
-    drawn = np.bincount(strata.stratum[units], minlength=len(sizes))
-    ids = [items.ids[row] for row in place.tolist()]
-    size, chance = (numbers_of(sheet, name, role=name, ids=ids) for name in DRAW_COLUMNS[1:])
-    name_of = dict(zip(code.tolist(), names, strict=True))
-    known = np.array([name_of[k] for k in code.tolist()]) == np.array(names)
-    same = (size == sizes[code]) & (np.abs(chance * sizes[code] - drawn[code]) < 1e-3)  # as rounded
-    wrong = np.flatnonzero(~(known & same))
-    if len(wrong):
-        i = int(wrong[0])
-        k, total = int(drawn[code[i]]), int(sizes[code[i]])
-        raise DataError(
-            f"{sheet.where(i)}: item {ids[i]!r} was drawn with probability {chance[i]:.4g} from a "
-            f"stratum of {size[i]:g}; by {judge_path} its stratum has {total}, of which {k} are on "
-            f"the sheet ({k / total:.4g}); use all rows of the sheet, and the judge values, groups "
-            "and clusters it was drawn from"
-        )
-    left_out = np.flatnonzero(np.isin(strata.unit, units) & ~items.labeled)
-    if len(left_out) or len(set(name_of.values())) < len(sizes):
-        first = "" if not len(left_out) else f", first {items.ids[left_out[0]]!r}"
-        raise DataError(
-            f"{sheet.path} lacks rows of its draw from {judge_path}{first}; use all of them"
-        )
-    return replace(items, strata=tuple(name_of[k] for k in strata.stratum[strata.unit].tolist()))

@@ -309,7 +309,6 @@ def default_interval(
         )
     if (
         (method == "labels" or n < MIN_LABELED)
-        and sample.n_strata == 1
         and sample.cluster is None
         and not sample.shifted
         and form[:2] == (None, None)
@@ -412,8 +411,6 @@ def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
     """What must hold for an interval from this sample."""
     if sample.shifted:
         drawn = "the weights are the true density ratios of the pool to the labelled items"
-    elif sample.n_strata > 1:
-        drawn = "within each stratum the labelled items were drawn at random from the judged pool"
     else:
         drawn = "the labelled items were drawn at random from the judged pool"
     return (
@@ -475,14 +472,13 @@ def mean_interval(
     **design
         How the labelled items were drawn; nothing means at random, one by one. ``weights``:
         density ratios (pool over labelled), shape (n,), when they were drawn from another
-        distribution. ``strata``, ``strata_unlabeled``: labels of length n and N within which they
-        were drawn. ``clusters``, ``clusters_unlabeled``: labels of length n and N of items that
+        distribution. ``clusters``, ``clusters_unlabeled``: labels of length n and N of items that
         belong together, such as answers to one question; drawn as a whole.
 
     Raises
     ------
     InsufficientDataError
-        With fewer than 2 labels, 2 in each stratum or 5 labelled clusters, when all human values
+        With fewer than 2 labels or 5 labelled clusters, when all human values
         are equal and no bounds are known, or with fewer than 10 that are not all 0 or 1 and
         without bounds.
     DataError

@@ -249,14 +249,12 @@ def item_influence(
     """What the estimate would lose without each item; shape (n, k).
 
     A residual is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5
-    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike). The sizes of strata are
-    fixed, so that what the mean of a stratum takes of the leverage is divided out by its root.
+    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
     """
     residuals = sample.y - design @ coefficients
     free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
     alone = free < _ALONE
-    rest = stratum_rest(sample)
-    left_out = residuals / (np.sqrt(rest) * (np.where(alone, 1.0, free) / rest) ** power)[:, None]
+    left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
@@ -266,19 +264,6 @@ def item_influence(
     # What rounding leaves of a perfect fit is no residual.
     left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
     return (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
-
-
-def stratum_rest(sample: JudgedSample) -> FloatArray:
-    """Return 1 − 1/k per labelled item, k the units labelled in its stratum; 1 without strata."""
-    if sample.n_strata == 1 or sample.shifted:
-        return np.ones(sample.n_labeled)
-    units = (
-        sample.stratum
-        if sample.cluster is None
-        else np.unique(np.stack([sample.stratum, sample.cluster]), axis=1)[0]
-    )
-    count = np.maximum(np.bincount(units, minlength=sample.n_strata), 2)
-    return 1 - 1 / count[sample.stratum]
 
 
 def cluster_influence(
@@ -307,9 +292,7 @@ def cluster_influence(
         gram - grams.reshape(n_clusters, width, width), rcond=CONSTANT, hermitian=True
     )
     left_out = without @ (moments - own.reshape(n_clusters, width, -1))
-    rest = np.bincount(codes, weights=stratum_rest(sample)) / np.bincount(codes)
-    lost = estimate - np.einsum("j,gjk->gk", towards, left_out)
-    return np.asarray(lost * np.sqrt(rest)[:, None])
+    return np.asarray(estimate - np.einsum("j,gjk->gk", towards, left_out))
 
 
 # Regression on the judge: the estimator behind the default interval.
@@ -366,14 +349,12 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         The variance of the estimated means is the jackknife variance of the labelled part, plus,
         for the population, the variance of the fitted values over the pool, divided by its size.
         For the pool the labelled part shrinks by 1 − n/(n + N); for the unlabelled items it grows
-        by 1 + n/N (within each stratum).
+        by 1 + n/N.
     """
     design, pool, scale = _design(sample)
     gram = (design * sample.weights[:, None]).T @ design
     if sample.penalty is not None:  # of a column of spread 1
-        gram = gram + np.diag(
-            np.r_[np.zeros(sample.n_strata), sample.penalty / np.where(scale > 0, scale, 1.0) ** 2]
-        )
+        gram = gram + np.diag(np.r_[0.0, sample.penalty / np.where(scale > 0, scale, 1.0) ** 2])
     values, vectors = np.linalg.eigh(gram)
     kept = values > CONSTANT * values[-1]
     inverse, rank = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
@@ -398,9 +379,8 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         influence = cluster_influence(
             sample, design, (gram, moments), towards @ coefficients, towards
         )
-        degrees = float(max(sample.n_units - sample.n_strata, 1))
-    share = np.sqrt(sampling_factor(sample, target))
-    influence = influence * (share.mean() if sample.cluster is not None else share[:, None])
+        degrees = float(max(sample.n_units - 1, 1))
+    influence = influence * math.sqrt(sampling_factor(sample, target))
     covariance, drawn = influence.T @ influence, np.zeros((1, 1))
     if target == "population":
         drawn = _fitted_covariance(sample, design, pool, coefficients)
@@ -426,20 +406,19 @@ def _skewness(influence: FloatArray, variance: float) -> float:
 
 
 def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Stratum indicators and centred, scaled judge columns, of both sets; and the scales."""
+    """Return 1 and the centred, scaled judge columns, of both sets; and the scales."""
     centre = np.average(sample.x, axis=0, weights=sample.weights)
     scale = sample.x.std(axis=0)
     size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
     scale = np.where(scale > CONSTANT * size, scale, 0.0)
     usable = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
 
-    def rows(x: FloatArray, stratum: npt.NDArray[np.int64]) -> FloatArray:
-        matrix = np.empty((len(x), sample.n_strata + x.shape[1]))
-        matrix[:, : sample.n_strata] = stratum[:, None] == np.arange(sample.n_strata)
-        matrix[:, sample.n_strata :] = (x - centre) * usable
+    def rows(x: FloatArray) -> FloatArray:
+        matrix = np.ones((len(x), 1 + x.shape[1]))
+        matrix[:, 1:] = (x - centre) * usable
         return matrix
 
-    return rows(sample.x, sample.stratum), rows(sample.x_unlabeled, sample.stratum_unlabeled), scale
+    return rows(sample.x), rows(sample.x_unlabeled), scale
 
 
 def _target_means(
@@ -451,15 +430,13 @@ def _target_means(
     return np.asarray((design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool)))
 
 
-def sampling_factor(sample: JudgedSample, target: Target) -> FloatArray:
-    """What the labelled part of the variance is multiplied with, per labelled item."""
-    n = np.bincount(sample.stratum, minlength=sample.n_strata).astype(np.float64)
-    n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata).astype(np.float64)
-    if target == "pool" and not sample.shifted:
-        return (n_pool / (n + n_pool))[sample.stratum]
-    if target == "population" or not n_pool.all():
-        return np.ones(sample.n_labeled)
-    return (1 + n / n_pool)[sample.stratum]
+def sampling_factor(sample: JudgedSample, target: Target) -> float:
+    """What the labelled part of the variance is multiplied with."""
+    if target == "population":
+        return 1.0
+    if target == "pool" and sample.shifted:
+        return 1 + sample.n_labeled / sample.n_unlabeled if sample.n_unlabeled else 1.0
+    return sampling_reach(sample, target)
 
 
 def _fitted_covariance(
@@ -590,7 +567,7 @@ def _shares_form(
 def _cells(
     sample: JudgedSample, fit: RegressionFit, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Count labels at the upper end, labels and others for each value of the judge in a stratum.
+    """Count labels at the upper end, labels and others for each value of the judge.
 
     None unless these tell as much as the fit, and every item belongs to one.
     """
@@ -603,18 +580,13 @@ def _cells(
     values, place = np.unique(judge, return_inverse=True)
     if len(values) > fit.rank or not np.isin(y, bounds).all():
         return None
-    kinds, code = np.unique(sample.stratum * len(values) + place, return_inverse=True)
-    if len(kinds) != fit.rank or len(kinds) < 2:
+    if len(values) != fit.rank or len(values) < 2:
         return None
-    stratum, value = np.divmod(kinds, len(values))
-    pool = [
-        float(np.count_nonzero((sample.stratum_unlabeled == s) & (others == values[v])))
-        for s, v in zip(stratum, value, strict=True)
-    ]
+    pool = [float(np.count_nonzero(others == value)) for value in values]
     if sum(pool) != sample.n_unlabeled:
         return None
-    successes = np.bincount(code, weights=(y == bounds[1]).astype(np.float64))
-    return successes.astype(np.float64), np.bincount(code).astype(np.float64), np.array(pool)
+    successes = np.bincount(place, weights=(y == bounds[1]).astype(np.float64))
+    return successes.astype(np.float64), np.bincount(place).astype(np.float64), np.array(pool)
 
 
 _STEPS = 128  # quantiles that stand for a share
@@ -879,10 +851,6 @@ def _far_errors(
 def _evenness(sample: JudgedSample) -> float:
     """Items that would tell as much if all counted alike, as a share of the labelled (Kish)."""
     weights = sample.weights
-    if sample.n_strata > 1 and not sample.shifted:
-        n = np.bincount(sample.stratum, minlength=sample.n_strata)
-        n_pool = np.bincount(sample.stratum_unlabeled, minlength=sample.n_strata)
-        weights = (1 + n_pool / n)[sample.stratum]
     return float(weights.sum() ** 2 / (weights @ weights)) / sample.n_labeled
 
 

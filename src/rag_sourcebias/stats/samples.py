@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.errors import (
     DataError,
-    InsufficientDataError,
     require_one_of,
 )
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
@@ -35,15 +34,11 @@ class Design(TypedDict, total=False):
     weights : array-like of shape (n,)
         Density ratios (pool over labelled) when the labelled items were drawn from another
         distribution.
-    strata, strata_unlabeled : sequences of length n and N
-        Strata within which the labelled items were drawn; each needs 2 labels.
     clusters, clusters_unlabeled : sequences of length n and N
         Items that belong together, such as answers to one question; drawn as a whole.
     """
 
     weights: npt.ArrayLike | None
-    strata: Labels | None
-    strata_unlabeled: Labels | None
     clusters: Labels | None
     clusters_unlabeled: Labels | None
 
@@ -105,8 +100,6 @@ class JudgedSample:
         1, or the covariate-shift weights.
     shifted : bool
         Whether the labelled items come from another distribution than the pool.
-    stratum, stratum_unlabeled : int64 arrays of shape (n,) and (N,)
-        Codes 0 … S − 1; all 0 without strata.
     cluster, cluster_unlabeled : int64 arrays or None
         Codes over both sets; None when every item is its own cluster.
     penalty : float64 array of shape (p,) or None
@@ -118,9 +111,6 @@ class JudgedSample:
     x_unlabeled: FloatArray
     weights: FloatArray
     shifted: bool
-    stratum: IntArray
-    stratum_unlabeled: IntArray
-    n_strata: int
     cluster: IntArray | None
     cluster_unlabeled: IntArray | None
     penalty: FloatArray | None = None
@@ -134,7 +124,6 @@ class JudgedSample:
         **design: Unpack[Design],
     ) -> JudgedSample:
         """Check and code what the caller gave; see the class for shapes."""
-        strata, strata_unlabeled = design.get("strata"), design.get("strata_unlabeled")
         clusters, clusters_unlabeled = design.get("clusters"), design.get("clusters_unlabeled")
         weights = design.get("weights")
         human = as_values("y", y, columns=True)
@@ -149,24 +138,15 @@ class JudgedSample:
             )
         if judge.shape[1] != pool.shape[1]:
             raise DataError(f"yhat has {judge.shape[1]} columns, yhat_unlabeled {pool.shape[1]}")
-        stratum, stratum_pool = _codes("strata", strata, strata_unlabeled, len(human), len(pool))
-        n_strata = int(stratum.max(initial=0)) + 1 if strata is not None else 1
-        if strata is not None:
-            _check_strata(stratum, stratum_pool, strata, strata_unlabeled, n_strata)
-        cluster, cluster_pool = _codes(
-            "clusters", clusters, clusters_unlabeled, len(human), len(pool)
-        )
+        cluster, cluster_pool = _codes(clusters, clusters_unlabeled, len(human), len(pool))
         return cls(
             y=human,
             x=judge,
             x_unlabeled=pool,
             weights=_weights(weights, len(human)),
             shifted=weights is not None,
-            stratum=stratum,
-            stratum_unlabeled=stratum_pool,
-            n_strata=n_strata,
-            cluster=None if clusters is None else cluster,
-            cluster_unlabeled=None if clusters is None else cluster_pool,
+            cluster=cluster,
+            cluster_unlabeled=cluster_pool,
         )
 
     @property
@@ -258,19 +238,21 @@ def _beyond_mean(
 
 
 def _codes(
-    name: str, labeled: Labels | None, unlabeled: Labels | None, n: int, n_pool: int
-) -> tuple[IntArray, IntArray]:
-    """Code both sides over one vocabulary, in which the labelled side comes first."""
+    labeled: Labels | None, unlabeled: Labels | None, n: int, n_pool: int
+) -> tuple[IntArray | None, IntArray | None]:
+    """Code clusters of both sides over one vocabulary, in which the labelled side comes first."""
     if labeled is None:
         if unlabeled is not None:
-            raise DataError(f"{name} of the unlabelled items without {name} of the labelled ones")
-        return np.zeros(n, dtype=np.int64), np.zeros(n_pool, dtype=np.int64)
+            raise DataError(
+                "clusters of the unlabelled items without clusters of the labelled ones"
+            )
+        return None, None
     if unlabeled is None and n_pool:
-        raise DataError(f"{name} of the unlabelled items are missing ({name}_unlabeled)")
+        raise DataError("clusters of the unlabelled items are missing (clusters_unlabeled)")
     first, second = np.asarray(labeled), np.asarray(unlabeled if n_pool else labeled[:0])
     if len(first) != n or len(second) != n_pool:
         raise DataError(
-            f"{len(first)} and {len(second)} {name} for {n} labelled and {n_pool} other items"
+            f"{len(first)} and {len(second)} clusters for {n} labelled and {n_pool} other items"
         )
     values, codes = np.unique(first, return_inverse=True)
     place = np.searchsorted(values, second)
@@ -280,36 +262,6 @@ def _codes(
     pool = place.astype(np.int64)
     pool[~known] = len(values) + extra
     return codes.astype(np.int64), pool
-
-
-def _check_strata(
-    stratum: IntArray,
-    stratum_pool: IntArray,
-    labeled: Labels,
-    unlabeled: Labels | None,
-    n_strata: int,
-) -> None:
-    missing = stratum_pool >= n_strata
-    if missing.any() and unlabeled is not None:
-        raise InsufficientDataError(
-            f"stratum {_first(unlabeled, missing)!r} has no labelled item; label at least "
-            "2 in each stratum, or merge strata",
-            n=0,
-            n_needed=2,
-        )
-    counts = np.bincount(stratum, minlength=n_strata)
-    if counts.min() < 2:
-        code = int(counts.argmin())
-        raise InsufficientDataError(
-            f"stratum {_first(labeled, stratum == code)!r} has {counts[code]} labelled "
-            "item(s); label at least 2 in each stratum, or merge strata",
-            n=int(counts[code]),
-            n_needed=2,
-        )
-
-
-def _first(values: Labels, chosen: npt.NDArray[np.bool_]) -> Any:  # noqa: ANN401 - any label
-    return np.asarray(values)[chosen].tolist()[0]
 
 
 def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
@@ -415,8 +367,7 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
     """Run :func:`check_random_labels` on the labelled and unlabelled of some items.
 
     Where whole clusters were labelled, such as all answers to some questions, clusters are
-    compared by their mean judge value: their items were not drawn one by one. Where items have
-    strata, nothing is checked: they need not be drawn alike from all.
+    compared by their mean judge value: their items were not drawn one by one.
 
     Parameters
     ----------
@@ -428,7 +379,7 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
     tuple of str
     """
     labeled = items.labeled
-    if items.strata is not None or labeled.all() or not labeled.any():
+    if labeled.all() or not labeled.any():
         return ()
     if items.clusters is not None:
         _, code = np.unique(np.asarray(items.clusters), return_inverse=True)
@@ -495,7 +446,7 @@ def check_random_labels(
             found.append(_group_check(labeled_groups, unlabeled_groups))
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random, or weight "
-        "or stratify by what decided"
+        "by what decided"
         for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)
         if p is not None and p < 1 - confidence_level
     )

@@ -26,7 +26,7 @@ from rag_sourcebias.stats.means import (
     two_ends,
 )
 from rag_sourcebias.stats.regression import sampling_factor, sampling_reach
-from rag_sourcebias.stats.samples import JudgedSample, Labels, Target, check_target
+from rag_sourcebias.stats.samples import JudgedSample, Target, check_target
 
 MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
 MIN_LABELED_OF_MANY = 30
@@ -84,8 +84,6 @@ def compare_systems(
     bounds: tuple[float, float] | None = None,
     n_resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
-    strata: Labels | None = None,
-    strata_unlabeled: Labels | None = None,
 ) -> SystemComparison:
     """Compare systems on items they share, with intervals that hold all at once.
 
@@ -100,8 +98,6 @@ def compare_systems(
         Range of the human values.
     n_resamples : int
         Joint resamples of the items.
-    strata, strata_unlabeled : array-like of shape (n,) and (N,), optional
-        Strata in which the labelled items were drawn.
 
     Returns
     -------
@@ -119,9 +115,7 @@ def compare_systems(
         With fewer than 10 labelled items; with more than 36 comparisons (all pairs of 9 systems)
         below 30: of that many, some would be wrong too often.
     """
-    sample = JudgedSample.build(
-        y, yhat, yhat_unlabeled, strata=strata, strata_unlabeled=strata_unlabeled
-    )
+    sample = JudgedSample.build(y, yhat, yhat_unlabeled)
     check_level(confidence_level)
     check_target(target)
     first, second = _pairs(sample, baseline)
@@ -139,7 +133,6 @@ def compare_systems(
     error = np.sqrt((n * variance + unseen) / (n + weight))
     quantile = _largest(
         fit,
-        sample.stratum,
         first,
         second,
         weight=weight / n,
@@ -237,26 +230,20 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     """
     n, m = sample.y.shape
     everything = np.concatenate([sample.x, sample.x_unlabeled])
-    wanted = (
-        np.concatenate([sample.stratum, sample.stratum_unlabeled])
-        if target != "unlabeled"
-        else sample.stratum_unlabeled
-    )
-    share = np.bincount(wanted, minlength=sample.n_strata) / max(len(wanted), 1)
-    labeled = np.bincount(sample.stratum, minlength=sample.n_strata)
-    weight = (share / labeled)[sample.stratum]  # of one item in a mean over the target
-    centred = [_within(sample, values) for values in (sample.y, sample.x)]
+    centred = [values - values.mean(axis=0) for values in (sample.y, sample.x)]
     y, x = (values - values.mean(axis=1, keepdims=True) for values in centred)
     power = float((x * x).sum())
     size = float(np.abs(everything).max(initial=0.0))
     slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
-    means = [weight @ values for values in (sample.y, sample.x)]
+    means = [values.mean(axis=0) for values in (sample.y, sample.x)]
     shift = (everything if target != "unlabeled" else sample.x_unlabeled).mean(axis=0) - means[1]
-    leverage = 1 / labeled[sample.stratum] + ((x * x).sum(axis=1) / power if slope else 0.0)
+    leverage = np.full(n, 1 / n)
+    if slope:
+        leverage += (x * x).sum(axis=1) / power
     residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
-    unseen = weight[:, None] * residual + along[:, None] * (shift - shift.mean())
-    unseen = unseen * np.sqrt(sampling_factor(sample, target))[:, None]
+    unseen = residual / n + along[:, None] * (shift - shift.mean())
+    unseen = unseen * math.sqrt(sampling_factor(sample, target))
     influence, pool = unseen, np.zeros((m, m))
     if target == "population" and len(everything) > 1:
         # A labelled item is also one of those drawn. With one slope for all, what the judge does
@@ -268,15 +255,6 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     return _Fit(means[0] + slope * shift, influence, unseen, pool, means[0] - slope * means[1])
 
 
-def _within(sample: JudgedSample, values: FloatArray) -> FloatArray:
-    """Values less their mean in the item's stratum."""
-    found = np.empty_like(values)
-    for stratum in range(sample.n_strata):
-        rows = sample.stratum == stratum
-        found[rows] = values[rows] - values[rows].mean(axis=0)
-    return found
-
-
 def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Variance of each difference under a covariance of systems."""
     own = np.diag(covariance)
@@ -285,7 +263,6 @@ def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> Floa
 
 def _largest(
     fit: _Fit,
-    stratum: IntArray,
     first: IntArray,
     second: IntArray,
     *,
@@ -321,18 +298,15 @@ def _largest(
     error = error / size
     precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
     gap = np.empty((_RESAMPLES_AT_ONCE, len(first)), np.float32)
-    strata = [np.flatnonzero(stratum == code) for code in range(int(stratum.max()) + 1)]
-    degrees = max(n - len(strata) - 1, 1)
+    degrees = max(n - 2, 1)
     for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
         stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
         k = stop - start
-        counts = _resampled(stratum, k, rng).astype(np.float32)
-        # Σ w·u² − (Σ w·u)²/n in each stratum, with u what one item adds to the difference
-        spread = counts @ squares
-        for rows in strata:
-            square = _squares(counts[:, rows] @ units[rows], blocks, gap[:k])
-            square *= np.float32(1 / len(rows))
-            spread -= square
+        counts = _resampled(n, k, rng).astype(np.float32)
+        # Σ w·u² − (Σ w·u)²/n, with u what one item adds to the difference
+        square = _squares(counts @ units, blocks, gap[:k])
+        square *= np.float32(1 / n)
+        spread = counts @ squares - square
         np.maximum(spread, 0, out=spread)
         spread += fixed
         spread *= scaled
@@ -372,15 +346,10 @@ def _squares(
     return np.square(out, out=out)
 
 
-def _resampled(stratum: IntArray, k: int, rng: np.random.Generator) -> IntArray:
-    """How often each item is drawn in each of k resamples, within its stratum; shape (k, n)."""
-    n = len(stratum)
-    order = np.argsort(stratum, kind="stable")
-    sizes = np.bincount(stratum)
-    sizes = sizes[sizes > 0]
-    begins = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    drawn = begins + (rng.random((k, n)) * np.repeat(sizes, sizes)).astype(np.int64)
-    places = order[drawn] + n * np.arange(k)[:, None]
+def _resampled(n: int, k: int, rng: np.random.Generator) -> IntArray:
+    """How often each of n items is drawn in each of k resamples; shape (k, n)."""
+    drawn = (rng.random((k, n)) * n).astype(np.int64)
+    places = drawn + n * np.arange(k)[:, None]
     return np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
 
 

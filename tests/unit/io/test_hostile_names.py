@@ -156,7 +156,6 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "wide answers": (wide_answers, r"f\.jsonl: system '"),
     "items, group": (lambda d, n: items(d, group=n), r"f\.jsonl:1: group '"),
     "items, cluster": (lambda d, n: items(d, cluster=n), r"f\.jsonl:1: cluster '"),
-    "items, stratum": (lambda d, n: items(d, stratum=n), r"f\.jsonl:1: stratum '"),
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),
     "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source '"),
     "rules, style": (lambda d, n: rules(d, style=n), r"f\.yaml:1.*style of a rule '"),

@@ -31,7 +31,6 @@ def check(items):
     assert (items.n_labeled, items.n_unlabeled, items.n_judge_missing) == (2, 1, 1)
     assert items.groups == ("x", "y", "x")
     assert items.clusters is None
-    assert items.strata is None
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.txt"])
@@ -154,7 +153,7 @@ def test_refusals_name_file_line_and_value(tmp_path, text, message):
 
 def test_columns_that_are_asked_for_must_exist(tmp_path):
     path = write(tmp_path / "t.csv", CSV)
-    for role in ("id", "human", "judge", "group", "cluster", "stratum"):
+    for role in ("id", "human", "judge", "group", "cluster"):
         with pytest.raises(DataError, match="no column 'nope'; its columns are id, human, judge"):
             read_judged_items(path, **{role: "nope"})
     with pytest.raises(DataError, match="cannot be both human and judge"):
@@ -296,12 +295,12 @@ def test_cells_may_be_long_and_the_limit_of_the_process_stays(tmp_path):
     assert csv.field_size_limit() == limit
 
 
-DECOYS = "x,k{0},9,{1},{2},bad,{3},same,s{4},c,q{5},\n"
+DECOYS = "x,k{0},9,{1},{2},bad,{3},same,s{4},c,q{5}\n"
 
 
 def decoys(path):
     """Every usual name stands over a column of something else, beside the column meant."""
-    head = "id,key,human,human_label,y,judge,gpt,group,system,cluster,query_id,stratum\n"
+    head = "id,key,human,human_label,y,judge,gpt,group,system,cluster,query_id\n"
     rows = [DECOYS.format(i, i % 2, i % 2, 1 - i % 2, i % 2, i // 2) for i in range(6)]
     return write(path, head + "".join(rows))
 
@@ -316,9 +315,6 @@ def test_columns_that_are_named_win_over_columns_of_the_usual_names(tmp_path):
     assert items.judge.tolist() == [1, 0] * 3
     assert items.groups == ("s0", "s1") * 3
     assert items.clusters == ("q0", "q0", "q1", "q1", "q2", "q2")
-    assert items.strata is None  # an empty column of a usual name is none
-    with pytest.raises(DataError, match=r"stratum '' \(column 'stratum'\)"):
-        read_judged_items(decoys(tmp_path / "t.csv"), id="key", judge="gpt", stratum="stratum")
     with pytest.raises(DataError, match="item 'x' occurs already"):  # the decoy, where none is
         read_judged_items(decoys(tmp_path / "t.csv"), judge="gpt")
 

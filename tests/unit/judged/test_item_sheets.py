@@ -1,4 +1,4 @@
-"""Sheets of drawn items: what people see, and what is checked when they return."""
+"""Items drawn to be labelled, and sheets of them: what people see, and what comes back."""
 
 from __future__ import annotations
 
@@ -10,25 +10,85 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.io.files import read_jsonl
-from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.files import join_judged, read_judged_items
-from rag_sourcebias.judged.sheets import read_shown_texts, write_item_sheet
-from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.stats.strata import draw_items
+from rag_sourcebias.judged.sheets import draw_items, read_shown_texts, write_item_sheet
 
 HEAD = ("id", "question", "system", "human", "judge", "other")
 
 
-def answers(folder: Path, *, labelled: int = 0, shift: float = 0.0) -> dict[str, int]:
+def items(judge, **columns) -> JudgedItems:
+    columns.setdefault("human", np.full(len(judge), np.nan))
+    return JudgedItems(ids=tuple(map(str, range(len(judge)))), judge=np.asarray(judge), **columns)
+
+
+def test_every_item_has_the_same_chance() -> None:
+    rng = np.random.default_rng(3)
+    judge = np.where(rng.random(90) < 0.2, 0.0, 1.0)
+    judge[:4] = np.nan
+    taken = np.zeros(90)
+    runs = 3000
+    for _ in range(runs):
+        rows = draw_items(items(judge), 20, rng=rng)
+        assert len(rows) == 20
+        taken[rows] += 1
+    chance = 20 / 90
+    assert np.all(np.abs(taken / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs))
+
+
+@pytest.mark.parametrize(("n", "drawn"), [(20, [10, 10]), (30, [20, 10]), (100, [80, 20])])
+def test_groups_have_their_share_and_ten_at_least(n, drawn) -> None:
+    judge = np.arange(500.0)
+    names = tuple("ab"[i % 5 == 0] for i in range(500))
+    rows = draw_items(items(judge, groups=names), n, rng=1)
+    assert [sum(names[row] == name for row in rows) for name in "ab"] == drawn
+
+
+def test_items_labelled_before_are_part_of_the_draw() -> None:
+    rng = np.random.default_rng(4)
+    judge = rng.normal(size=300)
+    human = np.full(300, np.nan)
+    before = rng.choice(300, 20, replace=False)
+    human[before] = 1.0
+    rows = draw_items(items(judge, human=human), 40, rng=5)
+    assert len(rows) == 40
+    assert np.isin(before, rows).all()
+    assert not np.isin(before, draw_items(items(judge), 40, rng=5)).all()
+
+
+def test_whole_clusters_are_drawn() -> None:
+    questions = tuple(str(i // 3) for i in range(300))
+    rows = draw_items(items(np.zeros(300), clusters=questions), 60, rng=0)
+    assert np.bincount(rows // 3)[np.unique(rows // 3)].tolist() == [3] * 20
+
+
+def test_draws_that_are_refused() -> None:
+    many = items(np.arange(100.0))
+    with pytest.raises(DataError, match="101 items to label, but only 100"):
+        draw_items(many, 101, rng=0)
+    with pytest.raises(InsufficientDataError, match="needs 10 items, about 10 items") as caught:
+        draw_items(many, 9, rng=0)
+    assert caught.value.n_needed == 10
+    three = replace(many, groups=tuple("abc"[i % 3] for i in range(100)))
+    with pytest.raises(InsufficientDataError, match="10 items of each of 3 groups, about 30"):
+        draw_items(three, 29, rng=0)
+    fives = replace(many, clusters=tuple(str(i // 5) for i in range(100)))
+    with pytest.raises(InsufficientDataError, match="10 clusters, about 50 items"):
+        draw_items(fives, 49, rng=0)
+    done = replace(many, human=np.where(np.arange(100) < 30, 1.0, np.nan))
+    with pytest.raises(DataError, match="but 30 are labelled already; ask for more"):
+        draw_items(done, 30, rng=0)
+
+
+def answers(folder: Path, *, labelled: int = 0) -> dict[str, int]:
     """Write 300 judged answers and return what people would say of them."""
     rng = np.random.default_rng(1)
     truth = {f"-{k}": int(rng.random() < 0.8) for k in range(300)}
     rows = []
     for k, (name, y) in enumerate(truth.items()):
         judge = "" if k < 3 else y if rng.random() < 0.9 else 1 - y
-        judge = judge if not shift or k != 20 else 1 - int(judge)
         human = y if k < labelled else ""
         rows.append((name, f"=who {k // 2}?", "ab"[k % 2], human, judge, f"{rng.random():.3f}"))
     with (folder / "answers.csv").open("w", encoding="utf-8", newline="") as file:
@@ -36,12 +96,12 @@ def answers(folder: Path, *, labelled: int = 0, shift: float = 0.0) -> dict[str,
     return truth
 
 
-def sheet(folder: Path, n: int = 40, name: str = "sheet.csv", **columns: str) -> Path:
+def sheet(folder: Path, n: int = 40, name: str = "sheet.csv") -> Path:
     path, source = folder / name, folder / "answers.csv"
-    items = read_judged_items(source, require_human=False, **columns)
+    judged = read_judged_items(source, require_human=False)
     group = "system" if "system" in source.read_text(encoding="utf-8") else None
     texts = read_shown_texts(source, id=None, human=None, judge=None, group=group)
-    write_item_sheet(path, texts, draw_items(items, n, rng=2), human=items.human, rng=3)
+    write_item_sheet(path, texts, draw_items(judged, n, rng=2), human=judged.human, rng=3)
     return path
 
 
@@ -50,25 +110,10 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: list[dict[str, str]]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def filled(path: Path, truth: dict[str, int]) -> list[dict[str, str]]:
-    rows = rows_of(path)
-    for row in rows:
-        row["human"] = str(truth[row["id"].lstrip("'")])
-    write(path, rows)
-    return rows
-
-
 def test_people_see_neither_judge_nor_system_nor_scores(tmp_path: Path) -> None:
     answers(tmp_path)
     rows = rows_of(sheet(tmp_path))
-    assert list(rows[0]) == ["id", "question", "human", "stratum", "stratum_size", "probability"]
+    assert list(rows[0]) == ["id", "question", "human"]
     assert len(rows) == 40
     assert {row["human"] for row in rows} == {""}
     assert all(row["question"].startswith("'=who") for row in rows)  # no formula
@@ -76,48 +121,22 @@ def test_people_see_neither_judge_nor_system_nor_scores(tmp_path: Path) -> None:
     assert ids != sorted(ids)
 
 
-def test_the_design_is_used_when_the_sheet_comes_back(tmp_path: Path) -> None:
+def test_a_filled_sheet_joins_although_a_spreadsheet_saved_it(tmp_path: Path) -> None:
     truth = answers(tmp_path)
     path = sheet(tmp_path)
-    rows = filled(path, truth)
-    items = join_judged(path, tmp_path / "answers.csv")
-    assert items.n_labeled == 40
-    assert len(set(items.strata)) == 3
-    labeled = items.labeled
-    strata = np.array(items.strata)
-    told = {row["stratum"]: float(row["stratum_size"]) for row in rows}
-    assert {name: (strata == name).sum() for name in told} == told
-    report = judge_items_with_intervals(items)
-    judge = np.where(items.judged, items.judge, np.nanmean(items.judge))
-    parts = (items.human[labeled], judge[labeled], judge[~labeled])
-    stratified = mean_interval(
-        *parts, strata=strata[labeled].tolist(), strata_unlabeled=strata[~labeled].tolist()
-    )
-    found = report.means[0].interval
-    assert (found.lower, found.upper) == (stratified.lower, stratified.upper)
-    plain = mean_interval(*parts)
-    assert abs(found.estimate - plain.estimate) > 1e-4
-    # the strata are the judge's: labels alone are as many drawn at random
-    alone = report.means[0].labels_alone
-    within = mean_interval(
-        *parts,
-        method="labels",
-        strata=strata[labeled].tolist(),
-        strata_unlabeled=strata[~labeled].tolist(),
-    )
-    assert alone.half_width > 1.2 * within.half_width
-    assert abs(alone.estimate - within.estimate) <= 1 / 40
-    assert report.means[0].labels_saved > 0
-    names = tuple("ab"[i % 2] for i in range(len(items)))
-    other = judge_items_with_intervals(replace(items, strata=names)).means[0].labels_alone
-    of = np.array(names)
-    by_names = mean_interval(
-        *parts,
-        method="labels",
-        strata=of[labeled].tolist(),
-        strata_unlabeled=of[~labeled].tolist(),
-    )
-    assert (other.lower, other.upper) == (by_names.lower, by_names.upper)
+    rows = rows_of(path)
+    assert all(row["id"].startswith("'-") for row in rows)  # no formula either
+    for row in rows:
+        row["human"] = str(truth[row["id"].lstrip("'")])
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    joined = join_judged(path, tmp_path / "answers.csv", allow_judge_missing=True)
+    assert joined.n_labeled == 40
+    labeled = joined.labeled
+    people = np.array([truth[name] for name in joined.ids])
+    assert joined.human[labeled].tolist() == people[labeled].tolist()
 
 
 def test_labels_there_are_stand_on_the_sheet(tmp_path: Path) -> None:
@@ -132,68 +151,8 @@ def test_json_lines_do_as_well(tmp_path: Path) -> None:
     path = sheet(tmp_path, name="sheet.jsonl")
     rows = [row | {"human": truth[row["id"]]} for _, row in read_jsonl(path)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert len(set(join_judged(path, tmp_path / "answers.csv").strata)) == 3
-
-
-def test_groups_and_clusters_must_be_those_of_the_draw(tmp_path: Path) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path, 60, group="system", cluster="question")
-    filled(path, truth)
-    source = tmp_path / "answers.csv"
-    items = join_judged(path, source, group="system", cluster="question")
-    whole = np.unique([items.clusters[i] for i in np.flatnonzero(items.labeled)])
-    assert len(whole) == 30
-    assert len(judge_items_with_intervals(items).comparisons) == 1
-    with pytest.raises(DataError, match="groups and clusters it was drawn from"):
-        join_judged(path, source, group="system")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda rows: rows[:-1], "by .* its stratum has .* on the sheet .*use all rows"),
-        (lambda rows: [row | {"probability": "0.5"} for row in rows], "drawn with probability 0.5"),
-        (lambda rows: [row | {"stratum_size": "9"} for row in rows], "from a stratum of 9; by"),
-        (
-            lambda rows: [row | {"stratum": "s1/2"} for row in rows],
-            "lacks rows of its draw|drawn with probability",
-        ),
-        (lambda rows: [row | {"stratum": "high"} for row in rows], "stratum 'high' is none of a"),
-        (
-            lambda rows: [{k: v for k, v in row.items() if k != "stratum"} for row in rows],
-            "lacks stratum; send back all columns",
-        ),
-        (
-            lambda rows: [row | {"human": ""} if i == 5 else row for i, row in enumerate(rows)],
-            "sheet.csv:7: 1 of 40 drawn items have no label",
-        ),
-    ],
-)
-def test_what_does_not_fit_the_stored_design(tmp_path: Path, spoil, words: str) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path)
-    rows = filled(path, truth)
-    join_judged(path, tmp_path / "answers.csv")
-    write(path, spoil(rows))
-    with pytest.raises(DataError, match=words):
-        join_judged(path, tmp_path / "answers.csv")
-
-
-def test_other_judge_values_are_another_pool(tmp_path: Path) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path)
-    filled(path, truth)
-    answers(tmp_path, shift=1.0)
-    with pytest.raises(DataError, match="was drawn with probability"):
-        join_judged(path, tmp_path / "answers.csv")
-
-
-def test_strata_beside_those_of_the_sheet(tmp_path: Path) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path)
-    filled(path, truth)
-    with pytest.raises(DataError, match="leave those out"):
-        join_judged(path, tmp_path / "answers.csv", stratum="system")
+    joined = join_judged(path, tmp_path / "answers.csv", allow_judge_missing=True)
+    assert joined.n_labeled == 40
 
 
 def test_sheets_that_are_not_written(tmp_path: Path) -> None:
@@ -208,9 +167,10 @@ def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="labels can only be brought back by id"):
         read_shown_texts(source, id=None, human=None, judge=None, group=None)
     rows = "".join(f"i{k},{k},none\n" for k in range(20))
-    source.write_text(f"id,judge,probability\n{rows}", encoding="utf-8")
-    with pytest.raises(DataError, match="has a column 'probability', as sheets have"):
-        sheet(tmp_path, 10, name="other.csv")
+    source.write_text(f"id,judge,human\n{rows}", encoding="utf-8")
+    texts = read_shown_texts(source, id=None, human="id", judge=None, group=None)
+    with pytest.raises(DataError, match="has a column 'human', as sheets have"):
+        write_item_sheet(tmp_path / "s.csv", texts, np.arange(3), human=np.zeros(20), rng=0)
 
 
 def test_verdicts_in_words_are_hidden_by_name(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_crc_of_items_moves_probabilities():
     assert "groups are not compared: CRC has no interval of a difference" in apart.warnings
     with pytest.raises(DataError, match="between 0 and 1, and one is"):
         judge_items_with_intervals(answers(), config=config)
-    with pytest.raises(DataError, match="no clusters or strata"):
+    with pytest.raises(DataError, match="independent, no clusters"):
         judge_items_with_intervals(repeated(), config=config)
 
 
@@ -364,21 +364,6 @@ def test_a_column_of_systems_that_is_pooled_is_named(tmp_path):
     assert any("--group system" in w for w in warnings)
     path.write_text("\n".join(["id,system,human,judge", *(r.replace(",b,", ",a,") for r in rows)]))
     assert read_judged_items(path).unused == ""  # one system is nothing to compare
-
-
-def test_probabilities_in_the_file_must_be_those_of_its_strata(tmp_path):
-    path = tmp_path / "drawn.csv"
-
-    def read(chance):
-        rows = [
-            f"{i},{i % 2 if i % 4 < 2 else ''},{i % 2},{'ab'[i >= 60]},{chance}" for i in range(120)
-        ]
-        path.write_text("\n".join(["id,human,judge,stratum,probability", *rows]))
-        return read_judged_items(path)
-
-    assert read(0.5).n_labeled == 60
-    with pytest.raises(DataError, match=r"drawn.csv:2: item '0' .* 30 of the 60 items .* \(0.5\)"):
-        read(0.4)
 
 
 def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next():

@@ -191,7 +191,6 @@ def test_items_without_clusters_use_groups_and_strata_are_left_alone():
     )
     (note,) = check_items(items)
     assert note.startswith("group 'a' makes up 83.3% of the labelled and 0.0% of the unlabelled")
-    assert check_items(replace(items, strata=items.groups)) == ()
     assert check_items(replace(items, human=np.zeros(n))) == ()
     assert check_items(replace(items, human=np.full(n, np.nan))) == ()
 

@@ -125,22 +125,6 @@ def test_clusters_of_one_item_are_items_up_to_the_finite_sample_factor():
     assert found.half_width == pytest.approx(plain.half_width, rel=0.06)
 
 
-def test_strata_weigh_by_the_target_not_by_the_sample():
-    rng = np.random.default_rng(8)
-    f = rng.normal(size=600)
-    stratum = np.repeat(["a", "b"], 300)
-    truth = f + np.where(stratum == "a", 0.0, 10.0)
-    labeled = np.r_[rng.choice(300, 40, replace=False), 300 + rng.choice(300, 10, replace=False)]
-    rest = np.setdiff1d(np.arange(600), labeled)
-    args = (truth[labeled] + rng.normal(0, 0.1, 50), f[labeled], f[rest])
-    found = mean_interval(
-        *args, target="pool", strata=stratum[labeled], strata_unlabeled=stratum[rest]
-    )
-    assert found.lower <= truth.mean() <= found.upper
-    assert found.half_width < 0.1
-    assert abs(mean_interval(*args).estimate - truth.mean()) > 1  # without them it is wrong
-
-
 def test_weights_correct_a_shift():
     rng = np.random.default_rng(1)
     pool = rng.normal(1.0, 1.0, 4000)
@@ -255,15 +239,13 @@ def test_binary_labels_that_all_agree_still_have_an_interval():
 
 
 @pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
-@pytest.mark.parametrize("strata", [False, True])
-def test_verdicts_by_a_judge_of_two_values_are_shares_within_them(target, strata):
+def test_verdicts_by_a_judge_of_two_values_are_shares_within_them(target):
     """Quantiles of the sum of shares drawn after Jeffreys' prior, by scipy, times t over z."""
     rng = np.random.default_rng(4)
     y = (rng.random(340) < 0.8).astype(float)
     f = np.where(rng.random(340) < 0.85, y, 1 - y)
     n = 40
-    design = {"strata": f[:n], "strata_unlabeled": f[n:]} if strata else {}
-    found = mean_interval(y[:n], f[:n], f[n:], target=target, bounds=(0, 1), **design)
+    found = mean_interval(y[:n], f[:n], f[n:], target=target, bounds=(0, 1))
     quantile, z = stats.t.ppf(0.975, n - 2), stats.norm.ppf(0.975)
     drawn, between, mean = np.zeros(1_000_000), 0.0, 0.0
     for value in (0, 1):
@@ -281,7 +263,7 @@ def test_verdicts_by_a_judge_of_two_values_are_shares_within_them(target, strata
     below, above = few * np.sqrt(np.quantile(drawn, [0.025, 0.975]) ** 2 + extra)
     lower, upper = mean - below, min(mean + above, 1.0)
     if target == "pool":  # no wider than for the population
-        wide = mean_interval(y[:n], f[:n], f[n:], bounds=(0, 1), **design)
+        wide = mean_interval(y[:n], f[:n], f[n:], bounds=(0, 1))
         lower, upper = max(lower, wide.lower), min(upper, wide.upper)
     assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=0.015 * (upper - lower))
 
@@ -341,10 +323,6 @@ def test_refusals_name_what_is_wrong():
         mean_interval(y, f, pool, method="magic")
     with pytest.raises(DataError, match=r"outside the scale \[0, 5\], first"):
         mean_interval(y, f, pool, bounds=(0, 5))
-    with pytest.raises(InsufficientDataError, match="stratum 'b' has 1 labelled"):
-        mean_interval(y, f, pool, strata=["a"] * 29 + ["b"], strata_unlabeled=["a"] * 200)
-    with pytest.raises(InsufficientDataError, match="stratum 'c' has no labelled item"):
-        mean_interval(y, f, pool, strata=["a"] * 30, strata_unlabeled=["a"] * 199 + ["c"])
     with pytest.raises(InsufficientDataError, match="3 labelled cluster"):
         mean_interval(y, f, pool, clusters=np.arange(30) % 3, clusters_unlabeled=np.arange(200) % 3)
     with pytest.raises(DataError, match="weights must be at least 0"):

@@ -155,19 +155,6 @@ def test_no_width_is_zero_while_an_item_is_unlabelled():
         assert (found.upper - found.lower).min() > 0.2
 
 
-def test_strata_are_weighted_by_their_size():
-    y, f = world(m=3, n=300, seed=5)
-    stratum = (y[:, 0] > np.quantile(y[:, 0], 0.7)).astype(int)
-    rows = np.r_[np.flatnonzero(stratum == 0)[:15], np.flatnonzero(stratum == 1)[:15]]
-    rest = np.setdiff1d(np.arange(300), rows)
-    design = {"strata": stratum[rows], "strata_unlabeled": stratum[rest]}
-    found = compare_systems(y[rows], 0 * f[rows], 0 * f[rest], **design)
-    means = [y[rows[:15]].mean(0) * 0.7 + y[rows[15:]].mean(0) * 0.3]
-    assert found.difference[0] == pytest.approx(means[0][0] - means[0][1])
-    plain = compare_systems(y[rows], 0 * f[rows], 0 * f[rest])
-    assert abs(plain.difference[0] - found.difference[0]) > 0.01
-
-
 @pytest.mark.parametrize(
     ("n", "m", "baseline", "needed"), [(9, 3, None, 10), (29, 10, None, 30), (29, 38, 0, 30)]
 )
