@@ -28,11 +28,14 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
 from checks import PASSED, SHAPES, chance, verdict
 from controls import CHANGES
 from entries import RESULTS, Check, Entry, NotMadeError, Series, Source, load, read_entry
+from evidence import csv_text
+from evidence import write as publish
 from needs import unmet
-from tables import page, table
+from tables import figures, page, tables
 
 from rag_sourcebias.core.values import environment
 
@@ -240,7 +243,7 @@ def run_all(
         stores[entry.id] = stored(entry, ours)
         if not brief:
             print(f"\n{entry.id}: {entry.paper}; {entry.what}\n")
-            print(table(stores[entry.id]))
+            print(csv_text(figures(entry.id, stores[entry.id])))
         for row in mine:
             print(shown(row))
     return {
@@ -287,7 +290,7 @@ def main() -> int:
             write(output, record)
             record = json.loads(output.read_text(encoding="utf-8"))
     if options.page is not None:
-        options.page.write_text(page(record), encoding="utf-8")
+        publish(options.page, page(record), tables(record))
     unknown = any(r["verdict"] == "FAIL" and "because" not in r for r in record["rows"])
     return int(unknown or any(map(broken, record["rows"])))
 

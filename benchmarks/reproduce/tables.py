@@ -1,139 +1,35 @@
-"""Published figures beside ours, as tables, and the page of results."""
+"""The page of results, and its tables."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["page", "table"]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
+from evidence import grid
 
-ROWS = 12
-LONG = 40
 VERDICTS = ("OK", "OKish", "CANNOT TELL", "FAIL", "SKIPPED")
 PASSED = ("OK", "OKish")
-GROUPS = (
-    ("k-", "[K] Dai et al., KDD 2024: Neural Retrievers are Biased Towards LLM-Generated Content"),
-    (
-        "r-",
-        "[R] Oosterhuis et al., KDD 2024: Reliable Confidence Intervals for Information Retrieval "
-        "Evaluation Using Generative A.I.",
-    ),
-    ("w-", "[W] Cao, WSDM 2025: Writing Style Matters"),
-    ("o-", "Figures of our own, measured before this code, and by other code"),
-)
-Column = Mapping[str, Any]
-
-
-def table(entry: Mapping[str, Any]) -> str:
-    """Markdown tables of an entry: one per set of rows."""
-    columns = [(f"published: {name}", series) for name, series in entry["published"].items()]
-    missing = []
-    for name, series in entry["ours"].items():
-        if "why" in series:
-            missing.append(f"not made: {name}: {series['why']}")
-        else:
-            columns.append((f"ours: {name}", series))
-    parts = [one_table(group) for group in grouped(columns)]
-    if missing:
-        parts.append("\n".join(f"- {text}" for text in missing))
-    return "\n\n".join(parts) + "\n"
-
-
-def grouped(columns: Iterable[tuple[str, Column]]) -> list[list[tuple[str, Column]]]:
-    """Columns that share a value of x stand in one table."""
-    groups: list[list[tuple[str, Column]]] = []
-    for name, series in columns:
-        x = {key(v) for v in series["x"]}
-        for group in groups:
-            if any(x & {key(v) for v in other["x"]} for _, other in group):
-                group.append((name, series))
-                break
-        else:
-            groups.append([(name, series)])
-    return groups
-
-
-def one_table(columns: Sequence[tuple[str, Column]]) -> str:
-    order = list(dict.fromkeys(key(x) for _, series in columns for x in series["x"]))
-    order = sorted(order, key=float) if all(map(numeric, order)) else order
-    rows = thinned(order)
-    lines = [
-        f"| | {' | '.join(escaped(name) for name, _ in columns)} |",
-        f"|---|{'---|' * len(columns)}",
-    ]
-    cells = [{key(x): i for i, x in enumerate(series["x"])} for _, series in columns]
-    for x in rows:
-        values = [
-            shown(series, places[x]) if x in places else ""
-            for (_, series), places in zip(columns, cells, strict=True)
-        ]
-        lines.append(f"| {escaped(x)} | {' | '.join(values)} |")
-    if len(rows) < len(order):
-        lines.append(f"\n{len(rows)} of {len(order)} rows.")
-    return "\n".join(lines)
-
-
-def thinned(order: list[str]) -> list[str]:
-    """At most some rows of a curve or of a long table, its ends among them."""
-    if len(order) <= ROWS or (len(order) <= LONG and not all(map(numeric, order))):
-        return order
-    steps = [round(i * (len(order) - 1) / (ROWS - 1)) for i in range(ROWS)]
-    return [order[i] for i in dict.fromkeys(steps)]
-
-
-def shown(series: Column, i: int) -> str:
-    value = number(series["y"][i])
-    if series.get("lower") and series["lower"][i] is not None:
-        return f"{value} [{number(series['lower'][i])}, {number(series['upper'][i])}]"
-    return value
-
-
-def number(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def key(x: object) -> str:
-    return f"{x:g}" if isinstance(x, int | float) and not isinstance(x, bool) else str(x)
-
-
-def numeric(x: str) -> bool:
-    try:
-        float(x)
-    except ValueError:
-        return False
-    return True
-
-
-def escaped(text: str) -> str:
-    return str(text).replace("|", "\\|")
-
-
-def page(record: Mapping[str, Any]) -> str:
-    """The results page, from a stored record."""
-    rows = record["rows"]
-    by_entry: dict[str, list[dict]] = {name: [] for name in record["entries"]}
-    for row in rows:
-        by_entry[row["entry"]].append(row)
-    parts = [HEAD, summary(record, by_entry)]
-    for prefix, title in GROUPS:
-        names = [name for name in by_entry if name.startswith(prefix)]
-        if names:
-            parts.append(f"## {title}")
-            parts += [section(name, record["entries"][name], by_entry[name]) for name in names]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
 HEAD = """\
 # Do the papers' tables and figures come out?
 
 Written by `python benchmarks/reproduce/run.py --page docs/results.md`; do not edit it by hand.
 
-One entry per table, figure and identity of the three papers this library builds on. Published
-figures stand beside ours, made on data and models that can be had here, which are mostly not the
-papers'. A check is **OK**, **OKish** (within the wider tolerance that the entry names) or **FAIL**,
-with what is known about it; **CANNOT TELL** where the interval is too wide for either; **SKIPPED**
-where something is missing: the same command runs it once that is there."""
+One entry for each table, figure and identity of the three papers that this library builds on: [K]
+Dai et al., *Neural Retrievers are Biased Towards LLM-Generated Content*, KDD 2024; [R] Oosterhuis
+et al., *Reliable Confidence Intervals for Information Retrieval Evaluation Using Generative A.I.*,
+KDD 2024; [W] Cao, *Writing Style Matters*, WSDM 2025. Published figures are compared with ours,
+made on data and models that can be had here, which are mostly not the papers'. A check is **OK**,
+**OKish** (within a wider tolerance named beforehand) or **FAIL**; **CANNOT TELL** where the
+interval is too wide for either; **SKIPPED** where something is missing: the same command runs it
+once that is there.
+
+Every check with its verdict, what was measured, its control and what is missing is in
+[reproduction.csv](evidence/reproduction.csv), the published figures and ours in
+[reproduction-figures.csv](evidence/reproduction-figures.csv)."""
 
 GRADES = {
     "same data and model": "the published number, from the same data with the same model",
@@ -151,32 +47,78 @@ GRADES = {
 }
 
 
-def summary(record: Mapping[str, Any], by_entry: Mapping[str, list[dict]]) -> str:
+def page(record: Mapping[str, Any]) -> str:
+    """Return the results page, from a stored record."""
     rows = record["rows"]
     papers = [row for row in rows if not row["own"]]
     own = [row for row in rows if row["own"]]
-    lines = ["## How hard the tests were", "", headline(papers), "", *graded(papers), ""]
-    lines += [
-        "The same for what no paper claims: figures of our own, measured earlier by other code, "
-        "and what we ask of the library's methods and data beyond the papers:"
-    ]
-    lines += ["", *graded(own)]
-    lines += ["", controls(rows), "", "## Entries", ""]
-    lines += [f"| entry | what | {' | '.join(VERDICTS)} |", f"|---|---|{'---|' * len(VERDICTS)}"]
-    for name, found in by_entry.items():
-        what = record["entries"][name]["what"]
-        lines.append(f"| [{name}](#{name}) | {escaped(what)} | {counts(found)} |")
-    lines += ["", "## What is missing, and what fails", ""]
-    lines += reasons(rows)
     software = ", ".join(f"{k} {v}" for k, v in record["environment"].items() if k != "machine")
-    lines += ["", f"Made with {software} on {record['environment'].get('machine', 'a machine')}."]
-    if record.get("kept"):
-        lines += ["", f"Series of an earlier run: {', '.join(record['kept'])}."]
-    return "\n".join(lines)
+    parts = [
+        HEAD,
+        "## What came out",
+        headline(papers),
+        graded(papers),
+        "The same for what no paper claims: figures of our own, measured earlier by other code, "
+        "and what we ask of the library's methods and data beyond the papers:",
+        graded(own),
+        controls(rows),
+        "## What failed",
+        "\n".join(failures(rows)),
+        "## What is missing",
+        missing(rows),
+        f"Made with {software} on {record['environment'].get('machine', 'a machine')}.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def tables(record: Mapping[str, Any]) -> dict[str, list[dict[str, object]]]:
+    """Return every check, and every figure of both sides, as rows."""
+    return {
+        "reproduction": [check_row(record, row) for row in record["rows"]],
+        "reproduction-figures": [
+            row for name, entry in record["entries"].items() for row in figures(name, entry)
+        ],
+    }
+
+
+def check_row(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, object]:
+    entry = record["entries"][row["entry"]]
+    control = row.get("control", {})
+    return {
+        "entry": row["entry"],
+        "paper": entry["paper"],
+        "what": entry["what"],
+        "check": row["says"],
+        "series": row["series"],
+        "grade": row["grade"],
+        "verdict": row["verdict"],
+        "measured": row["why"],
+        "passed by chance": row.get("chance", ""),
+        "control": control.get("is", ""),
+        "verdict of the control": control.get("verdict", ""),
+        "why it fails": row.get("because", ""),
+    }
+
+
+def figures(name: str, entry: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Return a row for each figure of an entry; one that was not made says why."""
+    rows: list[dict[str, object]] = []
+    for side in ("published", "ours"):
+        for series, found in entry[side].items():
+            about = {"entry": name, "side": side, "series": series}
+            if "why" in found:
+                rows.append(about | {"not made": found["why"]})
+                continue
+            for i, x in enumerate(found["x"]):
+                row = about | {"x": x, "y": found["y"][i]}
+                if found.get("lower") and found["lower"][i] is not None:
+                    row |= {"lower": found["lower"][i], "upper": found["upper"][i]}
+                rows.append(row)
+    return rows
 
 
 def headline(rows: Sequence[dict]) -> str:
-    """What the checks of the papers add up to, the hardest first."""
+    """Say what the checks of the papers add up to, the hardest first."""
     same, interval, sign, identity = (
         Counter(row["verdict"] for row in rows if row["grade"] == grade) for grade in GRADES
     )
@@ -205,24 +147,17 @@ def agreed(found: Counter) -> int:
     return sum(found[verdict] for verdict in PASSED)
 
 
-def graded(rows: Sequence[dict]) -> list[str]:
-    """Verdicts by grade."""
-    lines = [
-        f"| grade | what is asked | {' | '.join(VERDICTS)} |",
-        f"|---|---|{'---|' * len(VERDICTS)}",
-    ]
+def graded(rows: Sequence[dict]) -> str:
+    """Return the verdicts by grade."""
+    lines = []
     for grade, what in GRADES.items():
-        lines.append(f"| {grade} | {what} | {counts([r for r in rows if r['grade'] == grade])} |")
-    return lines
-
-
-def counts(rows: Iterable[dict]) -> str:
-    found = Counter(row["verdict"] for row in rows)
-    return " | ".join(str(found[v]) if found[v] else "" for v in VERDICTS)
+        found = Counter(row["verdict"] for row in rows if row["grade"] == grade)
+        lines.append([grade, what, *(found[verdict] or "" for verdict in VERDICTS)])
+    return grid(["grade", "what is asked", *VERDICTS], lines)
 
 
 def controls(rows: Iterable[dict]) -> str:
-    """How many checks reject what they must reject."""
+    """Say how many checks reject what they must reject."""
     tried = [row["control"]["verdict"] for row in rows if "control" in row]
     rejected = sum(verdict in ("FAIL", "CANNOT TELL") for verdict in tried)
     return (
@@ -232,43 +167,25 @@ def controls(rows: Iterable[dict]) -> str:
     )
 
 
-def reasons(rows: Iterable[dict]) -> list[str]:
-    """Every reason for which something was skipped, with the entries, then every failure."""
-    rows = list(rows)
-    skipped: dict[str, list[str]] = {}
+def failures(rows: Iterable[dict]) -> list[str]:
+    """Return what failed in each entry, with the reason as far as it is known."""
+    found: dict[tuple[str, str], list[dict]] = {}
     for row in rows:
-        if row["verdict"] == "SKIPPED":
-            skipped.setdefault(row["why"], []).append(row["entry"])
-    lines = ["| SKIPPED because | checks | entries |", "|---|---|---|"]
-    for why, names in sorted(skipped.items(), key=lambda item: -len(item[1])):
-        lines.append(f"| {escaped(why)} | {len(names)} | {', '.join(dict.fromkeys(names))} |")
-    failed = [row for row in rows if row["verdict"] == "FAIL"]
-    if failed:
-        lines += ["", "| FAIL | measured | why |", "|---|---|---|"]
-        for row in failed:
-            why = row.get("because", "not explained")
-            what = f"{row['entry']}: {row['says']} ({row['series']})"
-            lines.append(f"| {escaped(what)} | {escaped(row['why'])} | {escaped(why)} |")
-    return lines
+        if row["verdict"] == "FAIL":
+            why = " ".join(row.get("because", "not explained").split())
+            found.setdefault((row["entry"], why), []).append(row)
+    lines = []
+    for (entry, why), failed in found.items():
+        asked = "; ".join(dict.fromkeys(row["says"] for row in failed))
+        lines.append(f"- **{entry}** ({asked}): {why.rstrip('.')}.")
+    return lines or ["Nothing."]
 
 
-def section(name: str, entry: Mapping[str, Any], rows: Iterable[dict]) -> str:
-    lines = [f"### {name}", "", entry["what"], ""]
-    for side, found in entry["conditions"].items():
-        told = found if isinstance(found, str) else "; ".join(f"{k}: {v}" for k, v in found.items())
-        lines.append(f"- {side}: {' '.join(told.split())}")
-    lines += ["", table(entry).strip(), ""]
-    lines += ["| check | series | grade | | | control |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        cells = (row["says"], row["series"], row["grade"], f"**{row['verdict']}**", row["why"])
-        by_chance = f"; by chance {row['chance']:.2g}" if "chance" in row else ""
-        told = "" if "control" not in row else control_of(row["control"])
-        texts = (*cells[:-1], f"{cells[-1]}{by_chance}", told)
-        lines.append(f"| {' | '.join(escaped(text) for text in texts)} |")
-    known = dict.fromkeys(row["because"] for row in rows if "because" in row)
-    lines += [f"\n{' '.join(text.split())}" for text in known]
-    return "\n".join(lines)
-
-
-def control_of(control: Mapping[str, str]) -> str:
-    return f"{control['is']}: {control['verdict']} ({control['why']})"
+def missing(rows: Iterable[dict]) -> str:
+    """Say how many checks were skipped, and in which entries."""
+    skipped = Counter(row["entry"] for row in rows if row["verdict"] == "SKIPPED")
+    return (
+        f"{skipped.total()} checks were skipped, for data sets that are not published or not here, "
+        "models that are not here, answers of people and figures that are not printed: "
+        f"{', '.join(skipped) or 'none'}."
+    )
