@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 
 import simulated
 from scipy.stats import binom
@@ -155,51 +154,6 @@ def found_too_rarely(row: dict) -> bool:
     return bool(binom.cdf(found, row["runs"], 0.9 * row["oracle"]) < 0.001)
 
 
-def over_limit(cells: list[dict]) -> list[dict]:
-    """Rows of the default whose mean width was above their limit."""
-    wide = ratios(cells)
-    return [r for r in cells if r.get("limit") and wide[r["set"], r["scale"], r["n"]] > r["limit"]]
-
-
-FAR = 3.09  # standard errors that a mean is above its true value once in 1,000
-
-
-def above(record: dict) -> list[dict]:
-    """Cells drawn afresh whose mean width is above the limit by a normal test at .001."""
-    return [r for r in record["cells"] if r["width"] - FAR * r["error"] > 1]
-
-
-def of_oracles(record: dict, cells: list[dict]) -> list[dict]:
-    """Bars of the widths beside an estimate that knows the slope, and of populations close by."""
-    n_cells = sum(bool(r.get("limit")) and r["n"] >= 30 for r in cells)
-    wider, doubtful = above(record), record["cells"]
-    again = max((r["runs"] for r in doubtful), default=0)
-    return [
-        bar(
-            f"… n ≥ 30, {n_cells} cells: wider than 1.05 × an estimate that knows the slope "
-            f"(normal test at .001; {len(doubtful)} doubtful cells drawn {again:,} times"
-            f"{'; table below' if wider else ''})",
-            len(wider),
-            "0 cells",
-            not wider,
-        ),
-        *(_of_worlds(record, kind) for kind in dict.fromkeys(r["kind"] for r in record["worlds"])),
-    ]
-
-
-def _of_worlds(record: dict, kind: str) -> dict:
-    """Bar of simulated populations of one kind of value, with judges that miss what is rare."""
-    cells = [r | {"coverage": r["coverage"][0]} for r in record["worlds"] if r["kind"] == kind]
-    worst, below = min(cells, key=lambda r: r["coverage"]), list(filter(rejected, cells))
-    where = f"{worst['world']}, n = {worst['n']}"
-    return bar(
-        f"simulated populations, {kind}, {len(cells)} cells: lowest coverage ({where})",
-        worst["coverage"],
-        f"true rate ≥ .94 in each{f'; rejected: {len(below)}' if below else ''}",
-        not below,
-    )
-
-
 def ratios(cells: list[dict]) -> dict[tuple, float]:
     """Mean width of the default over that of labels alone, by set, scale told or not, and n."""
     widths_ = {
@@ -221,23 +175,3 @@ def rejected(row: dict) -> bool:
 
 def _slack(runs: int) -> float:
     return 2 * math.sqrt(0.93 * 0.07 / runs)
-
-
-def of_figures(found: dict) -> list[dict]:
-    slowest = max(found["figure 2, seconds"].values())
-    n_runs = found["figure 2"][0]["runs"]
-    what = f"Fig. 2 sweep, {n_runs} runs × 21 sizes × all methods: seconds"
-    return [bar(what, slowest, "< 300", slowest < 300)]
-
-
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
-
-
-def table(rows: Iterable[dict]) -> str:
-    lines = ["| what | value | target | met |", "|---|---|---|---|"]
-    for r in rows:
-        value = "" if r["value"] is None else f"{r['value']:.4g}"
-        lines.append(f"| {r['what']} | {value} | {r['target']} | {'yes' if r['met'] else 'NO'} |")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The plots of the coverage page, as small SVG files."""
+"""The picture of the coverage page, a small SVG file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ TITLES = {
     "dl19_dl20_bm25_umbrela3votes": "DL19+20, three judges' votes",
     "dl20_bm25_promptdist": "DL20, votes of 54 prompts",
 }
-SHOWN = 3  # sources in the larger plots; all are in the results
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "rag-sourcebias",
@@ -56,15 +55,10 @@ STYLE = {
 }
 
 
-def draw(folder: Path, figures: dict, real: dict | None) -> None:
-    """Write every plot."""
+def draw(folder: Path, figures: dict) -> None:
+    """Write the plot."""
     with mpl.rc_context(STYLE):
         save(labels_figure(figures["figure 2"]), folder / "coverage-labels.svg")
-        save(judges_figure(figures["figure 3"]), folder / "coverage-judges.svg")
-        save(gains_figure(figures["figure 1"]), folder / "coverage-gains.svg")
-        save(queries_figure(figures["figure 4"]), folder / "coverage-queries.svg")
-        if real is not None:
-            save(sets_figure(real["sets"]), folder / "coverage-real.svg")
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -110,106 +104,3 @@ def _own_goal(axes, rows: list[dict]) -> None:
         (r["n"], max(r["coverage"], 0.7)) for r in rows if r["method"] == "crc-paper, unlabelled"
     )
     axes.plot(*zip(*points, strict=True), color=colour, linestyle=":", linewidth=size)
-
-
-def judges_figure(rows: list[dict]) -> Figure:
-    """Width and coverage with worse and better judges ([R] Fig. 3)."""
-    sources = list(dict.fromkeys(row["source"] for row in rows))[:SHOWN]
-    figure = Figure(figsize=(3.1 * len(sources), 10.4), layout="constrained")
-    axes = figure.subplots(4, len(sources), squeeze=False)
-    for column, source in enumerate(sources):
-        for block, kind in enumerate(("adversarial", "oracle")):
-            width, cover = axes[2 * block][column], axes[2 * block + 1][column]
-            mine = [r for r in rows if (r["source"], r["kind"]) == (source, kind)]
-            for method in ("regression", "labels", "ppi++", "ppi-paper", "crc-paper"):
-                points = sorted(
-                    (r["strength"], r["width"], r["coverage"])
-                    for r in mine
-                    if r["method"] == method
-                )
-                strength, widths, coverages = zip(*points, strict=True)
-                colour, line, size = LOOKS[method]
-                look = {"color": colour, "linestyle": line, "linewidth": size}
-                width.plot(strength, widths, label=NAMES[method], **look)
-                cover.plot(strength, [max(value, 0.7) for value in coverages], **look)
-            width.set_ylim(bottom=0)
-            cover.set_ylim(0.7, 1.005)
-            cover.axhline(0.95, color="#1c1e21", linewidth=0.8)
-            cover.set_xlabel("β, adversarial judge" if kind == "adversarial" else "τ, oracle judge")
-        axes[0][column].set_title(TITLES[source])
-    for row in range(4):
-        axes[row][0].set_ylabel("coverage" if row % 2 else "mean width, DCG@10")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-    return figure
-
-
-def gains_figure(curves: dict) -> Figure:
-    """Expected gain against λ ([R] Fig. 1)."""
-    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
-    axes = figure.subplots()
-    looks = zip(("#0b62a8", "#b34700", "#5b6068"), ("-", "--", "-."), strict=True)
-    for (name, gain), (colour, line) in zip(curves["gain"].items(), looks, strict=True):
-        axes.plot(curves["lambda"], gain, label=name, color=colour, linestyle=line, linewidth=1.8)
-    axes.set_xlabel("λ")
-    axes.set_ylabel("gain expected of a document")
-    axes.legend(title="judge's distribution")
-    return figure
-
-
-def queries_figure(panels: dict) -> Figure:
-    """Intervals of single queries, sorted by their true DCG@10 ([R] Fig. 4)."""
-    names = list(panels)[:SHOWN]
-    columns = len(panels[names[0]])
-    figure = Figure(figsize=(2.6 * columns, 2.1 * len(names)), layout="constrained")
-    axes = figure.subplots(len(names), columns, squeeze=False, sharex="row", sharey="row")
-    for line, name in enumerate(names):
-        for column, panel in enumerate(panels[name]):
-            _query_panel(axes[line][column], panel)
-            axes[line][column].set_title(f"τ = {panel['strength']:g}" if line == 0 else "")
-        axes[line][0].set_ylabel(f"{TITLES[name]}\nDCG@10", fontsize=8)
-    for column in range(columns):
-        axes[-1][column].set_xlabel("queries by true DCG@10")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
-
-
-def _query_panel(axes, panel: dict) -> None:
-    rows = list(zip(panel["lower"], panel["upper"], panel["truth"], strict=True))
-    for held, colour, name in ((True, "#8fb8dc", "covered"), (False, "#d1495b", "not covered")):
-        chosen = [
-            (i, low, high)
-            for i, (low, high, truth) in enumerate(rows)
-            if (low - 1e-9 <= truth <= high + 1e-9) == held
-        ]
-        if chosen:
-            place, low, high = zip(*chosen, strict=True)
-            axes.vlines(place, low, high, color=colour, linewidth=1.6, label=name, rasterized=True)
-        else:
-            axes.vlines([], [], [], color=colour, linewidth=1.6, label=name)
-    axes.plot(panel["truth"], color="#1c1e21", linewidth=1.2, label="human", rasterized=True)
-    axes.plot(panel["judge"], ".", color="#b34700", markersize=2.6, label="judge", rasterized=True)
-
-
-def sets_figure(rows: list[dict]) -> Figure:
-    """Coverage of every resampled set: default, labels alone, PPI [R]."""
-    figure = Figure(figsize=(9.6, 3.6), layout="constrained")
-    panels = figure.subplots(1, 3, sharey=True)
-    for axes, method in zip(panels, ("regression", "labels", "ppi-paper"), strict=True):
-        chosen = [
-            r
-            for r in rows
-            if (r["method"], r["target"], r["scale"]) == (method, "population", False)
-        ]
-        sizes = sorted({r["n"] for r in chosen})
-        for place, n in enumerate(sizes):
-            values = sorted(max(r["coverage"], 0.7) for r in chosen if r["n"] == n)
-            spread = [place + 0.6 * (i / max(len(values) - 1, 1) - 0.5) for i in range(len(values))]
-            axes.plot(spread, values, ".", color=LOOKS[method][0], markersize=4, rasterized=True)
-        axes.axhline(0.95, color="#1c1e21", linewidth=0.8)
-        axes.axhline(0.93, color="#1c1e21", linewidth=0.8, linestyle=":")
-        axes.set_xticks(range(len(sizes)), [str(n) for n in sizes])
-        axes.set_xlabel("labelled items")
-        axes.set_title(NAMES[method])
-        axes.set_ylim(0.69, 1.01)
-    panels[0].set_ylabel("coverage, one dot for each set")
-    return figure

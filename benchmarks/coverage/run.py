@@ -4,10 +4,9 @@
 
 Simulated judged rankings with a known truth, and the real sets of the folder named by
 RAG_SOURCEBIAS_DATA, resampled as populations. Writes coverage.json, coverage_real.json,
-coverage_figures.json and the plots to FOLDER (default: benchmarks/results), and docs/coverage.md
-from them; --quick makes few runs and writes only where --out says, --redraw makes page and plots
-from stored results. Exit status 1 when a bar is
-missed (never with --quick).
+coverage_figures.json and the plot to FOLDER (default: benchmarks/results), and docs/coverage.md
+with its tables; --quick makes few runs and writes only where --out says, --redraw makes page and
+plot from stored results. Exit status 1 when a bar is missed (never with --quick).
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ import resampled
 import simulated
 import simulator
 import sweeps
+from evidence import write as publish
 
 from rag_sourcebias.core.values import environment
 
@@ -199,7 +199,6 @@ def measure(*, quick: bool, stored: tuple[dict, dict | None, dict] | None, only:
         if not given:
             sources = tuple(s for s in sources if s in simulator.PRESETS)
         figures = facts | figure_results(20 if quick else 500, sources)
-        figures["bars"] = bars.of_figures(figures)
     if only != "simulated" and given:
         real = facts | real_results(20 if quick else 500)
     elif not given:
@@ -226,7 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage and width of the intervals.")
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--quick", action="store_true", help="few runs, no verdict")
-    part.add_argument("--redraw", action="store_true", help="page and plots of stored results")
+    part.add_argument("--redraw", action="store_true", help="page and plot of stored results")
     part.add_argument("--only", choices=("simulated", "real"), help="that; the rest as stored")
     parser.add_argument("--out", type=Path, help="default: benchmarks/results")
     options = parser.parse_args()
@@ -240,7 +239,7 @@ def main() -> int:
         if stored and options.redraw
         else measure(quick=quick, stored=stored, only=options.only or "")
     )
-    rows = page.promised(found, real, figures, folder=out)
+    rows = page.promised(found, real)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         if not options.redraw:
@@ -248,11 +247,11 @@ def main() -> int:
             for name, record in zip(NAMES, (found, cells, figures), strict=True):
                 if record:
                     write(out / f"{name}.json", record)
-        plots.draw(out, figures, real)
+        plots.draw(out, figures)
         target = ROOT / "docs" / "coverage.md" if options.out is None else out / "coverage.md"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(page.page(found, real, figures, folder=out, at=target), encoding="utf-8")
-    print(bars.table(rows))
+        text = page.page(found, real, figures, folder=out, at=target)
+        publish(target, text, page.tables(found, real, figures, folder=out))
+    print(page.bar_table(rows, {}))
     print(f"{time.perf_counter() - started:.0f} s")
     return int(not quick and not all(r["met"] for r in rows))
 

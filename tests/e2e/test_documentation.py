@@ -276,8 +276,10 @@ def test_the_reference_names_every_public_package() -> None:
 
 def test_the_site_reads_what_was_written_for_the_repository() -> None:
     hooks = runpy.run_path(str(DOCS / "_site" / "hooks.py"))
-    shown = hooks["on_page_markdown"]("![P](../benchmarks/results/coverage-real.svg) [C](../C.md)")
-    assert shown == "![P](plots/coverage-real.svg) C"
+    shown = hooks["on_page_markdown"](
+        "![P](../benchmarks/results/coverage-labels.svg) [C](../C.md)"
+    )
+    assert shown == "![P](plots/coverage-labels.svg) C"
     assert hooks["on_page_content"]("<p>see :class:<code>~a.B</code>:</p><p>::</p>") == (
         '<p>see <code class="short">B</code>:</p>'
     )
