@@ -14,8 +14,8 @@ def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  
     Parameters
     ----------
     rescorer : Rescorer
-        One with an attribute ``encoder``, itself or in its ``correction``, was fitted on the scores
-        of the encoder of this fingerprint.
+        One with an attribute ``encoder`` was fitted on the scores of the encoder of this
+        fingerprint.
     encoder : Encoder or str or None
         Where the scores come from: an encoder, embeddings around one, or a fingerprint.
     top_n : int, optional
@@ -31,7 +31,7 @@ def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  
     if encoder is None:
         return
     here = encoder if isinstance(encoder, str) else _fingerprint(encoder)
-    fitted = getattr(getattr(rescorer, "correction", rescorer), "encoder", None)
+    fitted = getattr(rescorer, "encoder", None)
     if isinstance(fitted, str) and fitted != here:
         raise DataError(
             f"{type(rescorer).__name__} was fitted on scores of the encoder {fitted!r}, but scores "

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-from favoured_twins import FAVOUR, N_PAIRS, N_TOPICS, FavouringEncoder, favoured_dataset
+from favoured_twins import FAVOUR, FavouringEncoder, favoured_dataset
 
 from rag_sourcebias.core.data import RankedList, Run
 from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.debias.rescore import PerplexityCorrection, fit_perplexity_correction
 from rag_sourcebias.stats.exposure import exposure
 
 N_ASKED = 30
@@ -42,27 +40,9 @@ def cosine_of(text: str) -> float:
     return float(words[3]) + FAVOUR * (words[5] != "human")
 
 
-def perplexities(found: Sequence[str]) -> list[float]:
-    return [4.0 - (not text.endswith("human")) for text in found]
-
-
 @cache
 def calibration() -> ParityCalibration:
     return fit_parity_calibration(favoured_dataset(), FavouringEncoder(), depth=None)
-
-
-@cache
-def correction() -> PerplexityCorrection:
-    human, llm = texts()[::2], texts()[1::2]
-    return fit_perplexity_correction(
-        baseline_scores=np.array([cosine_of(t.text) for t in human]),
-        source_scores=np.array([cosine_of(t.text) for t in llm]),
-        baseline_perplexities=np.array(perplexities([t.text for t in human])),
-        source_perplexities=np.array(perplexities([t.text for t in llm])),
-        queries=np.repeat(np.arange(N_TOPICS), N_PAIRS),
-        encoder=FavouringEncoder.fingerprint,
-        perplexity_model="constant",
-    )
 
 
 def human_share(lists: Sequence[Sequence[str]]) -> float:

@@ -4,7 +4,6 @@ from .parity import ParityCalibration as ParityCalibration
 from .projection import ProjectedEncoder as ProjectedEncoder
 from .projection import SourceProjection as SourceProjection
 from .projection import read_projection as read_projection
-from .rescore import ExposureReranker as ExposureReranker
 from .rescore import RescoredSpec as RescoredSpec
 from .search import search_debias_weight as search_debias_weight
 from .twins import TwinRescorer as TwinRescorer

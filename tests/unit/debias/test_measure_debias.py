@@ -22,7 +22,7 @@ from rag_sourcebias.debias.audit import (
 )
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.debias.rescore import ExposureReranker, RescoredSpec
+from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.stats.changes import (
     delta_change_interval,
@@ -219,10 +219,6 @@ def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     # Behind another first stage it can change everything; so can any other rescorer.
     assert unchanged_qualities(BEFORE, after) == ("human-only", "llm-only")
     assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, calibration(-0.7))) == ()
-    assert unchanged_qualities(BEFORE, RescoredSpec(BEFORE, ExposureReranker())) == (
-        "human-only",
-        "llm-only",
-    )
     assert unchanged_qualities(BEFORE, AFTER) == ()
 
 

@@ -9,7 +9,7 @@ from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
-from rag_sourcebias.debias.rescore import ExposureReranker, RescoredSpec, rescore_run
+from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 
@@ -104,14 +104,6 @@ def test_more_candidates_are_rescored_than_are_shown() -> None:
     assert ids(few.retrieve(QUERIES, 2)) == ["d1", "d0"]
 
 
-def test_exposure_gives_ranks_without_scores() -> None:
-    spec = RescoredSpec(Fixed(), ExposureReranker({"human": 1.0}), name="mine")
-    run = spec.build(CORPUS).retrieve(QUERIES, 10)
-    assert ids(run) == ["d1", "d3", "d5", "d7", "d9", "d0", "d2", "d4", "d6", "d8"]
-    assert (run.name, run.scores) == ("mine", None)
-    assert spec.settings["rescore.minimum shares"] == "{'human': 1.0}"
-
-
 @pytest.mark.parametrize("scored", [True, False])
 def test_a_rescorer_without_apply_to_is_called_query_by_query(scored: bool) -> None:
     plain = Plain()
@@ -185,14 +177,10 @@ def test_settings_say_what_was_fitted() -> None:
     settings = RescoredSpec(Fixed(), offset(-0.003)).settings
     assert settings["rescore.kind"] == "parity"
     assert settings[f"rescore.gap {LLM}"] == "-0.003 (300 pairs)"
-    assert RescoredSpec(Fixed(), ExposureReranker()).settings["rescore.minimum shares"] == (
-        "of the candidates"
-    )
 
 
 def test_what_cannot_change_places() -> None:
     assert RescoredSpec(Fixed(), offset(0.1)).keeps_order_within_source
-    assert RescoredSpec(Fixed(), ExposureReranker()).keeps_order_within_source
     assert not RescoredSpec(Fixed(), Plain()).keeps_order_within_source
 
 

@@ -16,10 +16,8 @@ from biased_pairs import (
     N_ASKED,
     by_score,
     calibration,
-    correction,
     cosine_of,
     human_share,
-    perplexities,
     queries,
     texts,
 )
@@ -35,7 +33,6 @@ from langchain_parts import FaissStore, QdrantStore, ids
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
     CountingObserver,
@@ -125,25 +122,6 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(kind
     assert human_share(after) == EVEN
 
 
-def test_a_perplexity_correction_and_a_reranking_even_the_exposure_out_as_well() -> None:
-    store = filled("cosine")
-    before = human_share(runs(store.as_retriever(search_kwargs={"k": K})))
-    rescorer = PerplexityRescorer(correction(), perplexities)
-    corrected = DebiasCompressor(rescorer, encoder=EncoderEmbeddings(FavouringEncoder()))
-    evened = human_share(runs(reordered(corrected, scored(store))))
-    assert before < 0.46
-    assert evened == EVEN
-    assert corrected.dropped.total == 0
-    # the reranker reads no scores: any retriever will do
-    reranked = DebiasCompressor(ExposureReranker({"human": 0.5}), encoder="anything")
-    lists = runs(reordered(reranked, store.as_retriever(search_kwargs={"k": K})))
-    assert reranked.dropped.total == 0
-    assert human_share(lists) > before + 0.02
-    for found in lists:
-        for k in range(1, K + 1):
-            assert sum(name.endswith("human") for name in found[:k]) >= k // 2
-
-
 def test_observed_exposure_is_that_of_the_runs_before_and_after() -> None:
     store = filled("cosine")
     before, after = ExposureObserver(), ExposureObserver()
@@ -213,13 +191,10 @@ def test_more_are_retrieved_than_shown() -> None:
 # what goes wrong
 
 
-@pytest.mark.parametrize(
-    "rescorer", [calibration(), PerplexityRescorer(correction(), perplexities)], ids=["p", "c"]
-)
-def test_without_usable_scores_the_order_stays_and_is_counted(rescorer) -> None:
+def test_without_usable_scores_the_order_stays_and_is_counted() -> None:
     # InMemoryVectorStore does not say what its scores mean
     store = filled(InMemoryVectorStore)
-    compressor = DebiasCompressor(rescorer)
+    compressor = DebiasCompressor(calibration())
     plain = store.as_retriever(search_kwargs={"k": K})
     assert ids(reordered(compressor, scored(store)).invoke("topic 1")) == ids(
         plain.invoke("topic 1")
@@ -251,14 +226,13 @@ def test_a_calibration_of_another_encoder_is_refused() -> None:
     class Other(FavouringEncoder):
         fingerprint = "favouring-2"
 
-    for rescorer in (calibration(), PerplexityRescorer(correction(), perplexities)):
-        for encoder in (Other(), EncoderEmbeddings(Other()), "favouring-2"):
-            with pytest.raises(
-                DataError,
-                match=r"fitted on scores of the encoder 'favouring-1', but scores come from "
-                r"'favouring-2'; fit it again",
-            ):
-                DebiasCompressor(rescorer, encoder=encoder)
+    for encoder in (Other(), EncoderEmbeddings(Other()), "favouring-2"):
+        with pytest.raises(
+            DataError,
+            match=r"fitted on scores of the encoder 'favouring-1', but scores come from "
+            r"'favouring-2'; fit it again",
+        ):
+            DebiasCompressor(calibration(), encoder=encoder)
     with pytest.raises(DataError, match="3 is not an encoder; expected one with a fingerprint"):
         DebiasCompressor(calibration(), encoder=3)
     with pytest.raises(DataError, match="top_n must be at least 1, got 0"):

@@ -18,10 +18,8 @@ from biased_pairs import (
     N_ASKED,
     by_score,
     calibration,
-    correction,
     cosine_of,
     human_share,
-    perplexities,
     queries,
     texts,
 )
@@ -38,7 +36,6 @@ from pydantic import Field
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.debias.rescore import ExposureReranker, PerplexityRescorer
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 
@@ -125,21 +122,6 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(kind
     )
 
 
-def test_a_perplexity_correction_and_a_reranking_even_the_exposure_out_as_well() -> None:
-    index = indexed("simple")
-    before = human_share(runs(index))
-    rescorer = PerplexityRescorer(correction(), perplexities)
-    corrected = DebiasPostprocessor(rescorer, encoder=EncoderEmbedding(FavouringEncoder()))
-    assert human_share(runs(index, corrected)) == EVEN
-    reranked = DebiasPostprocessor(ExposureReranker({"human": 0.5}), encoder="anything")
-    lists = runs(index, reranked)
-    assert human_share(lists) > before + 0.02
-    for found in lists:
-        for k in range(1, K + 1):
-            assert sum(name.endswith("human") for name in found[:k]) >= k // 2
-    assert corrected.dropped.total == reranked.dropped.total == 0
-
-
 class Prompts(BaseEventHandler):
     seen: list[str] = Field(default_factory=list)
 
@@ -208,11 +190,8 @@ def scored(*scores: float | None, source: str = "llm:x") -> list[NodeWithScore]:
     ]
 
 
-@pytest.mark.parametrize(
-    "rescorer", [calibration(), PerplexityRescorer(correction(), perplexities)], ids=["p", "c"]
-)
-def test_without_usable_scores_the_order_stays_and_is_counted(rescorer) -> None:
-    post = DebiasPostprocessor(rescorer)
+def test_without_usable_scores_the_order_stays_and_is_counted() -> None:
+    post = DebiasPostprocessor(calibration())
     for n, bad in enumerate((None, math.nan, math.inf), start=1):
         given = scored(0.9, bad, 0.7)
         assert post.postprocess_nodes(given, query_str="q") is given
@@ -236,10 +215,9 @@ def test_a_calibration_of_another_encoder_is_refused() -> None:
     class Other(FavouringEncoder):
         fingerprint = "favouring-2"
 
-    for rescorer in (calibration(), PerplexityRescorer(correction(), perplexities)):
-        for encoder in (Other(), EncoderEmbedding(Other()), "favouring-2"):
-            with pytest.raises(DataError, match="'favouring-1', but scores come from 'favouring-2"):
-                DebiasPostprocessor(rescorer, encoder=encoder)
+    for encoder in (Other(), EncoderEmbedding(Other()), "favouring-2"):
+        with pytest.raises(DataError, match="'favouring-1', but scores come from 'favouring-2"):
+            DebiasPostprocessor(calibration(), encoder=encoder)
 
 
 def test_async_and_threads_give_the_same_order() -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
-from collections.abc import Sequence
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import t_quantile
-from rag_sourcebias.debias.rescore import (
-    PerplexityCorrection,
-    PerplexityRescorer,
-    fit_perplexity_correction,
-)
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "reproduce"))
+correction = importlib.import_module("perplexity_correction")
+sys.path.pop(0)
 
 
 def columns(n: int = 300, *, gap: float = -0.4, slope: float = -0.1, seed: int = 0) -> Any:
@@ -35,8 +35,10 @@ def columns(n: int = 300, *, gap: float = -0.4, slope: float = -0.1, seed: int =
     }
 
 
-def fitted(data: dict[str, Any], **options: Any) -> PerplexityCorrection:
-    return fit_perplexity_correction(**data, encoder="e1", perplexity_model="m1", **options)
+def fitted(data: dict[str, Any], **options: Any) -> Any:
+    return correction.fit_perplexity_correction(
+        **data, encoder="e1", perplexity_model="m1", **options
+    )
 
 
 def two_stages(data: dict[str, Any]) -> float:
@@ -110,25 +112,6 @@ def test_the_order_is_that_of_score_minus_slope_times_perplexity() -> None:
     papers = scores - found.slope.estimate * perplexities
     np.testing.assert_allclose(corrected - papers, (corrected - papers)[0])
     assert found.apply(np.array([0.3]), np.array([found.reference]))[0] == 0.3
-
-
-def call(
-    rescorer: PerplexityRescorer, texts: Sequence[str], scores: list[float] | None
-) -> list[float]:
-    return rescorer("q", doc_ids=texts, texts=texts, tags=[DocTags()] * len(texts), scores=scores)
-
-
-def test_the_rescorer_asks_for_perplexities_of_the_texts() -> None:
-    found = fitted(columns())
-    known = {"a": 2.0, "b": 4.0}
-    rescorer = PerplexityRescorer(found, lambda texts: [known.get(t, math.nan) for t in texts])
-    wanted = [0.5 - found.slope.estimate * (known[t] - found.reference) for t in "ab"]
-    assert call(rescorer, ["a", "b", "?"], [0.5, 0.5, 0.5]) == pytest.approx([*wanted, 0.5])
-    assert call(rescorer, [], []) == []
-    with pytest.raises(DataError, match="needs the retriever's scores of the 1 documents"):
-        call(rescorer, ["a"], None)
-    with pytest.raises(DataError, match="2 scores but 1 perplexities"):
-        call(PerplexityRescorer(found, lambda texts: [1.0]), ["a", "b"], [0.1, 0.2])
 
 
 def test_a_weak_instrument_is_refused_with_the_number_of_pairs_needed() -> None:
