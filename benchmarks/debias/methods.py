@@ -17,7 +17,7 @@ from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 
-PROJECTIONS = {"pca": ("pca", 4), "mean": ("mean", 1), "leace": ("leace", 1)}
+PROJECTIONS = {"pca": ("pca", 4), "mean": ("mean", 1)}
 FORMS = ("offset", "quantiles")
 MULTIPLES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 UNSEEN = ", unseen pairs"
@@ -46,7 +46,6 @@ def projections(
                 "method": method,
                 "directions": str(directions),
                 "strength": "1",
-                "sides": "both",
                 "reliability": f"{fitted.reliability:.3f}",
             },
             fitted_on=fitted_on,

@@ -188,20 +188,6 @@ def faiss(_folder: Path) -> str:
     return "a flat index finds what exact search finds"
 
 
-def fast(_folder: Path) -> str:
-    import numpy as np
-
-    from rag_sourcebias.debias.projection import project_rows
-
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(500, 16)).astype(np.float32)
-    axis = np.eye(16, 1, dtype=np.float32)
-    found = np.empty_like(vectors)
-    project_rows(vectors, found, readout=axis, directions=axis, strength=1.0, fused=True)
-    check(np.abs(found[:, 0]).max() < 1e-6, "the direction is still there")
-    return "a projection in one compiled pass"
-
-
 def openai(_folder: Path) -> str:
     from smoke_servers import ANSWER, chat_server
 
@@ -247,7 +233,7 @@ def actions() -> dict[str, Callable[[Path], str]]:
     def of(module: ModuleType, names: str) -> dict[str, Callable[[Path], str]]:
         return {name.replace("_", "-"): getattr(module, name) for name in names.split()}
 
-    here = "none retrieval report detector maps text parquet faiss fast openai neural models"
+    here = "none retrieval report detector maps text parquet faiss openai neural models"
     there = "chroma langchain langchain_classic llama_index ragas monitor prometheus otel ray"
     return of(sys.modules[__name__], here) | of(smoke_frameworks, there)
 

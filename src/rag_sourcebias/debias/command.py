@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -63,7 +63,12 @@ from rag_sourcebias.debias.job import (
     written_model,
 )
 from rag_sourcebias.debias.parity import ParityCalibration, ParityForm, read_parity, write_parity
-from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias.debias.projection import (
+    ProjectedEncoder,
+    ProjectionMethod,
+    SourceProjection,
+    read_projection,
+)
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import (
     TwinGroups,
@@ -175,7 +180,6 @@ def _tried_strengths(
             strengths=values,
             method=chosen.method,
             n_directions=chosen.directions,
-            sides=chosen.sides,
         ),
         system=_dense,
         write=lambda variant, path: write_projected_model(
@@ -342,10 +346,9 @@ class Pairs:
 class Projecting:
     """Settings of ``--method project``."""
 
-    projection: Literal["pca", "mean", "leace"] = setting(
+    projection: ProjectionMethod = setting(
         "pca",
-        "project: pca (leading directions of the differences), mean (one direction) or "
-        "leace (the mean difference, with the least change).",
+        "project: pca (leading directions of the differences) or mean (one direction).",
         panel=_WAYS,
     )
     directions: int | None = setting(
@@ -353,11 +356,6 @@ class Projecting:
     )
     strength: float = setting(
         1.0, "project: 0 leaves vectors as they are, 1 removes all.", panel=_WAYS
-    )
-    sides: Literal["both", "documents"] = setting(
-        "both",
-        "project: both (queries too: works with every caller of encode) or documents.",
-        panel=_WAYS,
     )
 
 
@@ -624,7 +622,7 @@ def _way(
         return read_settings(training.training, seed=seed), training.resume
     if not 0 <= projecting.strength <= 1:
         raise DataError(f"--strength {projecting.strength:g} is outside [0, 1]")
-    chosen = projection_choice(projecting.projection, projecting.directions, projecting.sides)
+    chosen = projection_choice(projecting.projection, projecting.directions)
     return chosen, projecting.strength
 
 
@@ -728,7 +726,6 @@ def _fitted(
             method=chosen.method,
             n_directions=chosen.directions,
             strength=strength,
-            sides=chosen.sides,
         )
     except InsufficientDataError as error:
         if chosen.directions == 1:

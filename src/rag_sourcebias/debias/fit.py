@@ -17,7 +17,6 @@ from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.debias.parity import ParityCalibration, ParityForm, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import (
     ProjectionMethod,
-    Sides,
     SourceProjection,
     fit_projection,
 )
@@ -159,7 +158,6 @@ def fit_source_projection(
     method: ProjectionMethod = "pca",
     n_directions: int = 4,
     strength: float = 1.0,
-    sides: Sides = "both",
 ) -> SourceProjection:
     """Estimate from texts which directions of an encoder tell the source.
 
@@ -169,8 +167,8 @@ def fit_source_projection(
     encoder : Encoder
         May be cached.
     n_directions : int
-        Of ``"pca"``; the other methods have one.
-    method, strength, sides
+        Of ``"pca"``; ``"mean"`` has one.
+    method, strength
         As in :func:`~rag_sourcebias.debias.projection.fit_projection`.
 
     Raises
@@ -180,13 +178,11 @@ def fit_source_projection(
 
     Notes
     -----
-    An orthogonal projection (``"mean"``, ``"pca"``) at strength 1 ranks by cosine alike with both
-    values of ``sides``. Relative Δ@5 of all-MiniLM-L6-v2 fitted on ``nfcorpus`` train pairs at
-    strength 1, none / mean / pca of 2, 4 and 8 / leace: dev −11.7 / −7.0 / −2.9, −1.6, −1.0 / −5.0
-    (±9; nearly all its documents occur in train); documents not fitted on, mean of two folds,
-    −8.1 / −4.2 / −2.2, −2.5, −3.0 / −3.4 (±3.5 each), with human-only NDCG@10 +0.4 / +0.8, +0.6,
-    +1.1 / −0.1 %. None of them transfers to ``nq-utd`` (−13.7 becomes −11.6 to −19.9): fit on the
-    corpus that is searched.
+    Relative Δ@5 of all-MiniLM-L6-v2 fitted on ``nfcorpus`` train pairs at strength 1, none / mean /
+    pca of 2, 4 and 8: dev −11.7 / −7.0 / −2.9, −1.6, −1.0 (±9; nearly all its documents occur in
+    train); documents not fitted on, mean of two folds, −8.1 / −4.2 / −2.2, −2.5, −3.0 (±3.5 each),
+    with human-only NDCG@10 +0.4 / +0.8, +0.6, +1.1 %. Neither transfers to ``nq-utd`` (−13.7
+    becomes −11.6 to −19.9): fit on the corpus that is searched.
     """
     return fit_projection(
         encoder.encode_documents(twins.baseline_texts),
@@ -194,7 +190,6 @@ def fit_source_projection(
         method=method,
         n_directions=n_directions if method == "pca" else 1,
         strength=strength,
-        sides=sides,
         encoder=encoder.fingerprint,
     )
 

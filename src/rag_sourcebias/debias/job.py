@@ -349,19 +349,16 @@ class ProjectionChoice(NamedTuple):
 
     method: Any
     directions: int
-    sides: Any
 
 
-def projection_choice(method: str, directions: int | None, sides: str) -> ProjectionChoice:
+def projection_choice(method: str, directions: int | None) -> ProjectionChoice:
     """Check the options of a projection."""
     if method != "pca" and directions not in (None, 1):
         raise DataError(
             f"--directions {directions}: --projection {method} has one direction; use "
             "--projection pca"
         )
-    return ProjectionChoice(
-        method, directions or (_PCA_DIRECTIONS if method == "pca" else 1), sides
-    )
+    return ProjectionChoice(method, directions or (_PCA_DIRECTIONS if method == "pca" else 1))
 
 
 def projection_settings(found: SourceProjection) -> dict[str, str]:
@@ -370,7 +367,6 @@ def projection_settings(found: SourceProjection) -> dict[str, str]:
         "method": found.method,
         "directions": str(found.directions.shape[1]),
         "strength": f"{found.strength:g}",
-        "sides": found.sides,
         "reliability": f"{found.reliability:.3f}",
     }
 

@@ -33,7 +33,7 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.debias.fit import fit_source_projection
 from rag_sourcebias.debias.parity import ParityCalibration, scaled_calibration
-from rag_sourcebias.debias.projection import ProjectedEncoder, ProjectionMethod, Sides
+from rag_sourcebias.debias.projection import ProjectedEncoder, ProjectionMethod
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.retrieval.cache import RememberedEncoder, Similarity
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -683,7 +683,6 @@ def projection_variants(
     strengths: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
     method: ProjectionMethod = "pca",
     n_directions: int = 4,
-    sides: Sides = "both",
     similarity: Similarity = "cosine",
 ) -> list[DebiasVariant]:
     """Fit a projection once and apply it at every strength; 0 is the encoder itself.
@@ -693,15 +692,13 @@ def projection_variants(
     Parameters
     ----------
     strengths : sequence of float in [0, 1]
-    twins, method, n_directions, sides
+    twins, method, n_directions
         As in :func:`~rag_sourcebias.debias.fit_source_projection`.
     similarity : {"cosine", "dot"}
         Of the search.
     """
     remembered = RememberedEncoder(encoder)
-    fitted = fit_source_projection(
-        twins, remembered, method=method, n_directions=n_directions, sides=sides
-    )
+    fitted = fit_source_projection(twins, remembered, method=method, n_directions=n_directions)
     return [
         DebiasVariant(
             weight=strength,

@@ -662,12 +662,6 @@ def write_projected_model(
     is trusted. The other files are copied as they are. The copy is loaded and compared with
     :meth:`SourceProjection.apply` before it is put in place.
 
-    With ``sides="documents"`` the module stands behind a ``Router`` (sentence-transformers ≥ 5)
-    that lets ``encode_query`` pass. A caller that uses plain ``encode`` for both sides, as the
-    wrappers of LangChain, LlamaIndex and Chroma do, gets projected queries too; LangChain's
-    accepts ``query_encode_kwargs={"task": "query"}``, and
-    :class:`~rag_sourcebias.debias.ProjectedEncoder` needs nothing.
-
     Parameters
     ----------
     model : str or Path
@@ -784,12 +778,9 @@ def checked_output(output: str | Path) -> Path:
 
 def _insert(folder: Path, modules: list[dict[str, Any]], projection: SourceProjection) -> None:
     at = len(modules) - (_kind(modules[-1]["type"]) == "Normalize")
-    kind, write = "Router", _write_router
-    if projection.sides == "both":
-        kind, write = "Dense", _write_dense
-    name = f"{len(modules)}_Source{kind}"
-    write(folder / name, projection)
-    modules = [*modules[:at], {"path": name, "type": _TYPES + kind}, *modules[at:]]
+    name = f"{len(modules)}_SourceDense"
+    _write_dense(folder / name, projection)
+    modules = [*modules[:at], {"path": name, "type": f"{_TYPES}Dense"}, *modules[at:]]
     rows = [{**row, "idx": index, "name": str(index)} for index, row in enumerate(modules)]
     _write_json(folder / "modules.json", rows)
 
@@ -810,24 +801,6 @@ def _write_dense(folder: Path, projection: SourceProjection) -> None:
     )
     weight = np.ascontiguousarray(projection.matrix.T)  # torch computes x @ weight.T
     save_file({"linear.weight": weight}, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def _write_router(folder: Path, projection: SourceProjection) -> None:
-    _write_dense(folder / "document_0_Dense", projection)
-    (folder / "query_0_Dropout").mkdir()
-    # Every route needs a module: one that drops nothing passes queries on bit by bit.
-    _write_json(folder / "query_0_Dropout" / "config.json", {"dropout": 0.0})
-    _write_json(
-        folder / "router_config.json",
-        {
-            "types": {
-                "query_0_Dropout": f"{_TYPES}Dropout",
-                "document_0_Dense": f"{_TYPES}Dense",
-            },
-            "structure": {"query": ["query_0_Dropout"], "document": ["document_0_Dense"]},
-            "parameters": {"default_route": "document", "allow_empty_key": True},
-        },
-    )
 
 
 def _write_json(file: Path, content: object) -> None:

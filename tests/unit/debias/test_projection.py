@@ -12,13 +12,12 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
 from rag_sourcebias.debias.projection import (
     ProjectedEncoder,
-    SourceProjection,
     fit_projection,
     read_projection,
     write_projection,
 )
 
-METHODS = ("mean", "pca", "leace")
+METHODS = ("mean", "pca")
 
 
 def unit(vectors):
@@ -47,51 +46,9 @@ def test_at_strength_1_the_sources_have_one_mean_and_no_method_misses_the_shift(
     assert np.linalg.norm(gap) < (0.1 if method == "pca" else 1e-5) * before
 
 
-def test_leace_equals_its_closed_form_and_changes_vectors_least() -> None:
-    human, other, _ = twins()
-    projection = fit_projection(human, other, method="leace", shrinkage=0)
-    both = np.concatenate([human, other])
-    delta = (other - human).mean(axis=0)
-    # P = I − δδᵀM⁻¹/(δᵀM⁻¹δ) by the pseudo-inverse of the whitened problem (Theorem 4.2)
-    values, vectors = np.linalg.eigh(both.T @ both / len(both))
-    whiten = vectors @ np.diag(values**-0.5) @ vectors.T
-    back = vectors @ np.diag(values**0.5) @ vectors.T
-    column = whiten @ delta[:, None]
-    eraser = np.eye(24) - back @ column @ np.linalg.pinv(column) @ whiten
-    assert np.allclose(projection.matrix.T, eraser, atol=1e-5)
-    cost = ((projection.apply(both) - both) ** 2).sum()
-    orthogonal = fit_projection(human, other, method="mean")
-    assert cost < ((orthogonal.apply(both) - both) ** 2).sum()
-    rng = np.random.default_rng(3)
-    for _ in range(20):  # other maps that remove δ
-        readout = projection.readout[:, 0] + 0.1 * rng.normal(size=24)
-        readout /= readout @ projection.directions[:, 0]
-        rival = both - np.outer(both @ readout, projection.directions[:, 0])
-        assert cost < ((rival - both) ** 2).sum()
-
-
-def test_shrinkage_is_ledoit_wolf_and_full_shrinkage_is_the_orthogonal_projection() -> None:
-    human, other, _ = twins()
-    whole = fit_projection(human, other, method="leace", shrinkage=1)
-    assert np.allclose(whole.readout, whole.directions, atol=1e-6)
-    covariance = pytest.importorskip("sklearn.covariance")
-    both = np.concatenate([human, other])
-    moment, _ = covariance.ledoit_wolf(both, assume_centered=True)
-    direction = fit_projection(human, other).directions.astype(np.float64)
-    solved = np.linalg.solve(moment, direction)
-    found = fit_projection(human, other, method="leace")
-    assert np.allclose(found.readout, solved / (direction.T @ solved), atol=1e-5)
-
-
-def test_fewer_pairs_than_dimensions_are_shrunk_or_refused() -> None:
-    human, other, direction = twins(30, 64, shift=4.0)
-    projection = fit_projection(human, other, method="leace")
-    assert float(projection.directions[:, 0] @ direction) > 0.9
-    gap = (projection.apply(other) - projection.apply(human)).mean(axis=0)
-    assert np.abs(gap).max() < 1e-5
-    with pytest.raises(InsufficientDataError, match=r"30 pairs .* 64 are needed, or shrinkage"):
-        fit_projection(human, other, method="leace", shrinkage=0)
-    leading = fit_projection(human, other, method="pca", n_directions=2)  # the wide branch
+def test_fewer_pairs_than_dimensions_have_orthonormal_directions() -> None:
+    human, other, _ = twins(30, 64, shift=4.0)
+    leading = fit_projection(human, other, method="pca", n_directions=2)
     assert leading.directions.shape == (64, 2)
     assert np.allclose(leading.directions.T @ leading.directions, np.eye(2), atol=1e-5)
 
@@ -124,7 +81,7 @@ def test_strength_0_is_the_identity_and_1_is_idempotent(method) -> None:
 
 def test_apply_is_the_matrix_product_and_only_unit_rows_are_scaled() -> None:
     human, other, _ = twins()
-    for method, strength in (("leace", 0.7), ("pca", 1.0), ("mean", 0.2)):
+    for method, strength in (("pca", 0.7), ("pca", 1.0), ("mean", 0.2)):
         projection = fit_projection(human, other, method=method, strength=strength)
         mixed = human.astype(np.float32)
         mixed[::2] = unit(mixed[::2])
@@ -184,14 +141,11 @@ def test_unusable_pairs_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "svd"}, "'svd' is not one of mean, pca, leace"),
+        ({"method": "svd"}, "'svd' is not one of mean, pca"),
         ({"n_directions": 2}, "has one direction"),
         ({"method": "pca", "n_directions": 24}, "allow 1 to 23"),
         ({"strength": 1.5}, "strength is 1.5"),
         ({"strength": float("nan")}, "strength is nan"),
-        ({"sides": "queries"}, "'queries' is not one of documents, both"),
-        ({"shrinkage": 0.5}, "for leace only"),
-        ({"method": "leace", "shrinkage": -0.1}, "shrinkage is -0.1"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message) -> None:
@@ -202,14 +156,12 @@ def test_options_out_of_range_are_refused(options, message) -> None:
 
 def test_a_projection_is_read_back_exactly(tmp_path: Path) -> None:
     human, other, _ = twins()
-    projection = fit_projection(
-        human, other, method="leace", strength=0.3, sides="documents", encoder="some:encoder"
-    )
+    projection = fit_projection(human, other, method="pca", strength=0.3, encoder="some:encoder")
     write_projection(projection, tmp_path / "p.npz")
     found = read_projection(tmp_path / "p.npz")
     assert found.fingerprint == projection.fingerprint
-    assert found.readout.tobytes() == projection.readout.tobytes()
-    for name in ("strength", "sides", "method", "n_pairs", "reliability", "encoder"):
+    assert found.directions.tobytes() == projection.directions.tobytes()
+    for name in ("strength", "method", "n_pairs", "reliability", "encoder"):
         assert getattr(found, name) == getattr(projection, name)
         assert type(getattr(found, name)) is type(getattr(projection, name))
     assert replace(projection, strength=0.4).fingerprint != projection.fingerprint
@@ -229,8 +181,8 @@ def test_files_that_hold_no_projection_are_refused(tmp_path: Path) -> None:
     np.savez(file, schema_version=2)
     with pytest.raises(UnsupportedVersionError, match="version 2; this release reads version 1"):
         read_projection(file)
-    np.savez(file, schema_version=1, readout=np.eye(3))
-    with pytest.raises(DataError, match="directions"):
+    np.savez(file, schema_version=1, strength=1.0)
+    with pytest.raises(DataError, match="method"):
         read_projection(file)
 
 
@@ -238,9 +190,9 @@ def test_parts_that_make_no_projection_are_refused() -> None:
     human, other, _ = twins()
     projection = fit_projection(human, other)
     with pytest.raises(DataError, match="not a projection"):
-        replace(projection, readout=2 * projection.readout)
-    with pytest.raises(DataError, match=r"\(24,\) and directions \(24, 1\)"):
-        replace(projection, readout=projection.readout[:, 0])
+        replace(projection, directions=2 * projection.directions)
+    with pytest.raises(DataError, match=r"directions have shape \(24,\)"):
+        replace(projection, directions=projection.directions[:, 0])
 
 
 class Recorded:
@@ -259,20 +211,18 @@ class Recorded:
     encode_documents = encode_queries
 
 
-def test_a_projected_encoder_projects_the_sides_it_is_meant_for() -> None:
+def test_a_projected_encoder_projects_both_sides() -> None:
     human, other, _ = twins()
     inner = Recorded(human)
     both = fit_projection(human, other, encoder="table-1")
-    documents: SourceProjection = replace(both, sides="documents")
     expected = both.apply(inner.vectors[:3])
     texts = ["0", "1", "2"]
-    assert np.array_equal(ProjectedEncoder(inner, both).encode_queries(texts), expected)
-    one_side = ProjectedEncoder(inner, documents)
-    assert np.array_equal(one_side.encode_documents(texts), expected)
-    assert np.array_equal(one_side.encode_queries(texts), inner.vectors[:3])
-    assert one_side.fingerprint != ProjectedEncoder(inner, both).fingerprint != inner.fingerprint
-    assert one_side.settings["projection"] == (
-        "mean, 1 direction(s), strength 1, documents, fitted on 400 pairs"
+    projected = ProjectedEncoder(inner, both)
+    assert np.array_equal(projected.encode_queries(texts), expected)
+    assert np.array_equal(projected.encode_documents(texts), expected)
+    assert projected.fingerprint != inner.fingerprint
+    assert projected.settings["projection"] == (
+        "mean, 1 direction(s), strength 1, fitted on 400 pairs"
     )
     with pytest.raises(DataError, match="fitted on vectors of 'another'"):
         ProjectedEncoder(inner, replace(both, encoder="another"))

@@ -19,7 +19,6 @@ from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection
 
 pytest.importorskip("chromadb")
 
-import chromadb
 
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
@@ -33,9 +32,9 @@ ENCODER = HashingEncoder(64)
 def projection(dimension: int = 64, **options: Any) -> SourceProjection:
     direction = np.random.default_rng(1).normal(size=(dimension, 2))
     direction = np.linalg.qr(direction)[0].astype(np.float32)
-    given = {"strength": 1.0, "sides": "both", "encoder": "hashing-64", **options}
+    given = {"strength": 1.0, "encoder": "hashing-64", **options}
     return SourceProjection(
-        readout=direction, directions=direction, method="pca", n_pairs=40, reliability=0.9, **given
+        directions=direction, method="pca", n_pairs=40, reliability=0.9, **given
     )
 
 
@@ -109,20 +108,14 @@ def test_the_copy_holds_the_projected_vectors_of_the_stored_ones(
     assert migration.roll_back().id == old.id
 
 
-def test_queries_of_the_copy_are_projected_as_the_projection_says(client: Any) -> None:
-    old = make(client)
-    # before 1.1 Chroma embeds query texts as documents
-    before = tuple(map(int, chromadb.__version__.split(".")[:2])) < (1, 1)
-    for sides in ("both",) if before else ("both", "documents"):
-        found = projection(sides=sides)
-        debiased = ProjectedEncoder(ENCODER, found)
-        new = migrate_projection(old, found, client=client, encoder=debiased).new
-        by_text = new.query(query_texts=["word9 word2"], n_results=9)
-        by_vector = new.query(
-            query_embeddings=debiased.encode_queries(["word9 word2"]), n_results=9
-        )
-        assert by_text["ids"] == by_vector["ids"]
-        assert np.allclose(by_text["distances"], by_vector["distances"])
+def test_queries_of_the_copy_are_projected(client: Any) -> None:
+    old, found = make(client), projection()
+    debiased = ProjectedEncoder(ENCODER, found)
+    new = migrate_projection(old, found, client=client, encoder=debiased).new
+    by_text = new.query(query_texts=["word9 word2"], n_results=9)
+    by_vector = new.query(query_embeddings=debiased.encode_queries(["word9 word2"]), n_results=9)
+    assert by_text["ids"] == by_vector["ids"]
+    assert np.allclose(by_text["distances"], by_vector["distances"])
 
 
 def test_the_copy_remembers_the_model_folder(client: Any, tmp_path: Path) -> None:
@@ -139,7 +132,7 @@ def test_the_copy_remembers_the_model_folder(client: Any, tmp_path: Path) -> Non
     )
     old.add(ids=[f"d{i}" for i in range(40)], documents=[f"w{i} w{i // 2}" for i in range(40)])
     other = projection(16, strength=0.5, encoder=found.encoder)
-    with pytest.raises(DataError, match=r"encoder 'debiased' holds the projection 'pca:1.0:both"):
+    with pytest.raises(DataError, match=r"encoder 'debiased' holds the projection 'pca:1.0:"):
         migrate_projection(old, other, client=client, encoder=folder)
     new = migrate_projection(old, found, client=client, encoder=folder).switch()
     expected = new.query(

@@ -65,7 +65,7 @@ def static_folder(encoder_folder: Path, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("method", ["mean", "pca", "leace"])
+@pytest.mark.parametrize("method", ["mean", "pca"])
 @pytest.mark.parametrize("kind", ["encoder_folder", "normalized_folder", "static_folder"])
 def test_the_folder_gives_the_projected_vectors(kind, method, request, tmp_path: Path) -> None:
     folder = request.getfixturevalue(kind)
@@ -104,25 +104,6 @@ def test_the_modules_are_the_librarys_own_and_the_rest_is_untouched(
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["encoder_folder", "static_folder"])
-def test_documents_only_lets_queries_pass(kind, request, tmp_path: Path) -> None:
-    folder = request.getfixturevalue(kind)
-    projection = projection_for(folder, sides="documents")
-    target = write_projected_model(folder, projection, tmp_path / "debiased")
-    plain, written = SentenceEncoder(folder), SentenceEncoder(target)
-    assert np.array_equal(written.encode_queries(TEXTS), plain.encode_queries(TEXTS))
-    expected = projection.apply(plain.encode_documents(TEXTS))
-    assert np.abs(written.encode_documents(TEXTS) - expected).max() <= 1e-5
-    loaded = library.SentenceTransformer(str(target))
-    unnamed = loaded.encode(TEXTS, normalize_embeddings=True)  # the side is not known: projected
-    assert np.abs(unnamed - expected).max() <= 1e-5
-    asked = loaded.encode(TEXTS, task="query", normalize_embeddings=True)
-    assert np.abs(asked - plain.encode_queries(TEXTS)).max() <= 1e-5
-    loaded.save_pretrained(str(tmp_path / "again"))  # survives being saved by the library
-    again = SentenceEncoder(tmp_path / "again")
-    assert np.abs(again.encode_documents(TEXTS) - expected).max() <= 1e-5
-
-
 @pytest.mark.filterwarnings("ignore")  # of the older wrapper: that there is a newer one
 @pytest.mark.parametrize("package", ["langchain_huggingface", "langchain_community.embeddings"])
 def test_langchain_gets_the_same_vectors(
@@ -136,16 +117,6 @@ def test_langchain_gets_the_same_vectors(
     embeddings = wrapper.HuggingFaceEmbeddings(model_name=str(target))
     assert np.abs(np.array(embeddings.embed_documents(TEXTS)) - expected).max() <= 1e-5
     assert np.abs(np.array(embeddings.embed_query(TEXTS[0])) - expected[0]).max() <= 1e-5
-    if "query_encode_kwargs" not in wrapper.HuggingFaceEmbeddings.model_fields:
-        return
-    one_side = replace(projection, sides="documents")
-    target = write_projected_model(normalized_folder, one_side, tmp_path / "documents")
-    embeddings = wrapper.HuggingFaceEmbeddings(
-        model_name=str(target), query_encode_kwargs={"task": "query"}
-    )
-    plain = SentenceEncoder(normalized_folder).encode_queries(TEXTS[:1])[0]
-    assert np.abs(np.array(embeddings.embed_documents(TEXTS)) - expected).max() <= 1e-5
-    assert np.abs(np.array(embeddings.embed_query(TEXTS[0])) - plain).max() <= 1e-5
 
 
 def test_llama_index_gets_the_same_vectors(normalized_folder: Path, tmp_path: Path) -> None:
