@@ -1,4 +1,4 @@
-"""Pseudo-perplexity and spectra: ours against the plain way of computing them.
+"""Pseudo-perplexity: ours against the plain way of computing it.
 
     python benchmarks/speed/perplexity.py [--quick] [--device cuda] [--output FILE]
 
@@ -14,11 +14,6 @@ this model about as much arithmetic as the body, for BERT a quarter of it) and t
 passes. An accelerator, which a text at a time leaves idle, is where it should be; ``--device cuda``
 has not been run. bfloat16 is shown beside it: its values differ in the third digit.
 
-Spectrum: the 50 largest singular values of wide vectors (3,072 numbers; with 1,024 both ways take
-the same time) by randomised subspace iteration, which the library uses above a size at which the
-exact ones take minutes, against ``numpy.linalg.svd``. The size is lowered here, so that both can be
-timed.
-
 Exit status 1 when a target is missed (never with ``--quick``).
 """
 
@@ -32,7 +27,6 @@ from pathlib import Path
 import numpy as np
 from rounds import finish, in_turns, ratio, row
 
-from rag_sourcebias.explain import vectors as spectrum
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import ENCODERS, quiet
 from rag_sourcebias.neural.perplexity import MaskedScorer
@@ -40,7 +34,6 @@ from rag_sourcebias.neural.perplexity import MaskedScorer
 SAME = 1e-4
 NEARLY = 0.02  # bfloat16, in nats per token
 TARGET = 10.0
-SAME_VALUES = 0.005  # relative, of the last singular value; the docstring states 0.003
 
 
 def untrained_head(device: str) -> MaskedScorer:
@@ -130,44 +123,8 @@ def pseudo_perplexity(device: str, *, n_texts: int, tokens: int, rounds: int) ->
     ]
 
 
-def spectra(n: int, *, dimension: int, wanted: int, rounds: int) -> list[dict]:
-    """Some singular values of vectors whose spectrum falls as 1/√i, as those of encoders do."""
-    rng = np.random.default_rng(0)
-    scales = 1 / np.sqrt(1 + np.arange(dimension))
-    vectors = rng.standard_normal((n, dimension)) * scales
-    vectors = vectors @ np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
-    found: dict[str, np.ndarray] = {}
-
-    def randomised() -> None:
-        found["ours"] = spectrum.singular_values(vectors, n_values=wanted)
-
-    def exact() -> None:
-        found["exact"] = np.linalg.svd(vectors, compute_uv=False)[:wanted]
-
-    usual, spectrum._EXACT_UP_TO = spectrum._EXACT_UP_TO, 0
-    try:
-        seconds = in_turns({"ours": randomised, "exact": exact}, rounds=rounds)
-    finally:
-        spectrum._EXACT_UP_TO = usual
-    apart = float(np.abs(found["ours"] / found["exact"] - 1).max())
-    if not apart <= SAME_VALUES:
-        raise SystemExit(f"singular values differ by {apart:.2%}, more than {SAME_VALUES:.1%}")
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    times_faster = ratio(seconds["exact"], seconds["ours"])
-    return [
-        row(
-            f"{wanted} of {dimension} singular values of {n:,} vectors",
-            f"{medians['ours']:.2f} s (largest difference {apart:.2%})",
-            f"numpy.linalg.svd: {medians['exact']:.2f} s",
-            times_faster,
-            "≥ 2× as fast",
-            times_faster >= 2,
-        )
-    ]
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Speed of pseudo-perplexity and spectra.")
+    parser = argparse.ArgumentParser(description="Speed of pseudo-perplexity.")
     parser.add_argument("--quick", action="store_true", help="small sizes, no verdict")
     parser.add_argument("--device", default="cpu", help="for pseudo-perplexity (default: cpu)")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/…")
@@ -178,9 +135,6 @@ def main() -> int:
         n_texts=1 if quick else 4,
         tokens=64 if quick else 128,
         rounds=1 if quick else 3,
-    )
-    found += spectra(
-        3_000 if quick else 12_000, dimension=3072, wanted=50, rounds=1 if quick else 3
     )
     return finish("perplexity", found, quick=quick, output=options.output)
 

@@ -23,7 +23,7 @@ from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.core.values import visible
 from rag_sourcebias.debias.data import DebiasReport
-from rag_sourcebias.explain.data import ExplainReport, LexicalShift
+from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import CheckedPair, PairReport
@@ -249,8 +249,6 @@ def _bare(value: Any) -> Any:  # noqa: ANN401 - any field of any report
         return value.without_texts()
     if isinstance(value, CheckedPair):
         return value.without_texts()
-    if isinstance(value, LexicalShift):
-        return replace(value, more_human=(), more_other=())
     if is_dataclass(value) and not isinstance(value, type):
         old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         new = {name: _bare(item) for name, item in old.items()}

@@ -14,7 +14,7 @@ from rag_sourcebias.reports import document_of, read_report_json, to_html
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 KINDS = (
     *("skew-evidence", "skew-full", "style-evidence", "answers-several", "debias-full"),
-    *("explain-evidence", "judged-answers", "pairs-full"),
+    *("judged-answers", "pairs-full"),
 )
 TABLE = "document.querySelector('#evidence .scroll > table')"
 
@@ -227,7 +227,6 @@ POINTED = """(words => {
     ("name", "words"),
     [
         ("skew-evidence", "bm25: @3: 60.3 [49.9, 69.6]"),
-        ("explain-evidence", "LLM: 0.1: 0.2"),
         ("answers-several", "plain: \u22120.01 [\u22120.25, 0.23] (score as it is)"),
         ("style-evidence", "0, human: 3.1"),
     ],

@@ -35,8 +35,7 @@ def test_commands_parse(command: list[str]) -> None:
 def test_the_parts_of_an_explanation_are_named() -> None:
     named = re.findall(r"^\| ([a-z ]+) \|", PAGES["explain.md"], flags=re.MULTILINE)
     assert named == [
-        "part", "texts", "words of queries", "spectrum", "geometry", "map", "perplexity",
-        "score gap",
+        "part", "texts", "spectrum", "cosine", "map", "perplexity", "score gap",
     ]  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def test_frames_hold_the_values_of_every_query() -> None:
 
 
 def test_frames_hold_the_cases_that_matter_most() -> None:
-    for name in ("skew-evidence", "style-evidence", "explain-evidence"):
+    for name in ("skew-evidence", "style-evidence"):
         frame = REPORTS[name].to_pandas("cases")
         assert len(frame) == 11
         assert frame["first_text"].str.len().min() > 20
@@ -124,7 +124,7 @@ def test_frames_hold_the_cases_that_matter_most() -> None:
 @pytest.mark.parametrize(
     ("name", "held"),
     [
-        ("explain-evidence", "ExplainReport keeps no queries, only 'figures' and 'cases'"),
+        ("explain-clear", "ExplainReport keeps no queries, only 'figures'"),
         ("pairs-full", "PairReport keeps no queries, only 'figures'"),
         ("judged-mean", "JudgedReport keeps no queries, only 'figures'"),
     ],

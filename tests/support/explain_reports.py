@@ -15,13 +15,11 @@ from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     ExplainConfig,
     ExplainReport,
-    LexicalShift,
     ModelPerplexity,
     SourceExplanation,
-    TermShift,
     TextComparison,
 )
-from rag_sourcebias.explain.vectors import map_vectors, source_geometry, spectrum
+from rag_sourcebias.explain.vectors import map_vectors, spectrum
 from rag_sourcebias.stats.clusters import clustered_mean
 
 LLM = "llm:llama-2"
@@ -59,29 +57,6 @@ def texts(rng: np.random.Generator, n: int, *, length: float) -> TextComparison:
         log_length_ratio=mean(length + 0.2 * rng.normal(size=n)),
         jaccard=histogram(jaccard, 0, 1),
         overlap=histogram(np.sqrt(jaccard), 0, 1),
-        vocabulary_human=8123,
-        vocabulary_other=7010,
-        vocabulary_shared=5920,
-    )
-
-
-def lexical(rng: np.random.Generator, n: int, *, lost: float) -> LexicalShift:
-    human = rng.beta(8, 2, size=n)
-    other = np.clip(human - lost + 0.1 * rng.normal(size=n), 0, 1)
-    return LexicalShift(
-        n_queries=n,
-        n_pairs=n + 12,
-        coverage_human=mean(human),
-        coverage_other=mean(other),
-        coverage_gap=mean(other - human),
-        idf_change_human_only=mean(0.3 + 0.2 * rng.normal(size=n)),
-        idf_change_other_only=None,
-        gap_own_idf=mean(other - human + 0.02),
-        more_human=(
-            TermShift(term="thing", n_human=41, n_other=3, log_odds=-2.9),
-            TermShift(term="got", n_human=22, n_other=1, log_odds=-2.7),
-        ),
-        more_other=(TermShift(term="additionally", n_human=1, n_other=52, log_odds=4.1),),
     )
 
 
@@ -110,7 +85,6 @@ def explained(
     shift: float = 0.5,
     squeeze: float = 0.2,
     length: float = -0.13,
-    lost: float = 0.05,
     score: float = 0.04,
     models: tuple[ModelPerplexity, ...] | None = None,
     queries: bool = True,
@@ -121,15 +95,23 @@ def explained(
     """Return a source with everything, less what is turned off; at 0 nothing differs."""
     rng = np.random.default_rng(seed)
     human, other = vectors(n, shift=shift, squeeze=squeeze, seed=seed)
+    absent = dict(missing or {})
+    if models == ():
+        absent.setdefault("perplexity", "no language model was given")
+    if not queries:
+        absent["decomposition"] = "there are no judged queries with text"
+    if not encoder:
+        absent |= dict.fromkeys(
+            ("cosine", "spectrum", "map", "decomposition"), "no encoder was given"
+        )
     found = SourceExplanation(
         source=source,
         n_pairs=n,
         n_available=n + 40,
         texts=texts(rng, n, length=length),
-        lexical=lexical(rng, n, lost=lost) if queries else None,
         perplexity=(perplexity(rng, n, gap=-0.3),) if models is None else models,
         notes=notes,
-        missing=missing or {},
+        missing=absent,
     )
     if not encoder:
         return found
@@ -142,14 +124,11 @@ def explained(
         found,
         cosine=histogram(cosine, 0.5, 1),
         spectrum=spectrum(human, other, resamples=CONFIG.resamples, normalise=CONFIG.normalise),
-        geometry=source_geometry(human, other),
         map=map_vectors(human, other),
         decomposition=decompose_gap(
             gaps,
-            {"log length ratio": ratio, "overlap": overlap},
+            {"log length ratio": ratio, "overlap": overlap - 1},
             queries=np.arange(n) // 2,
-            no_difference={"overlap": 1.0},
-            resamples=50,
         )
         if queries
         else None,
@@ -195,7 +174,7 @@ def clear_report() -> ExplainReport:
 def nothing_report() -> ExplainReport:
     """Everything measured, nothing different."""
     models = (perplexity(np.random.default_rng(3), 120, gap=0.0),)
-    found = explained(shift=0, squeeze=0, length=0, lost=0, score=0.0035, models=models, seed=3)
+    found = explained(shift=0, squeeze=0, length=0, score=0.0035, models=models, seed=3)
     return explain_report(found)
 
 

@@ -28,7 +28,6 @@ from rag_sourcebias.explain.causes import (
     decompose_gap,
     histogram,
     judged_words,
-    lexical_shift,
     log_length_ratios,
     unit_edges,
     word_sets,
@@ -37,16 +36,13 @@ from rag_sourcebias.explain.data import (
     ExplainConfig,
     ExplainReport,
     GapDecomposition,
-    LexicalShift,
     ModelPerplexity,
     SourceExplanation,
 )
-from rag_sourcebias.explain.evidence import evidence_of
 from rag_sourcebias.explain.vectors import (
     map_sources,
     positions_along_source,
     require_map,
-    source_geometry,
     spectrum,
     unit_rows,
 )
@@ -371,8 +367,6 @@ def _decompose(
         varying,
         queries=queries[kept],
         confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        rng=config.seed,
     )
     notes.extend(
         f"{name} is the same for every relevant pair: not part of the decomposition"
@@ -423,7 +417,6 @@ class Explanation:
             words[1].take(words[0][pairs.other]),
         )
         ratios = log_length_ratios(*sides)
-        lexical, query_words = self._lexical(pairs, words, told)
         vectors = self._vectors(pairs, told)
         perplexities, gaps = self._perplexities(pairs, ratios, told)
         return SourceExplanation(
@@ -431,19 +424,11 @@ class Explanation:
             n_pairs=len(pairs),
             n_available=pairs.n_available,
             texts=compare_texts(*sides, confidence_level=self.config.confidence_level),
-            lexical=lexical,
             **vectors,
             perplexity=perplexities,
-            decomposition=self._decomposition(pairs, ratios, query_words, gaps, told),
+            decomposition=self._decomposition(pairs, ratios, words, gaps, told),
             notes=tuple(told.notes),
             missing=told.missing,
-            evidence=evidence_of(
-                self.dataset,
-                (self.config.baseline_source, pairs.source),
-                (pairs.human, pairs.other),
-                ratios,
-                None if self.encoded is None else (pairs.judged, self.encoded.score_gaps(pairs)),
-            ),
         )
 
     @cached_property
@@ -462,19 +447,8 @@ class Explanation:
         place[rows] = np.arange(len(rows))
         return place, word_sets([corpus.texts[row] for row in rows.tolist()], self._vocabulary)
 
-    def _lexical(
-        self, pairs: DrawnPairs, words: tuple[IntArray, WordSets], told: _Told
-    ) -> tuple[LexicalShift | None, QueryWords | None]:
+    def _query_words(self, pairs: DrawnPairs, words: tuple[IntArray, WordSets]) -> QueryWords:
         queries, at = pairs.judged
-        if not len(at):
-            why = (
-                "query words and the score gap need judged queries with text whose relevant "
-                "documents are paired; there are none"
-            )
-            told.notes.append(why)
-            told.missing |= {"lexical": why, "decomposition": why}
-            return None, None
-        self.on_stage(f"{pairs.source}: query words")
         judged = JudgedWords(
             queries=self._queries,
             query_rows=queries,
@@ -483,31 +457,16 @@ class Explanation:
             human_rows=self._baseline[0][pairs.human[at]],
             other_rows=words[0][pairs.other[at]],
         )
-        found = judged_words(judged, n_codes=len(self._vocabulary))
-        shift = told.attempt(
-            "query words",
-            lambda: lexical_shift(
-                judged,
-                found,
-                vocabulary=self._vocabulary,
-                terms=self.config.terms,
-                confidence_level=self.config.confidence_level,
-            ),
-            part="lexical",
-        )
-        return shift, found
+        return judged_words(judged, n_codes=len(self._vocabulary))
 
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
         if self.encoded is None:
-            told.missing |= dict.fromkeys(
-                ("cosine", "spectrum", "geometry", "map"), "no encoder was given"
-            )
+            told.missing |= dict.fromkeys(("cosine", "spectrum", "map"), "no encoder was given")
             return {}
         config = self.config
         human, other = self.encoded.sides(pairs)
-        ours, theirs = self.encoded.compared(pairs)
-        self.on_stage(f"{pairs.source}: spectrum, geometry, map")
+        self.on_stage(f"{pairs.source}: spectrum, map")
         cosines = np.einsum("ij,ij->i", unit_rows(human), unit_rows(other)).astype(np.float64)
         some = slice(config.map_limit)
         return {
@@ -517,7 +476,6 @@ class Explanation:
                 lambda: spectrum(
                     human,
                     other,
-                    n_values=config.n_values,
                     resamples=config.resamples,
                     centre=config.centre,
                     normalise=config.normalise,
@@ -525,13 +483,6 @@ class Explanation:
                     rng=config.seed,
                 ),
                 part="spectrum",
-            ),
-            "geometry": told.attempt(
-                "geometry",
-                lambda: source_geometry(
-                    ours, theirs, confidence_level=config.confidence_level, rng=config.seed
-                ),
-                part="geometry",
             ),
             "map": told.attempt(
                 "map",
@@ -588,26 +539,34 @@ class Explanation:
         self,
         pairs: DrawnPairs,
         ratios: FloatArray,
-        words: QueryWords | None,
+        words: tuple[IntArray, WordSets],
         perplexities: Mapping[str, FloatArray],
         told: _Told,
     ) -> GapDecomposition | None:
         if self.encoded is None:
-            told.missing.setdefault("decomposition", "no encoder was given")
-        if self.encoded is None or words is None:
+            told.missing["decomposition"] = "no encoder was given"
+            return None
+        if not len(pairs.judged[1]):
+            why = (
+                "the score gap needs judged queries with text whose relevant documents are "
+                "paired; there are none"
+            )
+            told.notes.append(why)
+            told.missing["decomposition"] = why
             return None
         self.on_stage(f"{pairs.source}: score gap")
-        at = pairs.judged[1][words.rows]
-        factors = {"log length ratio": ratios[at], "query words": words.other - words.human}
+        held = self._query_words(pairs, words)
+        at = pairs.judged[1][held.rows]
+        factors = {"log length ratio": ratios[at], "query words": held.other - held.human}
         human, other = self.encoded.compared(pairs)
         positions = told.attempt("source direction", lambda: positions_along_source(human, other))
         if positions is not None:
             factors["source direction"] = positions[at]
         found = explain_gap(
-            self.encoded.score_gaps(pairs)[words.rows],
+            self.encoded.score_gaps(pairs)[held.rows],
             factors,
             {f"perplexity, {name}": values[at] for name, values in perplexities.items()},
-            queries=pairs.judged[0][words.rows],
+            queries=pairs.judged[0][held.rows],
             config=self.config,
             notes=told.notes,
         )
@@ -657,15 +616,15 @@ def explain_sources(
 ) -> ExplainReport:
     """Show what distinguishes each source from the baseline, pair by pair ([K] §4).
 
-    Texts (length, words), what a lexical retriever sees, vectors (cosine, spectrum, geometry,
-    map), perplexities, and which of these the score gap of relevant pairs goes with. All of it is
-    association: a rewrite differs in many ways at once.
+    Texts (length, shared words), vectors (cosine, spectrum, map), perplexities, and which of these
+    the score gap of relevant pairs goes with. All of it is association: a rewrite differs in many
+    ways at once.
 
     Parameters
     ----------
     dataset : Dataset
         With pairs: documents of the baseline and of another source that share a pair id. Without
-        judged queries, query words and the score gap are left out.
+        judged queries, the score gap is left out.
     encoder : Encoder, optional
         None compares texts only. Scores are cosines, unless the encoder's settings say
         ``similarity: dot``.

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +17,6 @@ from rag_sourcebias.core.values import (
     Histogram,
     IntArray,
     Interval,
-    as_generator,
     check_level,
     t_quantile,
 )
@@ -26,13 +24,11 @@ from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     GapDecomposition,
     GapFactor,
-    LexicalShift,
     ModelPerplexity,
     PerplexityGap,
-    TermShift,
     TextComparison,
 )
-from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
+from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.texts import words
 
 # Counts of values between edges, for plots.
@@ -196,51 +192,6 @@ def count_shared(first: WordSets, second: WordSets) -> IntArray:
     return shared
 
 
-# Words that one source uses more than the other.
-
-
-def shifted_terms(
-    human: WordSets, other: WordSets, *, vocabulary: Vocabulary, terms: int = 15
-) -> tuple[tuple[TermShift, ...], tuple[TermShift, ...]]:
-    """Find the words whose log odds differ most, in standard errors.
-
-    For each word, the odds of a document to hold it, other over human, with Jeffreys' ½ added to
-    all four counts; its standard error is √Σ 1/count (Woolf 1955; Haldane 1956). Ranked by their
-    ratio, so that a word of two documents does not lead the list. Documents of a source are taken
-    to be independent, though not those of a pair: the order is what counts, no test is made.
-
-    Returns
-    -------
-    more_human, more_other : tuple of TermShift
-        Strongest first, at most ``terms`` each; ties by word.
-    """
-    held = [side.frequencies(len(vocabulary)) for side in (human, other)]
-    cells = [
-        column + 0.5
-        for count, size in zip(held, (len(human), len(other)), strict=True)
-        for column in (count, size - count)
-    ]
-    log_odds = np.log(cells[2] / cells[3]) - np.log(cells[0] / cells[1])
-    z = log_odds / np.sqrt(sum(1 / cell for cell in cells))
-    names = np.array(list(vocabulary), dtype=object)
-
-    def strongest(sign: int) -> tuple[TermShift, ...]:
-        best = sorted(
-            np.flatnonzero(sign * z > 0).tolist(), key=lambda row: (-sign * z[row], names[row])
-        )[:terms]
-        return tuple(
-            TermShift(
-                term=str(names[row]),
-                n_human=int(held[0][row]),
-                n_other=int(held[1][row]),
-                log_odds=float(log_odds[row]),
-            )
-            for row in best
-        )
-
-    return strongest(-1), strongest(1)
-
-
 # Both versions of documents as texts: length and shared words ([K] Table 1, Fig. 3).
 
 
@@ -284,16 +235,12 @@ def compare_texts(
     if (n := len(human)) < 2:
         raise InsufficientDataError(f"{n} pair(s); at least 2 are needed", n=n, n_needed=2)
     shared = count_shared(human, other)
-    ours, theirs = np.unique(human.codes), np.unique(other.codes)
     return TextComparison(
         mean_words_human=float(human.n_words.mean()),
         mean_words_other=float(other.n_words.mean()),
         log_length_ratio=_mean(ratios, confidence_level),
         jaccard=histogram(shared / (human.sizes + other.sizes - shared), _EDGES),
         overlap=histogram(shared / human.sizes, _EDGES),
-        vocabulary_human=len(ours),
-        vocabulary_other=len(theirs),
-        vocabulary_shared=len(np.intersect1d(ours, theirs, assume_unique=True)),
     )
 
 
@@ -314,7 +261,7 @@ def _mean(values: FloatArray, level: float) -> Interval:
         )
 
 
-# What a lexical retriever sees: query words in both versions, and what mixing does to weights.
+# Query words in both versions of relevant documents.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -351,20 +298,11 @@ class QueryWords:
     human, other : float64 arrays of shape (n,)
         Σ idf(w) over the query's words in the document / Σ idf(w) over the query's words, idf on
         the corpus of both sources.
-    human_own, other_own : float64 arrays of shape (n,)
-        The same with idf on the source's own corpus above the line; limited to 1.
-    human_only, other_only : tuple of two float64/int64 arrays of shape (k,)
-        For each query word that only the human (other) version of a pair holds: idf on the mixed
-        corpus minus idf on the source's own, and the row of ``queries``.
     """
 
     rows: IntArray = field(repr=False)
     human: FloatArray = field(repr=False)
     other: FloatArray = field(repr=False)
-    human_own: FloatArray = field(repr=False)
-    other_own: FloatArray = field(repr=False)
-    human_only: tuple[FloatArray, IntArray] = field(repr=False)
-    other_only: tuple[FloatArray, IntArray] = field(repr=False)
 
 
 def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -386,124 +324,29 @@ def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
     n_codes : int
         Words of the vocabulary.
     """
-    counts = [side.frequencies(n_codes) for side in (judged.human, judged.other)]
-    sizes = [len(judged.human), len(judged.other)]
-    mixed = _idf(counts[0] + counts[1], sum(sizes))
-    own = [_idf(count, size) for count, size in zip(counts, sizes, strict=True)]
-    known = counts[0] + counts[1] > 0
-    kept: list[int] = []
-    shares: list[list[float]] = []
-    only: tuple[list[tuple[FloatArray, IntArray]], ...] = ([], [])
-    sides = ((judged.human, judged.human_rows), (judged.other, judged.other_rows))
+    frequencies = judged.human.frequencies(n_codes) + judged.other.frequencies(n_codes)
+    idf = _idf(frequencies, len(judged.human) + len(judged.other))
+    rows: list[int] = []
+    human: list[float] = []
+    other: list[float] = []
     for row, query in enumerate(judged.query_rows.tolist()):
         words = judged.queries.of(query)
-        words = words[known[words]]
+        words = words[frequencies[words] > 0]
         if not len(words):
             continue
-        held = [_among(words, side.of(int(rows[row]))) for side, rows in sides]
-        total = float(mixed[words].sum())
-        kept.append(row)
-        shares.append(
-            [
-                float(weights[words[has]].sum()) / total
-                for pair in ((mixed, mixed), own)
-                for has, weights in zip(held, pair, strict=True)
-            ]
-        )
-        for k, alone in enumerate((held[0] & ~held[1], held[1] & ~held[0])):
-            some = words[alone]
-            only[k].append((mixed[some] - own[k][some], np.full(len(some), query)))
-    columns = np.array(shares, dtype=np.float64).reshape(-1, 4).T
+        total = float(idf[words].sum())
+        in_human = _among(words, judged.human.of(int(judged.human_rows[row])))
+        in_other = _among(words, judged.other.of(int(judged.other_rows[row])))
+        rows.append(row)
+        human.append(float(idf[words[in_human]].sum()) / total)
+        other.append(float(idf[words[in_other]].sum()) / total)
     return QueryWords(
-        rows=np.array(kept, dtype=np.int64),
-        human=columns[0],
-        other=columns[1],
-        human_own=np.minimum(columns[2], 1.0),
-        other_own=np.minimum(columns[3], 1.0),
-        human_only=_joined(only[0]),
-        other_only=_joined(only[1]),
-    )
-
-
-def lexical_shift(
-    judged: JudgedWords,
-    found: QueryWords,
-    *,
-    vocabulary: Vocabulary,
-    terms: int = 15,
-    confidence_level: float = 0.95,
-) -> LexicalShift:
-    """Summarise query words by query, and name the words that distinguish the sources.
-
-    Parameters
-    ----------
-    found : QueryWords
-        What :func:`judged_words` returned for ``judged``.
-    vocabulary : mapping of str to int
-    terms : int
-        Words named per list.
-
-    Raises
-    ------
-    InsufficientDataError
-        If fewer than 2 queries have relevant pairs.
-    """
-    queries = judged.query_rows[found.rows]
-    n_queries = len(np.unique(queries))
-    if n_queries < 2:
-        raise InsufficientDataError(
-            f"at least 2 judged queries with relevant pairs are needed, there are {n_queries}",
-            n=n_queries,
-            n_needed=2,
-        )
-
-    def share(values: FloatArray) -> Interval:
-        return clustered_mean(
-            np.clip(values, 0.0, 1.0),  # sums of the same weights in another order
-            queries,
-            confidence_level=confidence_level,
-            bounds=(0.0, 1.0),
-        )
-
-    def change(column: tuple[FloatArray, IntArray]) -> Interval | None:
-        try:
-            return clustered_mean(*column, confidence_level=confidence_level)
-        except InsufficientDataError:
-            return None
-
-    def gap(difference: FloatArray) -> Interval:
-        # nearly every pair differs a little: far from the bounds of shares, where t holds
-        try:
-            return clustered_mean(difference, queries, confidence_level=confidence_level)
-        except InsufficientDataError:
-            return clustered_difference(difference, queries, confidence_level=confidence_level)
-
-    more_human, more_other = shifted_terms(
-        judged.human, judged.other, vocabulary=vocabulary, terms=terms
-    )
-    return LexicalShift(
-        n_queries=n_queries,
-        n_pairs=len(queries),
-        coverage_human=share(found.human),
-        coverage_other=share(found.other),
-        coverage_gap=gap(found.other - found.human),
-        idf_change_human_only=change(found.human_only),
-        idf_change_other_only=change(found.other_only),
-        gap_own_idf=gap(found.other_own - found.human_own),
-        more_human=more_human,
-        more_other=more_other,
+        rows=np.array(rows, dtype=np.int64), human=np.array(human), other=np.array(other)
     )
 
 
 def _idf(document_frequency: IntArray, n_documents: int) -> FloatArray:
     return np.log1p((n_documents - document_frequency + 0.5) / (document_frequency + 0.5))
-
-
-def _joined(parts: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
-    if not parts:
-        return np.empty(0), np.empty(0, np.int64)
-    values, owners = zip(*parts, strict=True)
-    return np.concatenate(values), np.concatenate(owners).astype(np.int64)
 
 
 # Least squares with errors clustered by query, as influence on the coefficients.
@@ -579,89 +422,10 @@ def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
     return Fit(coefficients=back @ beta, influence=influence @ back.T)
 
 
-# Shares of a variance that go with each of several factors, whichever is entered first.
-
-
-def variance_shares(
-    y: FloatArray,
-    x: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]],
-    *,
-    confidence_level: float,
-    resamples: int,
-    rng: np.random.Generator | int,
-) -> tuple[Interval, tuple[Interval, ...]]:
-    """R² of a regression, and its parts (Lindeman, Merenda and Gold 1980).
-
-    A part is the rise of R² when the factor is added, averaged over all orders of entry (its
-    Shapley value); parts sum to R². Noise raises them. Clusters are resampled; ends are ± t
-    standard errors, which for nominal 95 % covered .91–1.00 with 80 and 300 queries (percentile
-    and basic ends 0–.97 and .67–1.00: a share near 0 is bounded by it).
-
-    Parameters
-    ----------
-    y : float64 array of shape (n,)
-    x : float64 array of shape (n, p)
-    clusters : integer array of shape (n,)
-    """
-    _, code = np.unique(clusters, return_inverse=True)
-    g, p = int(code.max()) + 1, x.shape[1]
-    # Standardised, so that moments of resamples lose no digits.
-    columns = np.column_stack((x, y))
-    columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-300)
-    design = np.column_stack((np.ones(len(y)), columns))
-    moments = np.zeros((g, p + 2, p + 2))
-    np.add.at(moments, code, design[:, :, None] * design[:, None, :])
-    every = np.concatenate(
-        (np.ones((1, g)), as_generator(rng).multinomial(g, np.full(g, 1 / g), size=resamples))
-    )
-    summed: FloatArray = np.einsum("rg,gij->rij", every, moments, optimize=True)
-    parts = _parts(summed, p)
-    both = np.column_stack((parts.sum(axis=1), parts))
-    widths = t_quantile(0.5 + confidence_level / 2, g - 1) * both[1:].std(axis=0, ddof=1)
-    total, *each = (
-        Interval(
-            estimate=float(share),
-            lower=float(max(share - width, 0.0)),
-            upper=float(min(share + width, 1.0)),
-            confidence_level=confidence_level,
-            method="cluster bootstrap, ± t standard errors",
-            n_labeled=g,
-            assumptions=("queries are a random sample",),
-        )
-        for share, width in zip(both[0], widths, strict=True)
-    )
-    return total, tuple(each)
-
-
-def _parts(moments: FloatArray, p: int) -> FloatArray:
-    """Shapley parts of R² from raw moments (r, p + 2, p + 2) with intercept; shape (r, p)."""
-    mean = moments[:, 0, 1:] / moments[:, :1, 0]
-    cov = moments[:, 1:, 1:] / moments[:, :1, :1] - mean[:, :, None] * mean[:, None, :]
-    total = np.maximum(cov[:, p, p], 1e-12)
-    explained: dict[tuple[int, ...], FloatArray] = {(): np.zeros(len(cov))}
-    for size in range(1, p + 1):
-        for some in combinations(range(p), size):
-            inner = cov[:, some][:, :, some]
-            # A resample may hold a factor at one value only: no more than rounding is added.
-            ridge = 1e-9 * np.eye(size)
-            right = cov[:, some, p]
-            solved = np.linalg.solve(inner + ridge, right[:, :, None])[:, :, 0]
-            explained[some] = np.clip((solved * right).sum(axis=1) / total, 0.0, 1.0)
-    parts = np.zeros((len(cov), p))
-    for some, value in explained.items():
-        for k in set(range(p)) - set(some):
-            weight = math.factorial(len(some)) * math.factorial(p - len(some) - 1)
-            gain = explained[tuple(sorted((*some, k)))] - value
-            parts[:, k] += weight / math.factorial(p) * gain
-    return parts
-
-
 # How much of the score gap of twins goes with which difference between the versions.
 
 
 _MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it
-_MAX_FACTORS = 8  # orders of entry grow as 2^p
 _ASSUMPTIONS = ("queries are a random sample", "the score gap is linear in the factors")
 
 
@@ -670,41 +434,34 @@ def decompose_gap(
     factors: Mapping[str, FloatArray],
     *,
     queries: IntArray,
-    no_difference: Mapping[str, float] | None = None,
     confidence_level: float = 0.95,
-    resamples: int = 500,
-    rng: np.random.Generator | int = 0,
 ) -> GapDecomposition:
     """Regress the score gap of twins on how their versions differ.
 
-    gap_i = b₀ + Σ_k b_k (x_ki − r_k) + e_i with r_k the value at which versions do not differ.
-    Then mean gap = b₀ + Σ_k b_k (mean x_k − r_k): a remainder and one component per factor
-    (Oaxaca 1973; Blinder 1973). Intervals are clustered by query and include the error of the
-    factor's mean.
+    gap_i = b₀ + Σ_k b_k x_ki + e_i with x_k = 0 where versions do not differ. Then mean gap =
+    b₀ + Σ_k b_k mean x_k: a remainder and one component per factor (Oaxaca 1973; Blinder 1973).
+    Intervals are clustered by query and include the error of the factor's mean.
 
     Parameters
     ----------
     gaps : float64 array of shape (n,)
         Score of the other version minus that of the human one, one row per (query, pair).
     factors : mapping of name to float64 array of shape (n,)
-        Such as log length ratio, overlap, perplexity gap, position along the source direction
-        (:func:`~rag_sourcebias.explain.vectors.positions_along_source`). At most 8.
+        Such as log length ratio, perplexity gap, position along the source direction
+        (:func:`~rag_sourcebias.explain.vectors.positions_along_source`); 0 is no difference.
     queries : integer array of shape (n,)
         Same number, same query.
-    no_difference : mapping of name to float, optional
-        Value of a factor at which versions do not differ; 0 where not given. Overlap needs 1.
 
     Raises
     ------
     DataError
-        If columns differ in length, a number is not finite, or a name is unknown.
+        If columns differ in length or a number is not finite.
     InsufficientDataError
         With fewer than 10 · (factors + 1) queries, or factors that are constant or collinear.
     """
     check_level(confidence_level)
     names = tuple(factors)
-    origin = np.array([(no_difference or {}).get(name, 0.0) for name in names])
-    x = _checked(gaps, factors, queries, no_difference or {}) - origin
+    x = _checked(gaps, factors, queries)
     found = fit(gaps, x, names=names)
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
     error = gap.half_width / t_quantile(0.5 + confidence_level / 2, gap.n_labeled - 1)
@@ -728,33 +485,39 @@ def decompose_gap(
         ratio = part.mean() / gap.estimate
         return interval(ratio + (part - ratio * gaps) / gap.estimate)
 
-    total, each = variance_shares(
-        gaps, x, queries, confidence_level=confidence_level, resamples=resamples, rng=rng
-    )
-    low, high = x.min(axis=0), x.max(axis=0)
+    extrapolated = (x.min(axis=0) > 0) | (x.max(axis=0) < 0)
+    notes = [
+        "parts are associations: differences between versions go together, and what causes the "
+        "gap cannot be told from them"
+    ]
+    if extrapolated.any():
+        beyond = ", ".join(name for name, far in zip(names, extrapolated, strict=True) if far)
+        notes.append(
+            f"no pair reaches no difference in {beyond}: components and remainder extrapolate to it"
+        )
+    if not apart:
+        notes.append(
+            f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
+            "shares of it are not given"
+        )
     return GapDecomposition(
         gap=gap,
         factors=tuple(
             GapFactor(
                 name=name,
                 slope=interval(found.values(k + 1)),
-                mean=float(x[:, k].mean() + origin[k]),
-                no_difference=float(origin[k]),
+                mean=float(x[:, k].mean()),
                 component=interval(parts[k]),
                 share=share(parts[k]),
-                variance_share=each[k],
-                extrapolated=not bool(low[k] <= 0 <= high[k]),
+                extrapolated=bool(extrapolated[k]),
             )
             for k, name in enumerate(names)
         ),
         remainder=interval(found.values(0)),
         remainder_share=share(found.values(0)),
-        r_squared=total,
         n=len(gaps),
         n_queries=gap.n_labeled,
-        notes=_notes(
-            [name for k, name in enumerate(names) if not low[k] <= 0 <= high[k]], gap, apart=apart
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -762,16 +525,10 @@ def _checked(
     gaps: FloatArray,
     factors: Mapping[str, FloatArray],
     queries: IntArray,
-    no_difference: Mapping[str, float],
 ) -> FloatArray:
     """Return the factors as columns, shape (n, p)."""
-    if not 1 <= len(factors) <= _MAX_FACTORS:
-        raise DataError(f"{len(factors)} factors; expected between 1 and {_MAX_FACTORS}")
-    if unknown := sorted(set(no_difference) - set(factors)):
-        raise DataError(
-            f"no_difference names {unknown[0]!r}, which is no factor; there are "
-            f"{', '.join(factors)}"
-        )
+    if not factors:
+        raise DataError("0 factors; expected at least 1")
     for name, column in {"gaps": gaps, "queries": queries, **factors}.items():
         if np.ndim(column) != 1 or len(column) != len(gaps):
             raise DataError(f"{name} has shape {np.shape(column)}; expected ({len(gaps)},)")
@@ -789,27 +546,6 @@ def _checked(
             n_needed=needed,
         )
     return np.column_stack(list(factors.values())).astype(np.float64)
-
-
-def _notes(beyond: list[str], gap: Interval, *, apart: bool) -> tuple[str, ...]:
-    return (
-        "parts are associations: differences between versions go together, and what causes the "
-        "gap cannot be told from them",
-        *(
-            [
-                f"no pair reaches no difference in {', '.join(beyond)}: components and remainder "
-                "extrapolate to it"
-            ]
-            * bool(beyond)
-        ),
-        *(
-            [
-                f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
-                "shares of it are not given"
-            ]
-            * (not apart)
-        ),
-    )
 
 
 # How much lower the perplexity of rewrites is, pair by pair and at equal length.

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import FloatArray, Histogram, Interval, setting
 
-# What distinguishes two sources, as data: spectra, geometry, perplexity, parts of a score gap.
+# What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.
 
 
 PAIRS_HELD = 0.6
@@ -29,10 +28,9 @@ class SpectrumComparison:
         Singular values of each matrix of vectors, largest first.
     difference : float64 array of shape (m,)
         (other − human) / human · 100, per index.
-    lower, upper : float64 arrays of shape (m,)
-        Interval of each difference on its own; NaN beyond ``n_supported``.
     band_lower, band_upper : float64 arrays of shape (m,)
-        Band that holds all differences up to there at once with the stated confidence.
+        Band that holds all differences at once with the stated confidence; NaN beyond
+        ``n_supported``.
     head, tail : Interval, Interval or None
         Mean difference, in percent, over the first tenth of the values and over the last half;
         no tail where there are too few pairs for it.
@@ -42,14 +40,11 @@ class SpectrumComparison:
     resamples : int
     centred, normalised : bool
         Whether each source's mean was subtracted, and whether rows were scaled to length 1 before.
-    method : {"exact", "randomised"}
     """
 
     human: FloatArray = field(repr=False)
     other: FloatArray = field(repr=False)
     difference: FloatArray = field(repr=False)
-    lower: FloatArray = field(repr=False)
-    upper: FloatArray = field(repr=False)
     band_lower: FloatArray = field(repr=False)
     band_upper: FloatArray = field(repr=False)
     head: Interval
@@ -59,12 +54,11 @@ class SpectrumComparison:
     resamples: int
     centred: bool
     normalised: bool
-    method: str
 
     def __post_init__(self) -> None:
         shapes = {
             name: getattr(self, name).shape
-            for name in ("other", "difference", "lower", "upper", "band_lower", "band_upper")
+            for name in ("other", "difference", "band_lower", "band_upper")
         }
         if wrong := {name: s for name, s in shapes.items() if s != self.human.shape}:
             raise DataError(f"columns {wrong} beside {self.human.shape} singular values")
@@ -77,41 +71,6 @@ class SpectrumComparison:
         what it would tell of their error is wrong.
         """
         return min(len(self.human), int(PAIRS_HELD * self.n))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceGeometry:
-    """Where the vectors of two sources lie.
-
-    Parameters
-    ----------
-    n, dimension : int
-        Pairs, and components of a vector.
-    shift : float
-        Length of the mean difference between the versions of a document.
-    common_share : Interval or None
-        Share of the mean squared difference between versions that is the same for all pairs;
-        unbiased, hence below 0 at times.
-    probe_accuracy : Interval
-        Of a linear probe on documents of pairs it has not seen; 0.5 is chance.
-    probe_pair_accuracy : Interval
-        How often it scores the other version above the human one of the same pair.
-    twin_cosine : Interval or None
-        Mean cosine of the two versions.
-    anisotropy_human, anisotropy_other, anisotropy_difference : Interval or None
-        Mean cosine between different documents of a source, and other minus human.
-    """
-
-    n: int
-    dimension: int
-    shift: float
-    common_share: Interval | None
-    probe_accuracy: Interval
-    probe_pair_accuracy: Interval
-    twin_cosine: Interval | None
-    anisotropy_human: Interval | None
-    anisotropy_other: Interval | None
-    anisotropy_difference: Interval | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,25 +133,19 @@ class GapFactor:
         Change of the score gap per unit, at equal values of the other factors.
     mean : float
         Mean of the factor.
-    no_difference : float
-        Value at which the versions do not differ in it.
     component : Interval
-        slope · (mean − no_difference), in units of the score.
+        slope · mean, in units of the score.
     share : Interval or None
         Component over the mean gap; None where the mean gap is not well apart from 0.
-    variance_share : Interval
-        Share of the variance of gaps, averaged over orders of entry (Lindeman, Merenda and Gold).
     extrapolated : bool
-        Whether no pair reaches ``no_difference``.
+        Whether no pair comes to no difference (0).
     """
 
     name: str
     slope: Interval
     mean: float
-    no_difference: float
     component: Interval
     share: Interval | None
-    variance_share: Interval
     extrapolated: bool
 
 
@@ -210,8 +163,6 @@ class GapDecomposition:
     remainder : Interval
         Gap at no difference in any factor; components and remainder sum to the gap.
     remainder_share : Interval or None
-    r_squared : Interval
-        Share of the variance of gaps that goes with all factors.
     n, n_queries : int
     notes : tuple of str
     """
@@ -220,7 +171,6 @@ class GapDecomposition:
     factors: tuple[GapFactor, ...]
     remainder: Interval
     remainder_share: Interval | None
-    r_squared: Interval
     n: int
     n_queries: int
     notes: tuple[str, ...] = ()
@@ -249,13 +199,9 @@ class ExplainConfig:
         Pairs on the map.
     centre, normalise : bool
         Of the vectors whose spectra are compared.
-    n_values : int or None
-        Singular values compared; None compares all.
-    terms : int
-        Words named per list.
     confidence_level : float
     resamples : int
-        Of the spectrum's band and of shares of variance.
+        Of the spectrum's band.
     seed : int
     """
 
@@ -287,14 +233,12 @@ class ExplainConfig:
     normalise: bool = setting(
         False, "Scale vectors to length 1 before spectra are compared.", panel="How"
     )
-    n_values: int | None = None
-    terms: int = 15
     confidence_level: float = setting(0.95, "", panel="How")
     resamples: int = 200
     seed: int = setting(0, "", panel="How")
 
     def __post_init__(self) -> None:
-        bounded = ("limit", "perplexity_limit", "map_limit", "n_values", "terms")
+        bounded = ("limit", "perplexity_limit", "map_limit")
         require_at_least(1, **{name: getattr(self, name) for name in bounded})
         if not 0 < self.confidence_level < 1:
             raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
@@ -311,8 +255,6 @@ class TextComparison:
         Mean of log(words of the other version / words of the human one).
     jaccard, overlap : Histogram
         |d^G ∩ d^H| / |d^G ∪ d^H| and |d^G ∩ d^H| / |d^H| over distinct words.
-    vocabulary_human, vocabulary_other, vocabulary_shared : int
-        Distinct words of all versions of each source, and of both.
     """
 
     mean_words_human: float
@@ -320,66 +262,6 @@ class TextComparison:
     log_length_ratio: Interval
     jaccard: Histogram
     overlap: Histogram
-    vocabulary_human: int
-    vocabulary_other: int
-    vocabulary_shared: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class TermShift:
-    """A word that one source uses more than the other.
-
-    Parameters
-    ----------
-    term : str
-    n_human, n_other : int
-        Documents that hold it.
-    log_odds : float
-        Log odds ratio of a document holding it, other over human, with Jeffreys' ½ added.
-    """
-
-    term: str
-    n_human: int
-    n_other: int
-    log_odds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class LexicalShift:
-    """What a lexical retriever sees: words of queries in both versions, and their weights.
-
-    On a mixed corpus a word that rewriting drops stands in half of the documents that had it: its
-    weight there is higher than in the human corpus alone, and every document that keeps it, a
-    human one, gains. This is an artefact of mixing, not of relevance.
-
-    Parameters
-    ----------
-    n_queries, n_pairs : int
-        Judged queries with text, and their relevant pairs.
-    coverage_human, coverage_other : Interval
-        Share of a query's weight (sum of idf, on the mixed corpus) whose words the relevant
-        document holds, clustered by query.
-    coverage_gap : Interval
-        Other minus human.
-    idf_change_human_only, idf_change_other_only : Interval or None
-        Mean of idf on the mixed corpus minus idf on the source's own corpus, over query words that
-        only the human (other) version of a relevant pair holds. None without such words.
-    gap_own_idf : Interval
-        ``coverage_gap`` with each source's words weighted by idf on its own corpus.
-    more_human, more_other : tuple of TermShift
-        Words that distinguish the sources most, by z score of the log odds.
-    """
-
-    n_queries: int
-    n_pairs: int
-    coverage_human: Interval
-    coverage_other: Interval
-    coverage_gap: Interval
-    idf_change_human_only: Interval | None
-    idf_change_other_only: Interval | None
-    gap_own_idf: Interval
-    more_human: tuple[TermShift, ...]
-    more_other: tuple[TermShift, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,12 +318,9 @@ class SourceExplanation:
         Pairs looked at, of ``n_available``.
     n_available : int
     texts : TextComparison
-    lexical : LexicalShift or None
-        None without judged queries.
     cosine : Histogram or None
         Of the vectors of both versions ([K] Fig. 5).
     spectrum : SpectrumComparison or None
-    geometry : SourceGeometry or None
     map : VectorMap or None
         The first ``map_limit`` pairs.
     perplexity : tuple of ModelPerplexity
@@ -449,23 +328,20 @@ class SourceExplanation:
         Of the encoder's score gap of relevant pairs, by query.
     notes : tuple of str
     missing : mapping of str to str
-        Why a field is None or empty, by its name; reports of version 0.1 say it in ``notes``.
+        Why a field is None or empty, by its name.
     """
 
     source: str
     n_pairs: int
     n_available: int
     texts: TextComparison
-    lexical: LexicalShift | None = None
     cosine: Histogram | None = None
     spectrum: SpectrumComparison | None = None
-    geometry: SourceGeometry | None = None
     map: VectorMap | None = None
     perplexity: tuple[ModelPerplexity, ...] = ()
     decomposition: GapDecomposition | None = None
     notes: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Literal, TypeVar
 
@@ -18,8 +17,7 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level, t_quantile
-from rag_sourcebias.explain.data import PAIRS_HELD, SourceGeometry, SpectrumComparison, VectorMap
-from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
 
 # Vectors of pairs, checked.
 
@@ -64,89 +62,10 @@ def unit_rows(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=vectors.dtype)
 
 
-# How well a linear probe tells two sources apart, on pairs that it has not seen.
-
-
 _MIN_PAIRS = 20
-_PENALTIES = 10.0 ** np.arange(-6, 3)  # relative to the mean square of the singular values
-_PROBE_ASSUMPTIONS = ("pairs are a random sample; for probes trained on as many pairs as these",)
 
 
-def probe_accuracy(
-    human_vectors: npt.ArrayLike,
-    other_vectors: npt.ArrayLike,
-    *,
-    folds: int = 5,
-    confidence_level: float = 0.95,
-    rng: np.random.Generator | int = 0,
-) -> tuple[Interval, Interval]:
-    """Cross-validated accuracy of ridge regression on ±1 (with equal sizes: a shrunken LDA).
-
-    Both versions of a document are in the same fold, and the penalty is chosen by generalised
-    cross-validation within the training folds.
-
-    Parameters
-    ----------
-    human_vectors, other_vectors : array_like of shape (n, d)
-    folds : int
-        At least 2 and at most n.
-
-    Returns
-    -------
-    documents : Interval
-        Share of documents assigned to their source; chance is 0.5.
-    pairs : Interval
-        Share of pairs of which the other version has the higher score; ties count half.
-
-    Raises
-    ------
-    InsufficientDataError
-        If there are fewer than 20 pairs.
-    """
-    human, other = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
-    n = len(human)
-    if not 2 <= folds <= n:
-        raise DataError(f"folds is {folds}; it must be between 2 and the {n} pairs")
-    fold = as_generator(rng).permutation(n) % folds
-    scores = np.empty((2, n))
-    for held in range(folds):
-        test, train = fold == held, fold != held
-        weights, middle = _ridge(human[train], other[train])
-        scores[0, test] = (human[test] - middle) @ weights
-        scores[1, test] = (other[test] - middle) @ weights
-    # A score of exactly 0 says nothing: half right.
-    right = np.concatenate(((1 - np.sign(scores[0])) / 2, (1 + np.sign(scores[1])) / 2))
-    above = (1 + np.sign(scores[1] - scores[0])) / 2
-    found = (
-        clustered_mean(values, clusters, confidence_level=confidence_level, bounds=(0.0, 1.0))
-        for values, clusters in ((right, np.tile(np.arange(n), 2)), (above, np.arange(n)))
-    )
-    documents, pairs = (replace(interval, assumptions=_PROBE_ASSUMPTIONS) for interval in found)
-    return documents, pairs
-
-
-def _ridge(human: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights of the score and the point where it is 0."""
-    x = np.concatenate((human, other))
-    y = np.repeat((-1.0, 1.0), len(human))
-    middle = x.mean(axis=0)
-    left, values, rows = np.linalg.svd(x - middle, full_matrices=False)
-    squares = values**2
-    if not squares.sum() > 0:
-        return np.zeros(x.shape[1]), middle
-    inner = left.T @ y
-    best, weights = np.inf, np.zeros(x.shape[1])
-    for penalty in _PENALTIES * squares.mean():
-        shrink = squares / (squares + penalty)
-        residual = y @ y - 2 * (shrink * inner**2).sum() + (shrink**2 * inner**2).sum()
-        loss = residual / (len(y) - 1 - shrink.sum()) ** 2 if shrink.sum() < len(y) - 1 else np.inf
-        if loss < best:
-            best = loss
-            weights = rows.T @ (inner * values / (squares + penalty))
-    return weights, middle
-
-
-# Where the vectors of two sources lie: common shift, probe, anisotropy, map.
+# The direction between two sources, and their two main components.
 
 
 def positions_along_source(
@@ -180,61 +99,6 @@ def positions_along_source(
     return np.asarray(products / np.where(lengths > 0, lengths, 1.0))
 
 
-def source_geometry(
-    human_vectors: npt.ArrayLike,
-    other_vectors: npt.ArrayLike,
-    *,
-    folds: int = 5,
-    confidence_level: float = 0.95,
-    rng: np.random.Generator | int = 0,
-) -> SourceGeometry:
-    """Describe how the vectors of two sources differ.
-
-    Anisotropy is the mean cosine over *all* pairs of different documents of a source, not a sample
-    of them; it and the common share have jackknife intervals (the statistics are means over pairs
-    of documents, for which pseudo-values need no recomputation).
-
-    Parameters
-    ----------
-    human_vectors, other_vectors : array_like of shape (n, d)
-        Row i of both is one pair.
-    folds : int
-        Of the probe (:func:`~rag_sourcebias.explain.vectors.probe_accuracy`).
-
-    Raises
-    ------
-    InsufficientDataError
-        If there are fewer than 20 pairs.
-    """
-    human, other = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
-    single, paired = probe_accuracy(
-        human, other, folds=folds, confidence_level=confidence_level, rng=rng
-    )
-    differences = other - human
-    first, second = unit_rows(human), unit_rows(other)
-    alike = [_pseudo_values(side) for side in (first, second)]
-    n = len(human)
-
-    def mean(values: FloatArray) -> Interval | None:
-        try:
-            return clustered_mean(values, np.arange(n), confidence_level=confidence_level)
-        except InsufficientDataError:  # all alike: nothing is known about how much they vary
-            return None
-
-    return SourceGeometry(
-        n=n,
-        dimension=human.shape[1],
-        shift=float(np.linalg.norm(differences.mean(axis=0))),
-        common_share=mean(_common_share(differences)),
-        probe_accuracy=single,
-        probe_pair_accuracy=paired,
-        twin_cosine=mean(np.einsum("ij,ij->i", first, second)),
-        anisotropy_human=mean(alike[0]),
-        anisotropy_other=mean(alike[1]),
-        anisotropy_difference=mean(alike[1] - alike[0]),
-    )
-
-
 def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> VectorMap:
     """Coordinates of both sources on the two main components of all vectors (PCA, centred).
 
@@ -264,29 +128,9 @@ def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> V
     )
 
 
-def _pseudo_values(rows: FloatArray) -> FloatArray:
-    """Jackknife values of the mean product of two different rows; their mean is that mean."""
-    n = len(rows)
-    with_others = (rows @ rows.sum(axis=0) - np.einsum("ij,ij->i", rows, rows)) / (n - 1)
-    whole = with_others.mean()
-    return np.asarray(n * whole - (n - 1) * (n * whole - 2 * with_others) / (n - 2))
-
-
-def _common_share(differences: FloatArray) -> FloatArray:
-    """Jackknife values of mean d_i·d_j (i ≠ j) over mean d_i·d_i."""
-    products, squares = _pseudo_values(differences), np.einsum("ij,ij->i", *[differences] * 2)
-    if not np.any(squares):
-        return np.zeros(len(differences))
-    share = products.mean() / squares.mean()
-    return np.asarray(share + (products - share * squares) / squares.mean())
-
-
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).
 
 
-_EXACT_UP_TO = 200_000_000_000  # rows · columns · shorter side: some 10 s on one core
-_SURPLUS = 16  # at least so many directions beyond those asked for: the last are inaccurate
-_POWER_STEPS = 6
 _MIN_RESAMPLES = 50
 _VANISHING = 1e-6  # of the largest: what float32 vectors without full rank leave
 _ASSUMPTIONS = (
@@ -296,33 +140,10 @@ _ASSUMPTIONS = (
 )
 
 
-def singular_values(
-    vectors: npt.ArrayLike, *, n_values: int | None = None, rng: np.random.Generator | int = 0
-) -> FloatArray:
-    """Largest singular values of a matrix, in descending order.
-
-    Those of ``numpy.linalg.svd``; above a size, when only some are asked for, by randomised
-    subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4). The last ones are then
-    least accurate: 0.3 % too small at the 50th where values fall as 1/√i, 0.001 % for 1/i.
-
-    Parameters
-    ----------
-    vectors : array_like of shape (n, d)
-    n_values : int, optional
-        All by default.
-
-    Returns
-    -------
-    float64 array of shape (min(n_values, n, d),)
-    """
-    return _decompose(np.asarray(vectors, dtype=np.float64), n_values, as_generator(rng))[0]
-
-
 def spectrum(
     human_vectors: npt.ArrayLike,
     other_vectors: npt.ArrayLike,
     *,
-    n_values: int | None = None,
     resamples: int = 200,
     centre: bool = False,
     normalise: bool = False,
@@ -343,8 +164,6 @@ def spectrum(
     ----------
     human_vectors, other_vectors : array_like of shape (n, d)
         Row i of both is one pair.
-    n_values : int, optional
-        Largest values to compare; all by default.
     resamples : int
         At least 50.
 
@@ -358,21 +177,19 @@ def spectrum(
     check_level(confidence_level)
     if resamples < _MIN_RESAMPLES:
         raise DataError(f"resamples is {resamples}; at least {_MIN_RESAMPLES} are needed")
-    if n_values is not None and n_values < 1:
-        raise DataError(f"n_values is {n_values}; at least 1 is needed")
     generator = as_generator(rng)
     sides = [
         unit_rows(side) if normalise else side
         for side in checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
     ]
-    found = [_decompose(s - s.mean(axis=0) if centre else s, n_values, generator) for s in sides]
-    values = [value for value, _, _ in found]
+    found = [_decompose(side - side.mean(axis=0) if centre else side) for side in sides]
+    values = [value for value, _ in found]
     m = int(min((value > _VANISHING * value[0]).sum() for value in values))
     if m == 0:
         raise InsufficientDataError("the vectors of a source are all alike after centring, or 0")
     values = [value[:m] for value in values]
     draws = _resampled_log_ratios(
-        [side @ basis for side, (_, basis, _) in zip(sides, found, strict=True)],
+        [side @ basis for side, (_, basis) in zip(sides, found, strict=True)],
         m,
         centre=centre,
         resamples=resamples,
@@ -392,15 +209,12 @@ def spectrum(
     scale = np.where(error[:held] > 0, error[:held], 1)
     farthest = (np.abs(draws - draws.mean(axis=0)) / scale).max(axis=1)
     at_once = max(t, float(np.quantile(farthest, confidence_level)))
-    ends = [_percent(log_ratio + sign * error) for sign in (-t, t, -at_once, at_once)]
     return SpectrumComparison(
         human=values[0],
         other=values[1],
         difference=_percent(log_ratio),
-        lower=ends[0],
-        upper=ends[1],
-        band_lower=ends[2],
-        band_upper=ends[3],
+        band_lower=_percent(log_ratio - at_once * error),
+        band_upper=_percent(log_ratio + at_once * error),
         head=means[0],
         tail=means[1] if held == m else None,
         confidence_level=confidence_level,
@@ -408,28 +222,15 @@ def spectrum(
         resamples=resamples,
         centred=centre,
         normalised=normalise,
-        method=found[0][2],
     )
 
 
-def _decompose(
-    matrix: FloatArray, n_values: int | None, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, str]:
-    """Largest singular values, right singular vectors (and surplus ones), and the method."""
-    shorter = min(matrix.shape)
-    wanted = min(n_values or shorter, shorter)
-    kept = min(wanted + max(_SURPLUS, wanted // 2), shorter)
-    if matrix.size * shorter <= _EXACT_UP_TO or 4 * kept > shorter:
-        if len(matrix) > 2 * matrix.shape[1]:  # same values and right vectors, no left ones
-            matrix = np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
-        _, values, rows = np.linalg.svd(matrix, full_matrices=False)
-        return values[:wanted], rows[:kept].T, "exact"
-    basis = rng.standard_normal((matrix.shape[1], kept))
-    for _ in range(_POWER_STEPS):
-        left, _ = np.linalg.qr(matrix @ basis)
-        basis, _ = np.linalg.qr(matrix.T @ left)
-    _, values, rows = np.linalg.svd(matrix @ basis, full_matrices=False)
-    return values[:wanted], basis @ rows.T, "randomised"
+def _decompose(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return singular values, largest first, and right singular vectors as columns."""
+    if len(matrix) > 2 * matrix.shape[1]:  # same values and right vectors, no left ones
+        matrix = np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+    _, values, rows = np.linalg.svd(matrix, full_matrices=False)
+    return values, rows.T
 
 
 def _resampled_log_ratios(

@@ -52,13 +52,6 @@ def test_the_planted_differences_are_found(report) -> None:
     (found,) = report.sources
     assert (found.source, found.n_pairs, found.n_available) == (LLM, 120, 120)
     assert not found.notes
-    assert found.lexical.more_other[0].term == "moreover"
-    assert found.lexical.more_other[0].n_other == 120
-    # 30 % of the topic words of a query are dropped, each of about the same weight.
-    assert not found.lexical.coverage_gap.excludes(-0.3)
-    assert found.lexical.coverage_gap.excludes(0)
-    assert found.geometry.common_share.lower > 0.05
-    assert found.geometry.probe_accuracy.estimate > 0.95
     (perplexity,) = found.perplexity
     assert perplexity.gap.gap.estimate == pytest.approx(-0.4, abs=0.04)  # twice on average
     assert perplexity.bounded.n == 120
@@ -121,8 +114,7 @@ def test_spectra_are_those_of_the_vectors_as_they_are(report) -> None:
 
 def test_texts_only() -> None:
     found = explain_sources(explained_dataset()).sources[0]
-    assert found.lexical is not None
-    assert found.cosine is found.spectrum is found.geometry is found.map is None
+    assert found.cosine is found.spectrum is found.map is None
     assert found.decomposition is None
     dataset = explained_dataset()
     text_of = dict(dataset.corpus)
@@ -134,11 +126,11 @@ def test_without_judged_queries_the_reason_is_noted() -> None:
     found = explain_sources(
         explained_dataset(judged=False), encoder=LikingEncoder(), config=CONFIG
     ).sources[0]
-    assert found.lexical is found.decomposition is None
+    assert found.decomposition is None
     assert found.spectrum is not None
-    assert any("need judged queries with text" in note for note in found.notes)
-    assert set(found.missing) == {"lexical", "decomposition", "perplexity"}
-    assert found.missing["lexical"] == found.missing["decomposition"] == found.notes[-1]
+    assert any("needs judged queries with text" in note for note in found.notes)
+    assert set(found.missing) == {"decomposition", "perplexity"}
+    assert found.missing["decomposition"] == found.notes[-1]
     assert found.missing["perplexity"] == "no language model was given"
 
 
@@ -157,11 +149,10 @@ def test_few_pairs_give_what_they_can() -> None:
     ).sources[0]
     assert found.texts.jaccard.counts.sum() == 4
     assert found.map.human.shape == (4, 2)
-    assert found.spectrum is found.geometry is None
+    assert found.spectrum is None
     assert "spectrum: 4 pairs; at least 20 are needed" in found.notes
-    assert "geometry: 4 pairs; at least 20 are needed" in found.notes
     assert any(note.startswith("the score gap is not decomposed") for note in found.notes)
-    assert set(found.missing) == {"spectrum", "geometry", "decomposition"}
+    assert set(found.missing) == {"spectrum", "decomposition"}
     assert set(found.missing.values()) <= set(found.notes)
     assert found.perplexity[0].gap.n == 4
 
@@ -189,7 +180,7 @@ def test_every_source_in_turn_and_human_texts_are_read_once() -> None:
     assert progress[-1][0] == progress[-1][1]
     only = explain_sources(dataset, sources=["llm:b"], config=CONFIG)
     assert [found.source for found in only.sources] == ["llm:b"]
-    of_vectors = ("cosine", "spectrum", "geometry", "map", "decomposition")
+    of_vectors = ("cosine", "spectrum", "map", "decomposition")
     assert only.sources[0].missing == {
         **dict.fromkeys(of_vectors, "no encoder was given"),
         "perplexity": "no language model was given",
@@ -324,4 +315,3 @@ def test_the_bundled_sample() -> None:
     assert (found.source, found.n_pairs) == ("llm:claude", 160)
     assert found.texts.log_length_ratio.lower > 0
     assert found.texts.overlap.mean == pytest.approx(0.548, abs=0.01)
-    assert found.lexical.coverage_gap.upper < 0  # why BM25 prefers the human texts there

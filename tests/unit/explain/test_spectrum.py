@@ -7,9 +7,8 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import from_plain, to_plain
-from rag_sourcebias.explain import vectors as module
 from rag_sourcebias.explain.data import SpectrumComparison
-from rag_sourcebias.explain.vectors import singular_values, spectrum
+from rag_sourcebias.explain.vectors import spectrum
 
 
 def twins(seed: int, n: int = 120, d: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -41,38 +40,14 @@ def test_values_are_those_of_numpy(centre, normalise, prepare) -> None:
     np.testing.assert_allclose(found.human, h, rtol=1e-10)
     np.testing.assert_allclose(found.other, o, rtol=1e-10)
     np.testing.assert_allclose(found.difference, 100 * (o - h) / h, rtol=1e-8)
-    assert (found.centred, found.normalised, found.method) == (centre, normalise, "exact")
-
-
-def test_a_randomised_spectrum_is_near_numpys(monkeypatch) -> None:
-    rng = np.random.default_rng(0)
-    decay = 1 / np.arange(1, 201)
-    human = rng.standard_normal((400, 200)) * decay
-    other = human + 0.2 * rng.standard_normal((400, 200)) * decay
-    monkeypatch.setattr(module, "_EXACT_UP_TO", 0)
-    found = spectrum(human, other, n_values=10, resamples=50, rng=1)
-    assert found.method == "randomised"
-    np.testing.assert_allclose(found.human, numpy_values(human)[:10], rtol=1e-4)
-    np.testing.assert_allclose(found.other, numpy_values(other)[:10], rtol=1e-4)
-    np.testing.assert_allclose(singular_values(human, n_values=3), found.human[:3], rtol=1e-6)
-
-
-def test_resampling_within_the_leading_directions_gives_the_band_of_the_whole() -> None:
-    human, other = twins(1, n=200, d=60)
-    whole = spectrum(human, other, resamples=100, rng=3)
-    leading = spectrum(human, other, n_values=10, resamples=100, rng=3)
-    np.testing.assert_allclose(leading.difference, whole.difference[:10])
-    widths = (leading.upper - leading.lower) / (whole.upper - whole.lower)[:10]
-    assert np.all(np.abs(widths - 1) < 0.1)
+    assert (found.centred, found.normalised) == (centre, normalise)
 
 
 def test_ends_hold_what_other_samples_give() -> None:
     ratios = [np.log(numpy_values(o) / numpy_values(h)) for h, o in map(twins, range(1000, 1600))]
     truth = 100 * np.expm1(np.mean(ratios, axis=0))
     runs = [spectrum(*twins(seed), resamples=60, rng=seed) for seed in range(60)]
-    inside = np.mean([(r.lower <= truth) & (truth <= r.upper) for r in runs])
     at_once = np.mean([np.all((r.band_lower <= truth) & (truth <= r.band_upper)) for r in runs])
-    assert inside > 0.93
     assert at_once > 0.88  # 60 runs of a nominal .95
     head, tail = (
         100 * np.expm1(np.mean(np.array(ratios)[:, part])) for part in (slice(0, 1), slice(8, 16))
@@ -94,7 +69,6 @@ def test_values_that_resamples_cannot_hold_have_no_intervals() -> None:
         assert found.n_supported == 36
         assert np.isfinite(found.band_upper[:36]).all()
         assert np.isnan(found.band_upper[36:]).all()
-        assert np.isnan(found.lower[36:]).all()
         assert np.isfinite(found.difference).all()
         band = (found.band_lower <= 0) & (found.band_upper >= 0)
         held.append(band[:36].all() and not found.head.excludes(0))
@@ -132,7 +106,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
         spectrum(human[:19], other[:19])
     with pytest.raises(DataError, match="resamples is 10"):
         spectrum(human, other, resamples=10)
-    with pytest.raises(DataError, match="n_values is 0"):
-        spectrum(human, other, n_values=0)
     with pytest.raises(InsufficientDataError, match="all alike"):
         spectrum(np.zeros((30, 4)), other[:30, :4])

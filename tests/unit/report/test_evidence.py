@@ -26,7 +26,7 @@ from rag_sourcebias.reports import (
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"
 KEPT = {"text", "asked", "baseline_text", "other_text"}
-TEXTS = ("skew-evidence", "style-evidence", "explain-evidence", "pairs-full")
+TEXTS = ("skew-evidence", "style-evidence", "pairs-full")
 
 
 def test_the_cases_that_matter_most_come_first_and_some_against() -> None:
