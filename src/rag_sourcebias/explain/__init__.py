@@ -1,4 +1,4 @@
-"""Why a retriever favours a source: spectra, geometry, perplexity, words."""
+"""What distinguishes sources for a retriever: spectra, words, perplexity, score gaps."""
 
 import lazy_loader
 
