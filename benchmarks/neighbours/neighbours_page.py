@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from pathlib import Path
 from typing import Any
 
 from neighbours_features import COLUMNS, FEATURES
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
+from evidence import grid
 
 HOW = """\
 # Beside the neighbours
@@ -14,11 +18,6 @@ The same work by neighbouring packages and by this library, in one process, in t
 `python benchmarks/neighbours/run.py`; every figure is in `benchmarks/results/neighbours.json`.
 Times are CPU times of this process. No machine is quite idle, so ratios below 1.5 are called
 alike."""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def milliseconds(value: float) -> str:
@@ -69,7 +68,7 @@ score one source by giving them only its judgments, once per source. With everyt
 sides (evaluators and dictionaries there, columns here), lists of 100 documents:
 
 {
-        table(
+        grid(
             (
                 "lists",
                 "ours",
@@ -85,7 +84,7 @@ sides (evaluators and dictionaries there, columns here), lists of 100 documents:
 From plain dictionaries, nothing prepared. Here our side also builds its columns and the tags of all
 100,000 documents, and theirs is given judgments already split by source:
 
-{table(("lists", "ours", "pytrec_eval", "faster"), plain)}
+{grid(("lists", "ours", "pytrec_eval", "faster"), plain)}
 
 Run pytrec_eval or ir_measures where dictionaries are scored once without sources, and for the
 measures that we lack."""
@@ -116,14 +115,14 @@ on the judge with t quantiles and a correction for skewness. How often 95 % inte
 population mean, in percent, and their mean width, over {found["draws"]:,} simulated sets with
 {found["pool"]:,} unlabelled items:
 
-{table(("labels", *names), rows)}
+{grid(("labels", *names), rows)}
 
 Where all labels agree, the intervals of ppi_py and of labels alone shrink to a point and are
 counted as such (at 90 % and 15 labels that is one set in five), as are refusals of glide-py. Ours
 is told the range of verdicts (`bounds=(0, 1)`). Widths compare only where both methods hold their
 level. {by_glide(found)}
 
-{table(("one interval, 50 labels", "time"), speed)}"""
+{grid(("one interval, 50 labels", "time"), speed)}"""
 
 
 def by_glide(found: dict[str, Any]) -> str:
@@ -142,27 +141,6 @@ def by_glide(found: dict[str, Any]) -> str:
         "interval "
         f"takes it {' and '.join(times)}."
     )
-
-
-def conformal(found: dict[str, Any]) -> str:
-    rows = [
-        (
-            r["method"],
-            f"{100 * r['coverage']:.1f} %",
-            f"{r['width']:.1f}",
-            milliseconds(r["ms"]),
-        )
-        for r in found["rows"]
-    ]
-    return f"""\
-## An interval for every query: MAPIE
-
-95 % intervals for the DCG of {found["target"]} single queries, from {found["labelled"]} labelled
-ones, over {found["draws"]} simulated sets with {found["docs"]} documents per query. MAPIE is a
-general library and is given one number per query, the judge's expected DCG; ours is made for label
-distributions of a judge, and sees them. The simulated judge is a generous one.
-
-{table(("method", "held", "mean width", f"time for {found['target']}"), rows)}"""
 
 
 def ragas(found: dict[str, Any]) -> str:
@@ -192,7 +170,7 @@ say {100 * found["correct"]:.1f} %; from {found["labels"]} of their labels our i
 score as the judge, is {estimate} % [{low}, {high}]), how sure the mean is, and how much of it is
 style. By system:
 
-{table(("system", "words per answer", "correct", "similarity of its correct answers"), rows)}
+{grid(("system", "words per answer", "correct", "similarity of its correct answers"), rows)}
 
 Equally correct, those of {best["system"]} ({best["words"]} words) score {apart:.3f} above those of
 {worst["system"]} ({worst["words"]} words); [Audit a correctness score](answers.md) measures that,
@@ -202,14 +180,14 @@ below."""
 
 def features(versions: dict[str, str]) -> str:
     rows = [(what, *marks.split()) for what, marks in FEATURES]
-    named = ("pytrec-eval-terrier", "ir-measures", "ppi-python", "mapie", "ragas")
+    named = ("pytrec-eval-terrier", "ir-measures", "ppi-python", "ragas")
     which = ", ".join(f"{name} {versions[name]}" for name in named if name in versions)
     return f"""\
 ## Who offers what
 
 Y yes, p in part, · not found; by reading {which}.
 
-{table(("", *COLUMNS), rows)}"""
+{grid(("", *COLUMNS), rows)}"""
 
 
 def page(found: dict[str, Any]) -> str:
@@ -221,7 +199,6 @@ def page(found: dict[str, Any]) -> str:
         f"threads: {found['threads']}; load average {found['load_average']:.1f} at the end.",
         rankings(found["rankings"]),
         ppi(found["ppi"]),
-        *([conformal(found["conformal"])] if "conformal" in found else []),
         *([ragas(found["ragas"])] if "ragas" in found else []),
         features(machine),
     ]

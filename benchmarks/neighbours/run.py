@@ -5,9 +5,8 @@
     python benchmarks/neighbours/run.py --page     # the page from the results there are
     python benchmarks/neighbours/run.py --glide PYTHON   # with glide-py (glide_rows.py)
 
-Needs the test dependencies, ``mapie`` (``pip install mapie``; without it that part is left out)
-and, for ragas, the real data named by ``RAG_SOURCEBIAS_DATA``. All sides run in this process, in
-turns, with one thread where ``OMP_NUM_THREADS=1`` is set.
+Needs the test dependencies and, for ragas, the real data named by ``RAG_SOURCEBIAS_DATA``. All
+sides run in this process, in turns, with one thread where ``OMP_NUM_THREADS=1`` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import json
 import os
 import sys
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from rag_sourcebias.core.values import environment
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "neighbours.json"
 PAGE = ROOT / "docs" / "neighbours.md"
-PACKAGES = ("pytrec-eval-terrier", "ir-measures", "ppi-python", "mapie", "ragas")
+PACKAGES = ("pytrec-eval-terrier", "ir-measures", "ppi-python", "ragas")
 
 
 def measured(*, quick: bool, glide: str | None) -> dict[str, Any]:
@@ -40,18 +38,13 @@ def measured(*, quick: bool, glide: str | None) -> dict[str, Any]:
         "rankings": ranking_rows(quick=quick),
         "ppi": ppi_rows(quick=quick, glide=glide),
     }
-    if find_spec("mapie"):
-        from conformal_rows import conformal_rows
-
-        found["conformal"] = conformal_rows(quick=quick)
     data = os.environ.get("RAG_SOURCEBIAS_DATA")
     if data:
         from ragas_rows import ragas_rows
 
         found["ragas"] = ragas_rows(Path(data), quick=quick)
-    there = [name for name in PACKAGES if name != "mapie" or find_spec("mapie")]
     return {
-        "environment": environment() | {name: version(name) for name in there},
+        "environment": environment() | {name: version(name) for name in PACKAGES},
         "threads": os.environ.get("OMP_NUM_THREADS", "all"),
         "load_average": round(os.getloadavg()[0], 2),
     } | found

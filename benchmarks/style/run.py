@@ -176,13 +176,12 @@ def save(reports: Mapping[str, StyleReport | AnswerBiasReport], folder: Path | N
             write_report(report, folder / name.replace(", ", "-").replace(" ", "-"))
 
 
-def write(name: str, figures: dict[str, list[dict]], more: dict | None = None) -> None:
+def write(name: str, figures: dict[str, list[dict]]) -> None:
     """One line per system, so that a change of one figure shows as a change of one line."""
     parts = [f'"environment": {compact(environment())}']
     for texts, rows in figures.items():
         lines = ",\n  ".join(compact(row) for row in rows)
         parts.append(f'"{texts}": [\n  {lines}\n ]')
-    parts += [f'"{key}": {compact(value)}' for key, value in (more or {}).items()]
     text = "{\n " + ",\n ".join(parts) + "\n}\n"
     (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
 
@@ -209,7 +208,7 @@ def main() -> int:
         styles = style_reports(root, models)
         save(styles, options.reports)
         figures = {name: findings.style_figures(report) for name, report in styles.items()}
-        write("style_bias", figures, {"speed": speed()})
+        write("style_bias", figures)
         print(style_table(figures))
     if options.only != "style":
         answers = answer_reports(root, models, options.questions)
@@ -222,13 +221,6 @@ def main() -> int:
         print(answer_table(figures))
         met = all(r["cut_met"] and r["auc_kept"] for rows in figures.values() for r in rows)
     return int(not met)
-
-
-def speed() -> dict[str, float]:
-    sys.path.insert(0, str(HERE.parent / "speed"))
-    import style_matrix
-
-    return style_matrix.main()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
+from evidence import grid
 
 HOW = """\
 # The frameworks' own tests
@@ -29,11 +34,6 @@ TITLES = {
     "lowest": "Oldest supported versions",
     "newest": "Newest releases within our bounds",
 }
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def cell(mode: Mapping[str, Any] | None) -> str:
@@ -97,6 +97,6 @@ def page(found: Mapping[str, Any]) -> str:
             f"- {package} is at the package index and could not be installed: {why}"
             for package, why in part.get("newer", {}).items()
         ]
-        parts += [f"## {title}", f"Python {part['python']}.", table(head, rows)]
+        parts += [f"## {title}", f"Python {part['python']}.", grid(head, rows)]
         parts += ["\n".join([*notes, *named(part)])]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -40,8 +40,8 @@ tenths of the oracle test's, which knows the null distribution (.9 where there i
 
 Below, the worst figure of each kind; all of them, by world and number of queries, are in
 [validity.csv](evidence/validity.csv). Figures without a bar are there for comparison: refusals
-below 100 queries, where 85 % of the queries are at zero, and of all but rankings; the pooled AUC, which
-decides nothing; and *useless* below 400 questions."""
+below 100 queries, where 85 % of the queries are at zero, and of all but rankings; the pooled AUC,
+which decides nothing; and *useless* below 400 questions."""
 
 
 def load(part: str) -> dict[str, Any]:
