@@ -278,13 +278,8 @@ def _write_annotation(folder: Path) -> None:
     sheet = next(file for file in files.sheets if file.suffix == ".csv")
     shutil.copy(sheet, folder / "ann.csv")
     key = json.loads((folder / "key.json").read_text())
-    rows = [row["row_id"] for row in key["rows"]]
-    page = {
-        "format": "rag-sourcebias answers",
-        "sheet": key["sheet_id"],
-        "answers": [{"row_id": row, "relevance": "equal"} for row in rows],
-    }
-    (folder / "ann.json").write_text(json.dumps(page, indent=0))
+    lines = "".join(f"{row['row_id']},equal,equal\n" for row in key["rows"])
+    (folder / "page.csv").write_text("row_id,relevance,quality\n" + lines)
 
 
 def _annotations(folder: Path, name: str) -> object:
@@ -835,8 +830,8 @@ READERS: tuple[Reader, ...] = (
     Reader("sheet: manifest", "sheet.jsonl.manifest.json", _p(_write_sheet, "sheet.jsonl"),
            _p(_sheet, "sheet.jsonl")),
     Reader("annotation: csv", "ann.csv", _write_annotation, _p(_annotations, "ann.csv")),
-    Reader("annotation: page", "ann.json", _write_annotation, _p(_annotations, "ann.json")),
-    Reader("annotation: key", "key.json", _write_annotation, _p(_annotations, "ann.json")),
+    Reader("annotation: page", "page.csv", _write_annotation, _p(_annotations, "page.csv")),
+    Reader("annotation: key", "key.json", _write_annotation, _p(_annotations, "page.csv")),
     Reader("report: skew", "report.json", _p(_write_report, "skew"), _read_report),
     *(
         Reader(f"report: {kind}", "report.json", _p(_write_report, kind), _read_report, slow=True)

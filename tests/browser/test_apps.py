@@ -38,7 +38,7 @@ def test_the_annotators_page_fits_every_screen_and_works_by_keyboard(
     ]
     page = tmp_path / "sheet.html"
     sheet = annotation_sheet(units, rng=3)
-    page.write_text(annotation_page(sheet, 0, title="Pairs", instructions="Read both."), "utf-8")
+    page.write_text(annotation_page(sheet, 0), "utf-8")
     for width, dark in SCREENS:
         opened(browser, page, width, dark=dark)
         assert faults(browser) == [], (width, dark)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import re
 from collections import Counter
@@ -13,15 +12,11 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import (
-    DataError,
-    require,
-)
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator
 from rag_sourcebias.io.files import PathLike, write_atomic
@@ -35,20 +30,18 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationQuestion:
-    """One question about an item.
+    """One question about a pair of texts, called A and B.
 
     Parameters
     ----------
     name : str
-        Short, the name of its column: letters, digits, ``-`` and ``_``.
+        Of its column.
     text : str
-        As annotators read it. On items of two texts they are called A and B.
+        As annotators read it.
     answers : tuple of str
         What is written down; ``"A"`` and ``"B"`` name a text and are un-blinded to its source.
     labels : tuple of str
         What annotators read, one per answer.
-    n_texts : int
-        1 (a query and a document) or 2 (a pair).
     needs_query : bool
     """
 
@@ -56,37 +49,7 @@ class AnnotationQuestion:
     text: str
     answers: tuple[str, ...]
     labels: tuple[str, ...]
-    n_texts: int
     needs_query: bool = False
-
-    def __post_init__(self) -> None:
-        folded = {a.strip().casefold() for a in self.answers}
-        named = {"A", "B"} & set(self.answers)
-        require(
-            (
-                self.name and all(c.isalnum() or c in "-_" for c in self.name),
-                f"question name {self.name!r}: use letters, digits, '-' and '_'",
-            ),
-            (
-                self.n_texts in (1, 2),
-                f"question {self.name!r}: n_texts {self.n_texts!r} is not 1 or 2",
-            ),
-            (
-                len(folded) == len(self.answers) >= 2 and "" not in folded,
-                f"question {self.name!r}: answers {self.answers!r} must be two or more, different "
-                "and not empty",
-            ),
-            (
-                len(self.labels) == len(self.answers),
-                f"question {self.name!r} has {len(self.answers)} answers and {len(self.labels)} "
-                "labels; give one label per answer",
-            ),
-            (
-                not named or (len(named) == 2 and self.n_texts == 2),
-                f"question {self.name!r}: answers 'A' and 'B' name the two texts of a pair; "
-                "give both, with n_texts=2, or neither",
-            ),
-        )
 
     @property
     def prefers(self) -> bool:
@@ -96,14 +59,14 @@ class AnnotationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationUnit:
-    """A pair of texts, or one text, that people judge.
+    """A pair of texts that people judge.
 
     Parameters
     ----------
     unit_id : str
         Unique; stays in the key.
     texts, sources : tuple of str
-        Two texts and their sources, or one. Sources stay in the key.
+        Two texts and their sources, which stay in the key.
     query : str
         Shown above the texts; empty shows none.
     """
@@ -115,14 +78,14 @@ class AnnotationUnit:
 
     def __post_init__(self) -> None:
         where = f"unit {self.unit_id!r}"
-        if len(self.texts) not in (1, 2) or len(self.sources) != len(self.texts):
+        if len(self.texts) != 2 or len(self.sources) != 2:
             raise DataError(
-                f"{where} has {len(self.texts)} texts and {len(self.sources)} sources; one or two "
-                "texts with a source each are expected"
+                f"{where} has {len(self.texts)} texts and {len(self.sources)} sources; two texts "
+                "with a source each are expected"
             )
         if not all(text.strip() for text in self.texts) or not all(self.sources):
             raise DataError(f"{where} has an empty text or source")
-        if len(set(self.sources)) != len(self.sources):
+        if self.sources[0] == self.sources[1]:
             raise DataError(f"{where}: both texts have source {self.sources[0]!r}")
 
 
@@ -164,7 +127,8 @@ class AnnotationKey(Stored):
     Parameters
     ----------
     sheet_id : str
-    questions : tuple of AnnotationQuestion
+    questions : tuple of str
+        Names out of :data:`QUESTIONS`.
     annotators : tuple of str
     units : tuple of KeyUnit
     rows : tuple of KeyRow
@@ -174,7 +138,7 @@ class AnnotationKey(Stored):
     _versioned = ("annotation key", _VERSION)
 
     sheet_id: str
-    questions: tuple[AnnotationQuestion, ...]
+    questions: tuple[str, ...]
     annotators: tuple[str, ...]
     units: tuple[KeyUnit, ...]
     rows: tuple[KeyRow, ...]
@@ -215,7 +179,7 @@ class AnswerTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Annotations(Stored):
+class Annotations:
     """Everything that came back, un-blinded.
 
     Parameters
@@ -228,13 +192,10 @@ class Annotations(Stored):
         One per question.
     """
 
-    _versioned = ("annotations", _VERSION)
-
     sheet_id: str
     annotators: tuple[str, ...]
     units: tuple[KeyUnit, ...]
     tables: tuple[AnswerTable, ...]
-    schema_version: int = _VERSION
 
     def table(self, question: str) -> AnswerTable:
         """Answers to one question.
@@ -258,9 +219,7 @@ class RaterAgreement:
     Parameters
     ----------
     name : str
-        ``percent``, ``cohen_kappa``, ``fleiss_kappa``, ``krippendorff_alpha`` or ``gwet_ac1``.
-    annotators : tuple of str
-        Whose; two for Cohen's kappa.
+        ``percent`` or ``krippendorff_alpha``.
     value : float or None
         None where it is undefined. Shares and coefficients are at most 1.
     interval : Interval or None
@@ -271,7 +230,6 @@ class RaterAgreement:
     """
 
     name: str
-    annotators: tuple[str, ...]
     value: float | None
     interval: Interval | None
     n_units: int
@@ -309,8 +267,6 @@ class MajorityTable:
     Parameters
     ----------
     question : str
-    source : str or None
-        Of the texts, where units are single texts; None for pairs.
     n_units : int
         Units judged by enough annotators.
     n_no_majority : int
@@ -321,14 +277,13 @@ class MajorityTable:
     """
 
     question: str
-    source: str | None
     n_units: int
     n_no_majority: int
     n_too_few: int
     shares: tuple[MajorityShare, ...]
 
 
-# Questions that annotators are asked about pairs and about single documents.
+# Questions that annotators are asked.
 
 
 QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
@@ -341,7 +296,6 @@ QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
                 text="Which text is more relevant to the query?",
                 answers=("A", "B", "equal"),
                 labels=("Text A", "Text B", "Equally relevant"),
-                n_texts=2,
                 needs_query=True,
             ),
             AnnotationQuestion(
@@ -349,65 +303,36 @@ QUESTIONS: Mapping[str, AnnotationQuestion] = MappingProxyType(
                 text="Which text is of better quality (fluency, coherence, information density)?",
                 answers=("A", "B", "equal"),
                 labels=("Text A", "Text B", "Equally good"),
-                n_texts=2,
             ),
             AnnotationQuestion(
                 name="content",
                 text="Do the two texts say the same?",
                 answers=("same", "partly", "different"),
                 labels=("The same", "Partly", "Something different"),
-                n_texts=2,
             ),
             AnnotationQuestion(
                 name="author",
                 text="Which text was written by a person?",
                 answers=("A", "B", "unsure"),
                 labels=("Text A", "Text B", "Cannot tell"),
-                n_texts=2,
-            ),
-            AnnotationQuestion(
-                name="grade",
-                text="How relevant is the text to the query?",
-                answers=("0", "1", "2", "3"),
-                labels=("0 · not at all", "1 · related", "2 · highly", "3 · perfectly"),
-                n_texts=1,
-                needs_query=True,
             ),
         )
     }
 )
-"""What annotators can be asked: ``"relevance"`` and ``"quality"`` ([K] Table 3), ``"content"`` and
-``"author"`` of pairs of texts, ``"grade"`` of single ones."""
+"""What annotators can be asked; ``"relevance"`` and ``"quality"`` are those of [K] Table 3."""
 
 
-def chosen_questions(
-    task: str | AnnotationQuestion | Sequence[str | AnnotationQuestion],
-) -> tuple[AnnotationQuestion, ...]:
-    """Questions by name, or your own.
-
-    Raises
-    ------
-    DataError
-        If a name is unknown or stands there twice, none is given, or one asks about pairs and
-        another about single texts.
-    """
-    wanted = [task] if isinstance(task, str | AnnotationQuestion) else list(task)
-    if not wanted:
+def _checked_task(task: Sequence[str]) -> tuple[str, ...]:
+    if not task:
         raise DataError(f"task is empty; choose from {', '.join(map(repr, QUESTIONS))}")
-    unknown = [one for one in wanted if isinstance(one, str) and one not in QUESTIONS]
-    if unknown:
-        raise DataError(
-            f"task {unknown[0]!r} is unknown; choose from {', '.join(map(repr, QUESTIONS))}, or "
-            "give an AnnotationQuestion of your own"
-        )
-    found = [QUESTIONS[one] if isinstance(one, str) else one for one in wanted]
-    names = [q.name.casefold() for q in found]
-    if len(set(names)) != len(names):
-        raise DataError(f"task names a question twice: {', '.join(q.name for q in found)}")
-    if len({q.n_texts for q in found}) > 1:
-        told = ", ".join(f"{q.name!r} ({q.n_texts})" for q in found)
-        raise DataError(f"questions about one text and about two cannot share a sheet: {told}")
-    return tuple(found)
+    for name in task:
+        if name not in QUESTIONS:
+            raise DataError(
+                f"task {name!r} is unknown; choose from {', '.join(map(repr, QUESTIONS))}"
+            )
+    if len(set(task)) != len(task):
+        raise DataError(f"task names a question twice: {', '.join(task)}")
+    return tuple(task)
 
 
 # Blind, order-randomised annotation: who sees which item, in which order, under which id.
@@ -439,7 +364,7 @@ class AnnotationPlan:
 def annotation_sheet(
     pairs: Sequence[AnnotationUnit],
     *,
-    task: str | AnnotationQuestion | Sequence[str | AnnotationQuestion] = ("relevance", "quality"),
+    task: Sequence[str] = ("relevance", "quality"),
     n: int | None = None,
     annotators: int | Sequence[str] = 3,
     overlap: float = 1.0,
@@ -453,11 +378,8 @@ def annotation_sheet(
     Parameters
     ----------
     pairs : sequence of AnnotationUnit
-        Pairs of texts, or single texts with a query, all of one kind.
-    task : str, AnnotationQuestion or several
-        Names from :data:`~rag_sourcebias.pairs.annotate.QUESTIONS`:
-        ``"relevance"``, ``"quality"`` (both: [K] Table 3), ``"content"``, ``"author"`` for pairs,
-        ``"grade"`` for single texts.
+    task : sequence of str
+        Names from :data:`~rag_sourcebias.pairs.annotate.QUESTIONS`.
     n : int or None
         Units drawn at random without replacement; None takes all. [K] took 50.
     annotators : int or sequence of str
@@ -470,11 +392,10 @@ def annotation_sheet(
     Raises
     ------
     DataError
-        If ids repeat, units do not fit the questions, a query is missing, or n, annotators or
-        overlap are out of range.
+        If ids repeat, a query is missing, or task, n, annotators or overlap are out of range.
     """
-    questions = chosen_questions(task)
-    _check_units(pairs, questions)
+    asked = _checked_task(task)
+    _check_units(pairs, [QUESTIONS[name] for name in asked])
     names = _annotator_names(annotators)
     if n is not None and not 1 <= n <= len(pairs):
         raise DataError(f"n {n!r} is not in 1 … {len(pairs)}, the number of units given")
@@ -492,13 +413,13 @@ def annotation_sheet(
             f"{len(names)} annotators but {len(units)} units, {shared} of them shared: some would "
             "have nothing to do; raise overlap or take fewer annotators"
         )
-    ids = _row_ids(sum(map(len, dealt)) + 1, units, questions, generator)
+    ids = _row_ids(sum(map(len, dealt)) + 1, units, asked, generator)
     rows: list[KeyRow] = []
     for annotator, mine in enumerate(dealt):
         flips = generator.permutation(np.arange(len(mine)) + generator.integers(2)) % 2
         for place in generator.permutation(len(mine)).tolist():
             unit = units[mine[place]]
-            order = (0,) if len(unit.texts) == 1 else ((0, 1), (1, 0))[flips[place]]
+            order = ((0, 1), (1, 0))[flips[place]]
             rows.append(
                 KeyRow(
                     row_id=ids[len(rows) + 1],
@@ -511,7 +432,7 @@ def annotation_sheet(
     return AnnotationPlan(
         key=AnnotationKey(
             sheet_id=ids[0],
-            questions=questions,
+            questions=asked,
             annotators=names,
             units=tuple(KeyUnit(unit_id=u.unit_id, sources=u.sources) for u in units),
             rows=tuple(rows),
@@ -522,12 +443,9 @@ def annotation_sheet(
 
 def shown_texts(unit: AnnotationUnit, order: Sequence[int]) -> dict[str, str]:
     """Texts that an annotator sees, by column."""
-    names = ("text",) if len(order) == 1 else ("text_a", "text_b")
     # white space at the ends is a trace of how a text was made
-    return {
-        "query": unit.query.strip(),
-        **{name: unit.texts[i].strip() for name, i in zip(names, order, strict=True)},
-    }
+    first, second = (unit.texts[i].strip() for i in order)
+    return {"query": unit.query.strip(), "text_a": first, "text_b": second}
 
 
 def content_digest(cells: Iterable[str]) -> str:
@@ -542,7 +460,7 @@ def content_digest(cells: Iterable[str]) -> str:
 def _row_ids(
     count: int,
     units: Sequence[AnnotationUnit],
-    questions: Sequence[AnnotationQuestion],
+    questions: Sequence[str],
     generator: np.random.Generator,
 ) -> list[str]:
     """Ids that differ between sheets: the same seed on other texts must not give the same."""
@@ -582,11 +500,6 @@ def _check_units(units: Sequence[AnnotationUnit], questions: Sequence[Annotation
         raise DataError(f"unit {unit_id!r} stands there twice; ids must be unique")
     asking = next((q for q in questions if q.needs_query), None)
     for unit in units:
-        if len(unit.texts) != questions[0].n_texts:
-            raise DataError(
-                f"unit {unit.unit_id!r} has {len(unit.texts)} texts; question "
-                f"{questions[0].name!r} is about {questions[0].n_texts}"
-            )
         if asking is not None and not unit.query.strip():
             raise DataError(
                 f"unit {unit.unit_id!r} has no query; question {asking.name!r} needs one"
@@ -615,50 +528,38 @@ def write_annotation_sheets(
     plan: AnnotationPlan,
     folder: PathLike,
     *,
-    formats: Sequence[Literal["csv", "html"]] = ("csv", "html"),
     key: PathLike | None = None,
-    title: str = "Annotation",
-    instructions: str = "",
     overwrite: bool = False,
 ) -> AnnotationFiles:
-    """Write one sheet per annotator and format, and the key beside the folder.
+    """Write one page and one CSV sheet per annotator, and the key beside the folder.
 
     Parameters
     ----------
     plan : AnnotationPlan
     folder : path
         Made if it does not exist. It may be handed to annotators as a whole.
-    formats : sequence of {"csv", "html"}
     key : path or None
         None writes ``<folder>.key.json``, outside the folder. Keep it from annotators.
-    title, instructions : str
-        Shown on the page. Do not name the sources.
     overwrite : bool
         Whether existing files, and answers on them, may be replaced.
 
     Raises
     ------
     DataError
-        If a format is unknown, a file exists, the key would lie in the folder, or a text is too
-        long for a spreadsheet cell.
+        If a file exists, the key would lie in the folder, or a text is too long for a
+        spreadsheet cell.
     """
     target = Path(folder)
     key_path = target.with_name(target.name + ".key.json") if key is None else Path(key)
-    if not formats or set(formats) - {"csv", "html"}:
-        raise DataError(f"formats {tuple(formats)!r}: choose 'csv', 'html' or both")
     if target.resolve() in key_path.resolve().parents:
         raise DataError(
             f"the key {key_path} would lie among the sheets in {target}; keep it from annotators"
         )
     texts: dict[Path, str] = {}
     for annotator, name in enumerate(plan.key.annotators):
-        for ending in dict.fromkeys(formats):
-            path = target / f"{name}.{ending}"
-            texts[path] = (
-                annotation_csv(plan, annotator, path=path)
-                if ending == "csv"
-                else annotation_page(plan, annotator, title=title, instructions=instructions)
-            )
+        sheet = target / f"{name}.csv"
+        texts[sheet] = annotation_csv(plan, annotator, path=sheet)
+        texts[target / f"{name}.html"] = annotation_page(plan, annotator)
     there = next((p for p in (key_path, *texts) if p.exists()), None)
     if there is not None and not overwrite:
         raise DataError(
@@ -676,10 +577,11 @@ def write_annotation_sheets(
 def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sheet") -> str:
     """One annotator's sheet for spreadsheets, with an empty column per question.
 
-    Columns: ``row_id``, ``query`` if there is one, ``text_a`` and ``text_b`` (or ``text``), and
-    one per question, whose header says what is asked and what may be answered.
+    Columns: ``row_id``, ``query`` if there is one, ``text_a`` and ``text_b``, and one per
+    question, whose header says what is asked and what may be answered.
     """
-    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]" for q in plan.key.questions]
+    questions = [QUESTIONS[name] for name in plan.key.questions]
+    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]" for q in questions]
     # the header tells which character separates cells, so it may hold no other one
     empty = {
         re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", column): ""
@@ -701,13 +603,11 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     return "".join(sheet_csv(records, path))
 
 
-def annotation_page(
-    plan: AnnotationPlan, annotator: int, *, title: str = "Annotation", instructions: str = ""
-) -> str:
+def annotation_page(plan: AnnotationPlan, annotator: int) -> str:
     """One annotator's sheet as one HTML page that loads nothing from anywhere.
 
-    Answers are kept in the browser's local storage and downloaded as JSON. Texts are shown as
-    text, never as markup.
+    Answers are kept in the browser's local storage and downloaded as CSV. Texts are shown as text,
+    never as markup.
     """
     key = plan.key
     data = {
@@ -715,7 +615,7 @@ def annotation_page(
         "annotator": key.annotators[annotator],
         "questions": [
             {"name": q.name, "text": q.text, "answers": q.answers, "labels": q.labels}
-            for q in key.questions
+            for q in (QUESTIONS[name] for name in key.questions)
         ],
         "items": [
             {"row_id": row.row_id, **shown_texts(plan.units[row.unit], row.order)}
@@ -730,8 +630,6 @@ def annotation_page(
     # "<" is escaped so that no text can close the element it stands in
     plain = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = {
-        "title": html.escape(title),
-        "instructions": html.escape(instructions),
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": style,
         "script": script,
@@ -749,7 +647,6 @@ def annotation_units(
     *,
     source: str | None = None,
     baseline: str = "human",
-    min_grade: int = 1,
 ) -> tuple[AnnotationUnit, ...]:
     """Collect the triples <query, human text, rewrite> of [K] Table 3, or pairs without queries.
 
@@ -762,8 +659,6 @@ def annotation_units(
     source : str, optional
         May be left out where only one other source has pairs.
     baseline : str
-    min_grade : int
-        Lowest grade that counts as relevant, at least 1.
 
     Returns
     -------
@@ -789,7 +684,7 @@ def annotation_units(
         twins = twin_texts(data, source=source, baseline=baseline)
         units = [(row, pair_id, "") for row, pair_id in enumerate(twins.pair_ids)]
     else:
-        found = training_pairs(data, source=source, baseline=baseline, min_grade=min_grade)
+        found = training_pairs(data, source=source, baseline=baseline)
         twins = found.twins
         judged = zip(found.rows.tolist(), found.query_ids, found.queries, strict=True)
         units = [(row, f"{name} {twins.pair_ids[row]}", query) for row, name, query in judged]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, IntArray, as_generator, check_level
-from rag_sourcebias.io.files import PathLike, read_json, read_lines, sound
+from rag_sourcebias.core.values import FloatArray, as_generator, check_level
+from rag_sourcebias.io.files import PathLike, read_json, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.pairs.annotate import (
+    QUESTIONS,
     AnnotationKey,
     AnnotationQuestion,
     Annotations,
@@ -34,87 +31,50 @@ from rag_sourcebias.stats.regression import wilson_interval
 # Answers as they stand in returned sheets, before they are un-blinded.
 
 
-_FORMAT = "rag-sourcebias answers"
-_TEXTS = ("query", "text_a", "text_b", "text")
-_ROW_ID = re.compile(r'"row_id"\s*:')
+_TEXTS = ("query", "text_a", "text_b")
 
 
 #: Row id, question, what the cell holds, and its file and line.
 Given = tuple[str, str, object, str]
 
 
-def _check_row(row_id: str, rows: Mapping[str, KeyRow], where: str) -> None:
-    if row_id not in rows:
-        raise DataError(
-            f"{where}: row_id {row_id!r} is not in the key ({len(rows)} ids like "
-            f"{next(iter(rows))!r}); restore it, or use the key of this sheet"
-        )
-
-
-def _from_csv(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
-    asked = {q.name: q for q in plan.questions}
+def _answers(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
     column_of: dict[str, str] = {}
 
     def choose(names: tuple[str, ...]) -> list[str]:
-        column_of.update({n.split(":")[0].strip(): n for n in names if n.split(":")[0].strip()})
-        lacking = [n for n in ("row_id", *asked) if n not in column_of]
+        for name in names:
+            short = name.split(":")[0].strip()
+            if short:
+                column_of[short] = name
+        lacking = [name for name in ("row_id", *plan.questions) if name not in column_of]
         if lacking:
             raise DataError(
                 f"{path}: column {lacking[0]!r} is missing from {', '.join(names)[:120]}; send "
                 "back all columns as they were"
             )
-        return [
-            column_of["row_id"],
-            *[column_of[n] for n in _TEXTS if n in column_of],
-            *(column_of[n] for n in asked),
-        ]
+        wanted = ("row_id", *_TEXTS, *plan.questions)
+        return [column_of[name] for name in wanted if name in column_of]
 
     table = read_table(path, choose)
     cells = {name: table.columns[c] for name, c in column_of.items() if c in table.columns}
+    shows_texts = "text_a" in cells or "text_b" in cells  # what a page downloads holds none
     for place in range(len(table)):
         where = table.where(place)
         row_id = str(cells["row_id"][place] or "").strip()
-        _check_row(row_id, rows, where)
-        texts = ("text",) if len(rows[row_id].order) == 1 else ("text_a", "text_b")
+        if row_id not in rows:
+            raise DataError(
+                f"{where}: row_id {row_id!r} is not in the key ({len(rows)} ids like "
+                f"{next(iter(rows))!r}); restore it, or use the key of this sheet"
+            )
         # a query column that was empty throughout was not written
-        shown = [str(cells[n][place] or "") if n in cells else "" for n in ("query", *texts)]
-        if content_digest(shown) != rows[row_id].digest:
+        shown = [str(cells[name][place] or "") if name in cells else "" for name in _TEXTS]
+        if shows_texts and content_digest(shown) != rows[row_id].digest:
             raise DataError(
                 f"{where}: row {row_id!r}: its texts are not those that were sent (edited, or "
                 "sorted without their row); only the answer columns may be filled in"
             )
-        for name in asked:
+        for name in plan.questions:
             yield row_id, name, cells[name][place], where
-
-
-def _from_json(path: PathLike, plan: AnnotationKey, rows: Mapping[str, KeyRow]) -> Iterator[Given]:
-    data = read_json(path, "the answers of an annotation page")
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise DataError(f"{path} was not downloaded from an annotation page")
-    if data.get("sheet") != plan.sheet_id:
-        raise DataError(
-            f"{path} answers sheet {data.get('sheet')!r}, the key is of {plan.sheet_id!r}"
-        )
-    entries = data.get("answers")
-    if not isinstance(entries, list):
-        raise DataError(f"{path}: 'answers' is {entries!r:.60}; expected a list")
-    # the page writes one entry per line
-    lines = [n for n, line in read_lines(path) if _ROW_ID.search(line)]
-    one_each = len(lines) == len(entries)
-    asked = [q.name for q in plan.questions]
-    for number, entry in enumerate(entries):
-        where = f"{path}:{lines[number]}" if one_each else f"{path}: answer {number + 1}"
-        if not isinstance(entry, dict) or not isinstance(entry.get("row_id"), str):
-            raise DataError(f"{where} is {entry!r:.60}; expected an object with a row_id")
-        row_id = entry.pop("row_id")
-        _check_row(row_id, rows, where)
-        for name, value in entry.items():
-            if name not in asked:
-                raise DataError(
-                    f"{where}: row {row_id!r} answers {name!r}, which was not asked; the sheet "
-                    f"asked {', '.join(asked)}"
-                )
-            yield row_id, name, value, where
 
 
 # Filled annotation sheets, checked and un-blinded with their key.
@@ -135,6 +95,9 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
         raise DataError(f"{path} is not the key of annotation sheets")
     with sound(path, "a complete key of annotation sheets", names_file=False):
         key = AnnotationKey.from_dict(data)
+        unknown = [name for name in key.questions if name not in QUESTIONS]
+        if unknown:
+            raise DataError(f"question {unknown[0]!r} is unknown")
         for row in key.rows:
             places = ((row.unit, len(key.units)), (row.annotator, len(key.annotators)))
             if not all(0 <= place < n for place, n in places):
@@ -147,7 +110,7 @@ def read_annotation_key(path: PathLike) -> AnnotationKey:
 def read_annotations(
     paths: PathLike | Sequence[PathLike], *, key: PathLike | AnnotationKey
 ) -> Annotations:
-    """Read filled sheets, in any mixture of CSV and JSON, and un-blind them.
+    """Read filled sheets and un-blind them.
 
     Row ids tell whose sheet it is, so files may be renamed. Rows may come in any order, with other
     columns beside them. The same answer twice is one answer.
@@ -155,7 +118,7 @@ def read_annotations(
     Parameters
     ----------
     paths : path or sequence of paths
-        ``.json`` downloaded from the page; anything else is CSV.
+        Filled sheets, and what pages downloaded.
     key : path or AnnotationKey
 
     Returns
@@ -176,12 +139,10 @@ def read_annotations(
     if not files:
         raise DataError("there are no filled sheets to read")
     rows = {row.row_id: row for row in plan.rows}
-    questions = {q.name: q for q in plan.questions}
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for path in files:
-        read = _from_json if Path(path).suffix.lower() == ".json" else _from_csv
-        for row_id, question, cell, where in read(path, plan, rows):
-            value = _offered(cell, questions[question], f"{where}: row {row_id!r}")
+        for row_id, question, cell, where in _answers(path, plan, rows):
+            value = _offered(cell, QUESTIONS[question], f"{where}: row {row_id!r}")
             if value is None:
                 continue
             earlier = found.setdefault((row_id, question), (value, where))
@@ -194,7 +155,7 @@ def read_annotations(
         sheet_id=plan.sheet_id,
         annotators=plan.annotators,
         units=plan.units,
-        tables=tuple(_table(plan, asked, found) for asked in plan.questions),
+        tables=tuple(_table(plan, QUESTIONS[name], found) for name in plan.questions),
     )
 
 
@@ -229,8 +190,7 @@ def _offered(cell: object, question: AnnotationQuestion, where: str) -> str | No
     text = "" if cell is None else str(cell).strip().lstrip("'")
     if not text:
         return None
-    whole = re.fullmatch(r"([0-9]+)[.,]0*", text)  # spreadsheets write 2 as 2.0
-    spelt = (text if whole is None else whole[1]).casefold()
+    spelt = text.casefold()
     for value, label in zip(question.answers, question.labels, strict=True):
         if spelt in (value.casefold(), label.casefold()):
             return value
@@ -245,8 +205,7 @@ def _offered(cell: object, question: AnnotationQuestion, where: str) -> str | No
 
 Formula = Callable[[FloatArray], FloatArray]
 _UNDEFINED = 0.01  # share of resamples that may be undefined
-_SKEWED = 0.9
-_TINY = 1e-12
+_TINY = 1e-12  # chance agreement that rounding cannot tell from 1
 
 
 def annotator_agreement(
@@ -272,13 +231,8 @@ def annotator_agreement(
     -------
     tuple of RaterAgreement
         ``percent``: share of pairs of annotators who agree, mean over units with two answers or
-        more. ``krippendorff_alpha`` (Krippendorff 2011), nominal, on the same units.
-        ``fleiss_kappa`` (Fleiss 1971) and ``gwet_ac1`` (Gwet 2008) on the units with the most
-        answers, since they want equally many. ``cohen_kappa`` (Cohen 1960) for every two
-        annotators, on the units both answered. Where almost all answers are one category the
-        kappas and alpha are low or undefined whatever the agreement; AC1 is not. Nominal 95 %
-        intervals covered .91–.98 in simulations (20 and 50 units, 600 runs each; the low end are
-        alpha and Fleiss' kappa where one category has 80 % of the answers).
+        more. ``krippendorff_alpha`` (Krippendorff 2011), nominal, on the same units; low or
+        undefined where almost all answers are one category.
 
     Raises
     ------
@@ -287,64 +241,29 @@ def annotator_agreement(
     """
     check_level(confidence_level)
     table = annotations.table(question)
-    k = len(table.categories)
     generator = as_generator(rng)
-    counts = (table.codes[:, :, None] == np.arange(k)).sum(axis=1).astype(np.float64)
-    answers = counts.sum(axis=1)
-    several = counts[answers >= 2]
-    full = counts[answers == max(answers.max(), 2.0)]
-    everyone = annotations.annotators
-    wanted: list[tuple[str, tuple[str, ...], FloatArray, Formula]] = [
-        ("percent", everyone, _pair_columns(several), lambda m: m[:, 0]),
-        (
+    codes = np.arange(len(table.categories))
+    counts = (table.codes[:, :, None] == codes).sum(axis=1).astype(np.float64)
+    several = counts[counts.sum(axis=1) >= 2]
+    bootstrap = (confidence_level, resamples, generator)
+    return (
+        _measured("percent", _agreeing(several), lambda means: means[:, 0], bootstrap),
+        _measured(
             "krippendorff_alpha",
-            everyone,
             _alpha_columns(several),
             partial(_alpha, n_units=len(several)),
+            bootstrap,
         ),
-        ("fleiss_kappa", everyone, _pair_columns(full), _fleiss),
-        ("gwet_ac1", everyone, _pair_columns(full), _gwet),
-        *(
-            (
-                "cohen_kappa",
-                (everyone[a], everyone[b]),
-                _table_columns(table.codes[:, [a, b]], k),
-                partial(_cohen, k=k),
-            )
-            for a, b in combinations(range(len(everyone)), 2)
-        ),
-    ]
-    total = several.sum(axis=0)
-    skewed = (
-        f"over 90 % of answers are {table.categories[int(total.argmax())]!r}: chance-corrected "
-        "figures say little"
-    )
-    note = skewed if total.max() > _SKEWED * total.sum() else ""
-    return tuple(
-        _measured(
-            RaterAgreement(
-                name=name,
-                annotators=who,
-                value=None,
-                interval=None,
-                n_units=len(columns),
-                note=note if name in ("krippendorff_alpha", "fleiss_kappa", "cohen_kappa") else "",
-            ),
-            columns,
-            formula,
-            bootstrap=(confidence_level, resamples, generator),
-        )
-        for name, who, columns, formula in wanted
     )
 
 
 def _measured(
-    empty: RaterAgreement,
+    name: str,
     columns: FloatArray,
     formula: Formula,
-    *,
     bootstrap: tuple[float, int, np.random.Generator],
 ) -> RaterAgreement:
+    empty = RaterAgreement(name=name, value=None, interval=None, n_units=len(columns))
     if not len(columns):
         return replace(empty, note="no unit has two answers")
     value = float(formula(columns.mean(axis=0, keepdims=True))[0])
@@ -370,21 +289,11 @@ def _measured(
     return replace(empty, value=value, interval=replace(interval, assumptions=assumed))
 
 
-def _pair_columns(counts: FloatArray) -> FloatArray:
-    """Per unit: share of agreeing pairs of annotators, and the share of each category."""
-    m = counts.sum(axis=1, keepdims=True)
-    return np.hstack(
-        [(counts * (counts - 1)).sum(axis=1, keepdims=True) / (m * (m - 1)), counts / m]
-    )
-
-
-def _fleiss(means: FloatArray) -> FloatArray:
-    return _above(means[:, 0], (means[:, 1:] ** 2).sum(axis=1))
-
-
-def _gwet(means: FloatArray) -> FloatArray:
-    shares = means[:, 1:]
-    return _above(means[:, 0], (shares * (1 - shares)).sum(axis=1) / (shares.shape[1] - 1))
+def _agreeing(counts: FloatArray) -> FloatArray:
+    """Per unit: share of agreeing pairs of annotators."""
+    answers = counts.sum(axis=1, keepdims=True)
+    agreeing = (counts * (counts - 1)).sum(axis=1, keepdims=True)
+    return np.asarray(agreeing / (answers * (answers - 1)))
 
 
 def _alpha_columns(counts: FloatArray) -> FloatArray:
@@ -402,26 +311,6 @@ def _alpha(means: FloatArray, *, n_units: int) -> FloatArray:
     result = np.full(len(means), np.nan)
     np.divide((n - 1) * sums[:, 0], chance, out=result, where=chance > _TINY)
     return 1 - result
-
-
-def _table_columns(codes: IntArray, k: int) -> FloatArray:
-    """Per unit both annotators answered: which cell of their contingency table it is."""
-    both = codes[(codes >= 0).all(axis=1)]
-    return np.asarray(np.eye(k * k)[both[:, 0] * k + both[:, 1]])
-
-
-def _cohen(means: FloatArray, *, k: int) -> FloatArray:
-    tables = means.reshape(-1, k, k)
-    return _above(
-        np.trace(tables, axis1=1, axis2=2), (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
-    )
-
-
-def _above(seen: FloatArray, chance: FloatArray) -> FloatArray:
-    """(seen − chance) / (1 − chance), NaN where chance explains everything."""
-    result = np.full(len(seen), np.nan)
-    np.divide(seen - chance, 1 - chance, out=result, where=chance < 1 - _TINY)
-    return result
 
 
 # The figures of [K] Table 3: what the majority of annotators says, and how often all agree.
@@ -444,8 +333,7 @@ def majority_tables(
     Returns
     -------
     tuple of MajorityTable
-        One per question; where units are single texts, one per question and source. Questions
-        without a unit that has enough answers have no shares.
+        One per question. Questions without a unit that has enough answers have no shares.
 
     Raises
     ------
@@ -456,27 +344,11 @@ def majority_tables(
     needed = min(3, most) if min_answers is None else min_answers
     if not 1 <= needed <= most:
         raise DataError(f"min_answers {needed!r} is not in 1 … {most}, the number of annotators")
-    groups: dict[str | None, npt.NDArray[np.bool_]] = {
-        None: np.ones(len(annotations.units), dtype=np.bool_)
-    }
-    if all(len(unit.sources) == 1 for unit in annotations.units):
-        of = np.array([unit.sources[0] for unit in annotations.units])
-        groups = {name: of == name for name in dict.fromkeys(of.tolist())}
-    return tuple(
-        _majority(table, source, members, needed, confidence_level)
-        for table in annotations.tables
-        for source, members in groups.items()
-    )
+    return tuple(_majority(table, needed, confidence_level) for table in annotations.tables)
 
 
-def _majority(
-    table: AnswerTable,
-    source: str | None,
-    members: npt.NDArray[np.bool_],
-    needed: int,
-    level: float,
-) -> MajorityTable:
-    counts = (table.codes[members, :, None] == np.arange(len(table.categories))).sum(axis=1)
+def _majority(table: AnswerTable, needed: int, level: float) -> MajorityTable:
+    counts = (table.codes[:, :, None] == np.arange(len(table.categories))).sum(axis=1)
     answers = counts.sum(axis=1)
     enough = answers >= needed
     counts, answers = counts[enough], answers[enough]
@@ -485,7 +357,6 @@ def _majority(
     wins, agreed = (x.sum(axis=0).tolist() for x in (won, counts == answers[:, None]))
     return MajorityTable(
         question=table.question,
-        source=source,
         n_units=n,
         n_no_majority=int((~won.any(axis=1)).sum()),
         n_too_few=int((~enough).sum()),

@@ -12,7 +12,6 @@ from rich.table import Table
 from rag_sourcebias.cli import options as opt
 from rag_sourcebias.cli.console import (
     as_options,
-    choice,
     deliver,
     number_pair,
     out,
@@ -288,9 +287,6 @@ _DATA, _DRAW, _SHEETS, _FILLED_SHEETS = (
 _NAMES = {
     "percent": "agreeing pairs of annotators",
     "krippendorff_alpha": "Krippendorff's alpha",
-    "fleiss_kappa": "Fleiss' kappa",
-    "gwet_ac1": "Gwet's AC1",
-    "cohen_kappa": "Cohen's kappa",
 }
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
@@ -317,12 +313,11 @@ def print_figures(
 
 
 def _print_majority(majority: MajorityTable) -> None:
-    of = "" if majority.source is None else f", {source_name(majority.source)}"
     if not majority.shares:
-        say(f"{majority.question}{of}: no pair has enough answers ({majority.n_too_few} too few)")
+        say(f"{majority.question}: no pair has enough answers ({majority.n_too_few} too few)")
         return
     table = Table(
-        title=f"{majority.question}{of}: majority of {majority.n_units} pairs (all agreed)",
+        title=f"{majority.question}: majority of {majority.n_units} pairs (all agreed)",
         title_justify="left",
     )
     for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
@@ -340,7 +335,7 @@ def _print_majority(majority: MajorityTable) -> None:
         table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
     out.print(table)
     if majority.n_too_few:
-        say(f"{majority.question}{of}: {majority.n_too_few} pairs left out for too few answers")
+        say(f"{majority.question}: {majority.n_too_few} pairs left out for too few answers")
 
 
 def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
@@ -351,9 +346,8 @@ def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
     for column in ("coefficient", "value", "interval", "pairs"):
         table.add_column(column, justify="left" if column == "coefficient" else "right")
     for one in found:
-        who = f" {' / '.join(one.annotators)}" if one.name == "cohen_kappa" else ""
         table.add_row(
-            f"{_NAMES[one.name]}{who}",
+            _NAMES[one.name],
             MISSING if one.value is None else number(one.value, digits=2),
             interval(one.interval, digits=2),
             str(one.n_units),
@@ -370,7 +364,7 @@ _OPTIONS = {
     "overwrite=True": "--overwrite",
     "name one of them as source": "name one of them with --source",
 }
-_FILLED = (".csv", ".tsv", ".json")
+_FILLED = (".csv", ".tsv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,9 +390,6 @@ class Sheets:
     baseline_source: Annotated[
         str, typer.Option(help="Source that the other is compared with.", rich_help_panel=_DATA)
     ] = "human"
-    min_grade: Annotated[
-        int, typer.Option(min=1, help="Lowest grade that is relevant.", rich_help_panel=_DATA)
-    ] = 1
     n: Annotated[
         int | None,
         typer.Option(
@@ -432,20 +423,6 @@ class Sheets:
             show_default="relevance,quality; without queries quality",
         ),
     ] = None
-    formats: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="csv (spreadsheets), html (one page that works offline) or both.",
-            rich_help_panel=_SHEETS,
-        ),
-    ] = "csv,html"
-    title: Annotated[str, typer.Option(help="On the page.", rich_help_panel=_SHEETS)] = (
-        "Which text?"
-    )
-    instructions: Annotated[
-        str, typer.Option(help="On the page; do not name the sources.", rich_help_panel=_SHEETS)
-    ] = ""
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -489,7 +466,7 @@ def annotate(
             metavar="PATH...",
             help="With --output, the pairs: a BEIR folder with corpus/<source>.jsonl per source "
             "(same _id = same document rewritten) and, where you have them, queries.jsonl and "
-            "qrels/<split>.tsv. Without it, filled sheets: CSV, JSON downloaded from pages, or a "
+            "qrels/<split>.tsv. Without it, filled sheets and what pages downloaded, or a "
             "folder with such.",
         ),
     ] = None,
@@ -530,7 +507,7 @@ def annotate(
 
         rag-sourcebias annotate sheets
 
-        rag-sourcebias annotate ann.csv bob.json --key sheets.key.json --json figures.json
+        rag-sourcebias annotate ann.csv bob.csv --key sheets.key.json --json figures.json
     """
     useless = used(ctx, Reading if output is not None else Sheets)
     if useless:
@@ -554,7 +531,6 @@ def _draw_sheets(
             _pairs(folder, split=sheets.split),
             source=sheets.source,
             baseline=sheets.baseline_source,
-            min_grade=sheets.min_grade,
         )
         plan = annotation_sheet(
             units,
@@ -564,18 +540,10 @@ def _draw_sheets(
             overlap=sheets.overlap,
             rng=seed,
         )
-        written = write_annotation_sheets(
-            plan,
-            output,
-            formats=[choice("format", name, ("csv", "html")) for name in _names(sheets.formats)],
-            key=key,
-            title=sheets.title,
-            instructions=sheets.instructions,
-            overwrite=sheets.overwrite,
-        )
+        written = write_annotation_sheets(plan, output, key=key, overwrite=sheets.overwrite)
     say(
         f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
-        f"questions: {', '.join(q.name for q in plan.key.questions)}"
+        f"questions: {', '.join(plan.key.questions)}"
     )
     for path in written.sheets:
         tell(f"sheet: {path}")

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import re
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.pairs.annotate import (
-    Annotations,
     AnnotationUnit,
     annotation_sheet,
     write_annotation_sheets,
@@ -75,18 +72,11 @@ def fill_csv(plan, path, *, skip=(), spell=str, delimiter=","):
 
 
 def page_answers(plan, annotator, entries=None):
-    """The text that the page downloads."""
+    """The file that the page downloads."""
     if entries is None:
-        entries = [
-            {"row_id": r.row_id, "relevance": answer(plan, r), "quality": "equal"}
-            for r in plan.rows_of(annotator)
-        ]
-    name = plan.key.annotators[annotator]
-    lines = ",\n".join("  " + json.dumps(e) for e in entries)
-    return (
-        f'{{\n"format": "rag-sourcebias answers",\n"sheet": "{plan.key.sheet_id}",\n'
-        f'"annotator": "{name}",\n"answers": [\n{lines}\n]}}\n'
-    )
+        entries = [(row.row_id, answer(plan, row), "equal") for row in plan.rows_of(annotator)]
+    lines = (",".join(f'"{cell}"' for cell in entry) for entry in entries)
+    return "\r\n".join(['"row_id","relevance","quality"', *lines, ""])
 
 
 def check(plan, annotations):
@@ -99,11 +89,11 @@ def check(plan, annotations):
         assert (table.codes[place] == -2) == (place not in asked)
 
 
-def test_csv_and_json_come_back_as_sources(written):
+def test_sheets_and_pages_come_back_as_sources(written):
     plan, files, folder = written
     fill_csv(plan, folder / "ann.csv")
-    (folder / "renamed.json").write_text(page_answers(plan, 1))
-    found = read_annotations([folder / "ann.csv", folder / "renamed.json"], key=files.key)
+    (folder / "renamed.csv").write_text(page_answers(plan, 1))
+    found = read_annotations([folder / "ann.csv", folder / "renamed.csv"], key=files.key)
     assert set(found.table("relevance").categories) == {"human", "llm:a", "llm:b", "equal"}
     assert found.table("relevance").categories[-1] == "equal"
     check(plan, found)
@@ -112,8 +102,6 @@ def test_csv_and_json_come_back_as_sources(written):
     letters = [answer(plan, row) for row in plan.key.rows]
     assert (relevance.n_first, relevance.n_second) == (letters.count("A"), letters.count("B"))
     assert found.table("quality").n_first == 0
-    again = Annotations.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again.to_dict() == found.to_dict()
     with pytest.raises(DataError, match="question 'tone' was not asked; the sheet asked 'rel"):
         found.table("tone")
 
@@ -142,22 +130,6 @@ def test_rows_may_be_sorted_and_other_columns_added(written):
     check(plan, read_annotations([folder / "ann.csv", folder / "bob.csv"], key=plan.key))
 
 
-def test_grades_survive_spreadsheets(tmp_path):
-    units = [
-        AnnotationUnit(unit_id=str(i), texts=(f"t {i}",), sources=("human",), query="q")
-        for i in range(4)
-    ]
-    plan = annotation_sheet(units, task="grade", annotators=1, rng=0)
-    files = write_annotation_sheets(plan, tmp_path / "o", formats=["csv"])
-    rows = read_csv(files.sheets[0])
-    column = list(rows[0])[-1]
-    for row, cell in zip(rows, ["2.0", "0,0", "'3", ""], strict=True):
-        row[column] = cell
-    save_csv(files.sheets[0], rows)
-    table = read_annotations(files.sheets[0], key=files.key).table("grade")
-    assert [table.codes[r.unit, 0] for r in plan.key.rows] == [2, 0, 3, -1]
-
-
 def test_unanswered_is_counted_not_refused(written):
     plan, files, folder = written
     mine = plan.rows_of(0)
@@ -173,17 +145,17 @@ def test_unanswered_is_counted_not_refused(written):
 def test_the_same_answer_twice_is_one_but_two_answers_conflict(written):
     plan, files, folder = written
     fill_csv(plan, folder / "ann.csv")
-    (folder / "ann.json").write_text(page_answers(plan, 0))
-    both = [folder / "ann.csv", folder / "ann.json"]
+    (folder / "ann-answers.csv").write_text(page_answers(plan, 0))
+    both = [folder / "ann.csv", folder / "ann-answers.csv"]
     assert read_annotations(both, key=files.key).table("relevance").n_answered == len(
         plan.rows_of(0)
     )
     row = plan.rows_of(0)[1]
     other = "B" if answer(plan, row) != "B" else "equal"
-    entries = [{"row_id": row.row_id, "relevance": other}]
-    (folder / "ann.json").write_text(page_answers(plan, 0, entries))
+    entries = [(row.row_id, other, "")]
+    (folder / "ann-answers.csv").write_text(page_answers(plan, 0, entries))
     message = (
-        rf"ann\.json:6: row '{row.row_id}': relevance is '{other}' here and "
+        rf"ann-answers\.csv:2: row '{row.row_id}': relevance is '{other}' here and "
         rf"'{answer(plan, row)}' at .*ann\.csv:\d+; keep one"
     )
     with pytest.raises(DataError, match=message):
@@ -226,34 +198,6 @@ def test_a_lost_column_is_named(written):
     save_csv(folder / "ann.csv", [{k: v for k, v in r.items() if k[:3] != "qua"} for r in rows])
     with pytest.raises(DataError, match="column 'quality' is missing from row_id, query, text_a"):
         read_annotations(folder / "ann.csv", key=files.key)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: t.replace("answers", "nothing", 1), "was not downloaded from an annotation"),
-        (lambda t: re.sub('"sheet": "[a-z]+"', '"sheet": "x"', t), "answers sheet 'x', the key is"),
-        (lambda t: re.sub(r'"answers": \[.*\]', '"answers": 3', t, flags=re.S), "'answers' is 3"),
-        (lambda t: t.replace('"quality"', '"tone"', 1), r":6: row '\w+' answers 'tone', which was"),
-        (
-            lambda t: re.sub(r'"row_id": "\w+"', '"row_id": "q"', t, count=1),
-            ":6: row_id 'q' is not",
-        ),
-        (
-            lambda t: t.replace('"equal"', "[1]", 1),
-            r":\d+: row '\w+': \w+ '\[1\]' is not an answer",
-        ),
-        (lambda t: t.replace("[\n", "[\n 7,\n", 1), "answer 1 is 7; expected an object with a row"),
-        (lambda t: t[:-20], r"bob\.json:\d+ is not the answers"),
-    ],
-)
-def test_json_errors_name_file_and_line(written, change, message):
-    plan, files, folder = written
-    path = folder / "bob.json"
-    path.write_text(change(page_answers(plan, 1)))
-    with pytest.raises(DataError, match=message) as caught:
-        read_annotations(path, key=files.key)
-    assert "bob.json" in str(caught.value)
 
 
 def test_no_files_are_refused(written):

@@ -13,8 +13,6 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.pairs.annotate import (
-    QUESTIONS,
-    AnnotationQuestion,
     AnnotationUnit,
     annotation_csv,
     annotation_page,
@@ -89,11 +87,11 @@ def test_ids_are_opaque_reproducible_and_differ_between_sheets():
     other = plan_of([pair(i, texts=("x", f"y {i}")) for i in range(21)])
     assert other.key.sheet_id != plan.key.sheet_id
     assert not set(ids) & {row.row_id for row in other.key.rows}
-    assert plan_of(task="quality").key.sheet_id != plan.key.sheet_id
+    assert plan_of(task=["quality"]).key.sheet_id != plan.key.sheet_id
 
 
 def test_sheets_hold_texts_but_nothing_that_tells_their_source(tmp_path):
-    files = write_annotation_sheets(plan_of(), tmp_path / "sheets", title="T & <b>")
+    files = write_annotation_sheets(plan_of(), tmp_path / "sheets")
     assert sorted(p.name for p in (tmp_path / "sheets").iterdir()) == sorted(
         f"annotator-{i}.{e}" for i in (1, 2, 3) for e in ("csv", "html")
     )
@@ -126,14 +124,14 @@ def test_csv_columns_say_what_is_asked():
     unit = plan.units[first.unit]
     assert [rows[0]["text_a"], rows[0]["text_b"]] == [unit.texts[i].strip() for i in first.order]
     # a separator within the header would mislead whoever reads the file
-    header = annotation_csv(plan_of(task="quality"), 0).splitlines()[0]
+    header = annotation_csv(plan_of(task=["quality"]), 0).splitlines()[0]
     assert "fluency · coherence · information density" in header
     assert ";" not in header
 
 
 def test_csv_escapes_formulas_and_leaves_out_an_empty_query_column():
     units = [pair(0, texts=("=SUM(A1)", "+1 or so"), query="")]
-    rows = list(csv.reader(io.StringIO(annotation_csv(plan_of(units, task="content"), 0))))
+    rows = list(csv.reader(io.StringIO(annotation_csv(plan_of(units, task=["content"]), 0))))
     assert rows[0][1:3] == ["text_a", "text_b"]
     assert set(rows[1][1:3]) == {"'=SUM(A1)", "'+1 or so"}
 
@@ -155,7 +153,7 @@ class Outline(html.parser.HTMLParser):
 
 
 def test_page_needs_nothing_from_outside_and_only_its_own_script_may_run():
-    page = annotation_page(plan_of(), 0, title="Pairs", instructions="Read <both>.")
+    page = annotation_page(plan_of(), 0)
     outline = Outline(page)
     assert set(outline.refs) == {"data:,", "#item"}
     assert not re.search(r"url\(|@import|https?:", page)
@@ -165,39 +163,20 @@ def test_page_needs_nothing_from_outside_and_only_its_own_script_may_run():
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page
     assert "default-src 'none'" in page
-    assert 'format: "rag-sourcebias answers", sheet: data.sheet' in script  # what is read back
+    assert '["row_id", ...names]' in script  # what is read back
     assert set(re.findall(r'at\("(\w+)"\)', script)) <= set(outline.ids)
-    assert "Read &lt;both&gt;." in page
     assert '<html lang="en">' in page
     assert "prefers-color-scheme: dark" in page
 
 
 def test_texts_cannot_break_out_of_the_page():
     units = [pair(0, texts=(NASTY, "harmless"), query=NASTY)]
-    page = annotation_page(plan_of(units), 0, title=NASTY, instructions=NASTY)
+    page = annotation_page(plan_of(units), 0)
     assert Outline(page).tags.count("script") == 2
     data = page_data(page)
     assert data["items"][0]["query"] == NASTY
     assert NASTY in data["items"][0].values()
     assert list(data) == ["sheet", "annotator", "questions", "items"]
-
-
-def test_single_texts_are_graded_for_a_query():
-    units = [
-        AnnotationUnit(unit_id=str(i), texts=(f"text {i}",), sources=(s,), query="q")
-        for i, s in enumerate(["human", "llm"] * 4)
-    ]
-    plan = plan_of(units, task="grade", annotators=2)
-    item = page_data(annotation_page(plan, 1))["items"][0]
-    assert set(item) == {"row_id", "query", "text"}
-    assert annotation_csv(plan, 0).count("grade: How relevant") == 1
-
-
-def test_own_questions():
-    own = AnnotationQuestion(
-        name="tone", text="Which is kinder?", answers=("A", "B"), labels=("A", "B"), n_texts=2
-    )
-    assert plan_of(task=(own, "quality")).key.questions == (own, QUESTIONS["quality"])
 
 
 @pytest.mark.parametrize(
@@ -206,11 +185,13 @@ def test_own_questions():
         ([], {}, "there is nothing to annotate"),
         ([pair(1), pair(1)], {}, "unit 'secret-1' stands there twice"),
         ([pair(1, query=" ")], {}, "unit 'secret-1' has no query; question 'relevance' needs one"),
-        (PAIRS, {"task": "grade"}, "has 2 texts; question 'grade' is about 1"),
-        (PAIRS, {"task": "better"}, "task 'better' is unknown; choose from 'relevance', 'quality'"),
+        (
+            PAIRS,
+            {"task": ["better"]},
+            "task 'better' is unknown; choose from 'relevance'",
+        ),
         (PAIRS, {"task": ()}, "task is empty"),
         (PAIRS, {"task": ("quality", "quality")}, "names a question twice: quality, quality"),
-        (PAIRS, {"task": ("quality", "grade")}, "cannot share a sheet: 'quality' (2), 'grade' (1)"),
         (PAIRS, {"n": 22}, "n 22 is not in 1 … 21"),
         (PAIRS, {"n": 0}, "n 0 is not in 1 … 21"),
         (PAIRS, {"overlap": 1.5}, "overlap 1.5 is outside [0, 1]"),
@@ -239,35 +220,15 @@ def test_units_are_checked(changes, message):
         pair(1, **changes)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "a b"}, "question name 'a b'"),
-        ({"n_texts": 3}, "n_texts 3 is not 1 or 2"),
-        ({"answers": ("yes", "Yes ")}, "must be two or more, different"),
-        ({"labels": ("one",)}, "has 2 answers and 1 labels"),
-        ({"answers": ("A", "no")}, "give both, with n_texts=2, or neither"),
-        ({"answers": ("A", "B"), "n_texts": 1}, "give both, with n_texts=2, or neither"),
-    ],
-)
-def test_questions_are_checked(changes, message):
-    fields = {"name": "x", "text": "?", "answers": ("y", "n"), "labels": ("y", "n"), "n_texts": 2}
-    with pytest.raises(DataError, match=re.escape(message)):
-        AnnotationQuestion(**{**fields, **changes})
-
-
 def test_answers_and_keys_are_not_overwritten_and_keys_stay_apart(tmp_path):
     folder = tmp_path / "sheets"
-    files = write_annotation_sheets(plan_of(), folder, formats=["csv"])
-    assert {p.suffix for p in folder.iterdir()} == {".csv"}
+    files = write_annotation_sheets(plan_of(), folder)
     with pytest.raises(DataError, match=r"sheets\.key\.json exists and may hold answers"):
         write_annotation_sheets(plan_of(), folder)
     write_annotation_sheets(plan_of(rng=4), folder, overwrite=True)
     assert read_annotation_key(files.key) == plan_of(rng=4).key
     with pytest.raises(DataError, match="would lie among the sheets"):
         write_annotation_sheets(plan_of(), folder, key=folder / "key.json", overwrite=True)
-    with pytest.raises(DataError, match="choose 'csv', 'html' or both"):
-        write_annotation_sheets(plan_of(), folder, formats=["pdf"])
 
 
 def test_keys_of_other_versions_and_other_files_are_refused(tmp_path):

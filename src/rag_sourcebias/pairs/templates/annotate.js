@@ -41,9 +41,7 @@
   const showTexts = (item) => {
     at("query").hidden = !item.query;
     at("query").querySelector("p").textContent = item.query;
-    const parts = "text" in item
-      ? [["Text", item.text]]
-      : [["Text A", item.text_a], ["Text B", item.text_b]];
+    const parts = [["Text A", item.text_a], ["Text B", item.text_b]];
     at("texts").replaceChildren(...parts.map(([title, text]) => {
       const box = make("div");
       const body = make("p", text);
@@ -148,18 +146,17 @@
     }
   };
 
-  // One answer per line: whoever reads the file can name the line of a fault.
+  // As the CSV sheet, without its texts: what is read back are row ids and answers.
+  const cell = (text) => '"' + text.replaceAll('"', '""') + '"';
   const exported = () => {
-    const rows = data.items.filter((item) => Object.keys(given(item)).length)
-      .map((item) => "  " + JSON.stringify({ row_id: item.row_id, ...given(item) }));
-    const head = { format: "rag-sourcebias answers", sheet: data.sheet, annotator: data.annotator };
-    const lines = Object.entries(head).map(([k, v]) => JSON.stringify(k) + ": " + JSON.stringify(v));
-    return "{\n" + lines.join(",\n") + ',\n"answers": [\n' + rows.join(",\n") + "\n]}\n";
+    const rows = data.items.map((item) =>
+      [item.row_id, ...names.map((name) => given(item)[name] || "")]);
+    return [["row_id", ...names], ...rows].map((row) => row.map(cell).join(",") + "\r\n").join("");
   };
   const save = () => {
     const link = make("a");
-    link.href = URL.createObjectURL(new Blob([exported()], { type: "application/json" }));
-    link.download = data.annotator + ".json";
+    link.href = URL.createObjectURL(new Blob([exported()], { type: "text/csv" }));
+    link.download = data.annotator + "-answers.csv";
     document.body.append(link);
     link.click();
     link.remove();
