@@ -116,7 +116,6 @@ RULES = """rules:
       text: {regex: 'as an AI'}
     set: {source: human}
 """
-PROMPTS = "short: 'Shorten this: {text}'\nnews:\n  template: 'As news: {text}'\n  style: news\n"
 
 
 def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
@@ -448,12 +447,6 @@ def _rules(folder: Path) -> object:
     from rag_sourcebias.tagging.rules import read_rules
 
     return read_rules(folder / "rules.yaml")
-
-
-def _prompts(folder: Path) -> object:
-    from rag_sourcebias.pairs.rewrite_command import read_prompts
-
-    return read_prompts([str(folder / "prompts.yaml")])
 
 
 def _write_store(folder: Path, name: str) -> None:
@@ -848,7 +841,6 @@ READERS: tuple[Reader, ...] = (
     Reader("training history", "training_history.json", _write_history, _history),
     Reader("anchor set", "a.json", _write_anchors, _anchors),
     Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules),
-    Reader("prompts", "prompts.yaml", _text("prompts.yaml", PROMPTS), _prompts),
     Reader("tag store: jsonl", "tags.jsonl", _p(_write_store, "tags.jsonl"),
            _p(_store, "tags.jsonl")),
     Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),

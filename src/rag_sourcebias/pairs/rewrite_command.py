@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,29 +13,20 @@ from rich.table import Table
 from rag_sourcebias.cli import models as judge_opt
 from rag_sourcebias.cli.console import (
     as_options,
-    deliver,
     out,
-    require_writable,
     say,
     stages,
     tell,
-    writes_report,
 )
 from rag_sourcebias.cli.models import MeteredCompleter, completer_of, prices_of
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.beir import read_beir, read_corpus
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.io.yaml import Place, entries, kind, read_yaml, scalar
-from rag_sourcebias.pairs.audit import check_paired_corpus
-from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.rewrites import (
     MANIFEST,
     REPHRASE,
     REWRITE,
     STYLES,
-    HumanInput,
     RewriteEstimate,
     RewritePrompt,
     RewriteReport,
@@ -47,13 +38,8 @@ from rag_sourcebias.pairs.rewrites import (
 )
 from rag_sourcebias.pairs.rewriting import (
     build_paired_corpus,
-    check_paired_folder,
     estimate_paired_corpus,
 )
-
-if TYPE_CHECKING:
-    from yaml.nodes import Node
-
 
 # Options of ``rewrite``, named once.
 
@@ -72,9 +58,8 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)=(?P<template>.+)", re.DOTALL)
 def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
     """Read the values of ``--prompts``.
 
-    Each is a list of names (``rewrite``, ``rephrase``, ``styles``, ``rephrase-1`` … ``style-8``),
-    a YAML file (``name: template``, or ``name: {template: …, style: …}``) or a template, which
-    ``name=`` may precede.
+    Each is a list of names (``rewrite``, ``rephrase``, ``styles``, ``rephrase-1`` … ``style-8``) or
+    a template, which ``name=`` may precede.
 
     Raises
     ------
@@ -88,9 +73,7 @@ def read_prompts(texts: list[str]) -> tuple[RewritePrompt, ...]:
     """
     found: list[RewritePrompt] = []
     for text in texts:
-        if text.lower().endswith((".yaml", ".yml")):
-            found += _of_file(Path(text))
-        elif any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
+        if any(c in text for c in "{}\n") or re.search(r"[^,\s]\s+[^,\s]", text):
             named = _NAMED.fullmatch(text)
             name, template = named.groups() if named else (f"prompt-{len(found) + 1}", text)
             found.append(RewritePrompt(name=name, template=template))
@@ -109,36 +92,10 @@ def _named(text: str) -> list[RewritePrompt]:
         else:
             raise DataError(
                 f"--prompts: {name!r} is no prompt; there are rewrite, rephrase (rephrase-1 to "
-                f"rephrase-{len(REPHRASE)}), styles (style-0 to style-{len(STYLES) - 1}), a .yaml "
-                "file, or a template of your own such as 'Shorten this: {text}'"
+                f"rephrase-{len(REPHRASE)}), styles (style-0 to style-{len(STYLES) - 1}), or a "
+                "template of your own such as 'Shorten this: {text}'"
             )
     return found
-
-
-def _of_file(file: Path) -> list[RewritePrompt]:
-    return [
-        _of_entry(name, place, node)
-        for name, (place, node) in entries(
-            read_yaml(file, expected="a mapping, one 'name: template with {text}' per prompt"),
-            Place(file=file, key="the file"),
-        ).items()
-    ]
-
-
-def _of_entry(name: str, place: Place, node: Node) -> RewritePrompt:
-    """Read ``name: template``, or a mapping with a style."""
-    fields = (
-        entries(node, place, allowed=("template", "style"), required=("template",))
-        if kind(node) == "mapping"
-        else {"template": (place, node)}
-    )
-    told = {field: scalar(value, where) for field, (where, value) in fields.items()}
-    with place.naming(node):
-        return RewritePrompt(
-            name=name,
-            template=str(told["template"]).rstrip("\n"),
-            style=str(told["style"]) if "style" in told else None,
-        )
 
 
 # What ``rewrite`` says before and after: requests, tokens, cost, and how documents ended.
@@ -162,7 +119,7 @@ _MEANING = {
 }
 
 
-def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int, refused: str = "") -> None:
+def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int) -> None:
     """Say what a run would ask and cost, and why it would be refused."""
     say(
         f"{found.n_documents:,} documents × {n_prompts} prompt(s): {found.requests:,} requests, "
@@ -177,8 +134,8 @@ def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int, refused: 
         say("give --price-in and --price-out for the cost")
     else:
         say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
-    if refused:
-        say(f"but this command would be refused: {refused}")
+    if found.refused:
+        say(f"but this command would be refused: {found.refused}")
     say("nothing was asked")
 
 
@@ -271,60 +228,6 @@ def print_next(report: RewriteReport) -> None:
               "qrels/test.tsv to the folder for one")  # fmt: skip
 
 
-# A first look at rewrites that were just made: whether they say what their originals say.
-
-
-_MANY = 20_000  # about 20 seconds; beyond, the check is a command of its own
-
-
-def print_checks(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
-    """Check the pairs of these sources, and print how many look wrong and the worst of them."""
-    for entry in own:
-        if entry.done > _MANY:
-            say(f"{entry.source}: {entry.done:,} pairs are not checked here; use check-pairs")
-        elif entry.done:
-            _print_checked(Path(report.folder), entry)
-
-
-def report_checks(report: RewriteReport, folder: Path) -> None:
-    """Print and write everything that ``check-pairs`` tells without searching."""
-    made = Path(report.folder)
-    if not any(entry.done for entry in report.manifest.sources):
-        return
-    with stages() as progress:
-        data = (
-            read_beir(made)
-            if any((made / "qrels").glob("test.*"))
-            else read_corpus(made, sources=None, titles=True).corpus
-        )
-        found = check_paired_corpus(data, on_stage=progress.begin)
-    deliver(found, folder)
-
-
-def _print_checked(folder: Path, entry: RewriteSource) -> None:
-    others = {
-        row["_id"]: row["text"]
-        for _, row in read_jsonl(folder / "corpus" / f"{stem_of(entry.source)}.jsonl")
-    }
-    humans = {
-        r["_id"]: r["text"]
-        for _, r in read_jsonl(folder / "corpus" / "human.jsonl")
-        if r["_id"] in others
-    }
-    checks = check_pairs(list(humans.values()), [others[i] for i in humans], pair_ids=list(humans))
-    source, found = entry.source, checks.summary()
-    if not found.n_flagged:
-        say(f"{source}: {found.n_pairs:,} pairs checked, none looks wrong")
-        return
-    flags = ", ".join(f"{name} {n:,}" for name, n in found.flagged.items() if n)
-    say(
-        f"{source}: {found.n_pairs:,} pairs checked, {found.n_flagged:,} flagged ({flags}), "
-        f"{found.n_broken:,} of them broken; worst:"
-    )
-    for row in checks.worst(_SHOWN):
-        say(f"  {checks.pair_ids[row]}: {'; '.join(checks.reasons[row])}")
-
-
 # ``rewrite``: a paired corpus from documents by people and a language model.
 
 
@@ -335,7 +238,6 @@ _OPTIONS = {
 }
 
 
-@writes_report
 def rewrite(
     folder: Annotated[
         Path | None,
@@ -412,7 +314,7 @@ def rewrite(
         list[str] | None,
         typer.Option(
             help="rewrite (Dai et al. 2024) · rephrase (their nine of Table 7) · styles (the nine "
-            "of Cao 2025) · names such as style-3,rephrase-1 · FILE.yaml with name: template · "
+            "of Cao 2025) · names such as style-3,rephrase-1 · "
             "'name=your template with {text}'; repeatable. One source each.",
             rich_help_panel=_WRITING,
             show_default="rewrite",
@@ -443,18 +345,6 @@ def rewrite(
             rich_help_panel=_COST,
         ),
     ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(help="Afterwards, check that rewrites say what their originals say."),
-    ] = True,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the whole report of the check: the worst pairs side by side (HTML, "
-            "Markdown, JSON).",
-            show_default=False,
-        ),
-    ] = None,
 ) -> None:
     """Have a model rewrite your documents, and get a paired corpus to audit your own stack with.
 
@@ -474,9 +364,8 @@ def rewrite(
         rag-sourcebias rewrite my-data --model openai:llama --base-url http://localhost:8000/v1 \
 --prompts styles -o paired
 
-    Then: rag-sourcebias audit source paired
+    Then: rag-sourcebias check-pairs paired
     """
-    require_writable(report)
     priced = prices_of(price_in, price_out, max_cost, currency=currency)
     asked: dict[str, Any] = {
         "prompts": read_prompts(prompts or ["rewrite"]),
@@ -498,11 +387,8 @@ def rewrite(
     named = asked["model"] = name or model_name(completer)
     with as_options(_OPTIONS):
         if dry_run:
-            print_rewrites_estimate(
-                estimate_paired_corpus(source, completer, output, **asked, prices=priced),
-                n_prompts=len(asked["prompts"]),
-                refused=_refusal(source, completer, output, **asked),
-            )
+            estimate = estimate_paired_corpus(source, completer, output, **asked, prices=priced)
+            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]))
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
@@ -512,19 +398,6 @@ def rewrite(
     tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
     own = [entry for entry in made.manifest.sources if entry.source in tags]
     print_rewrites(made, own)
-    if report is not None:
-        report_checks(made, report)
-    elif check:
-        print_checks(made, own)
     print_next(made)
     if any(entry.failed or not entry.done for entry in own):
         raise typer.Exit(1)
-
-
-def _refusal(source: HumanInput, completer: Completer, output: Path, **asked: Any) -> str:  # noqa: ANN401
-    """Why a run would not write to the folder; empty where it would."""
-    try:
-        check_paired_folder(source, completer, output, **asked)
-    except (DataError, UnsupportedVersionError) as error:
-        return str(error)
-    return ""

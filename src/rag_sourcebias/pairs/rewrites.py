@@ -3,9 +3,7 @@
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -149,6 +147,8 @@ class RewriteEstimate:
     cost, most_cost : float or None
         With either of these; None without prices.
     currency : str
+    refused : str
+        Why the folder would not be written to; empty where it would.
     """
 
     n_documents: int
@@ -160,6 +160,7 @@ class RewriteEstimate:
     cost: float | None
     most_cost: float | None
     currency: str
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +368,7 @@ class HumanRow(NamedTuple):
 def human_rows(
     source: HumanInput, *, limit: int | None = None, untagged: Untagged = "error"
 ) -> Iterator[HumanRow]:
-    """Stream the documents by people, in their order; memory does not grow with their number.
+    """Stream the documents by people, in their order; of earlier ones only ids are kept.
 
     Parameters
     ----------
@@ -394,27 +395,23 @@ def human_rows(
     else:
         where = os.fspath(source)
         rows = _of_folder(Path(source), untagged)
-    n = 0
-    # Seen ids lie in a temporary database of SQLite, which keeps them on disk.
-    with closing(sqlite3.connect("")) as seen:
-        seen.execute("CREATE TABLE ids (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        for row in islice(rows, limit):
-            try:
-                f"{row.doc_id}{row.title}{row.text}".encode()
-                seen.execute("INSERT INTO ids VALUES (?)", (row.doc_id,))
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{where}: document {row.doc_id!r} holds half a character ({error.reason}) and "
-                    "cannot be written as UTF-8; repair its text"
-                ) from error
-            except sqlite3.IntegrityError:
-                raise DataError(
-                    f"{where}: document id {row.doc_id!r} occurs twice among the human documents; "
-                    "each needs its own"
-                ) from None
-            n += 1
-            yield row
-    if not n:
+    seen: set[str] = set()
+    for row in islice(rows, limit):
+        try:
+            f"{row.doc_id}{row.title}{row.text}".encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{where}: document {row.doc_id!r} holds half a character ({error.reason}) and "
+                "cannot be written as UTF-8; repair its text"
+            ) from error
+        if row.doc_id in seen:
+            raise DataError(
+                f"{where}: document id {row.doc_id!r} occurs twice among the human documents; "
+                "each needs its own"
+            )
+        seen.add(row.doc_id)
+        yield row
+    if not seen:
         raise DataError(f"{where}: there is no document of source 'human' to rewrite")
 
 

@@ -1,12 +1,10 @@
 """Rewrite a corpus with a language model: ask, clean the answers, write the folder, estimate."""
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from rag_sourcebias.core.completions import Completion, CompletionError, Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import (
     DataError,
+    UnsupportedVersionError,
     require_at_least,
 )
 from rag_sourcebias.core.protocols import Completer
@@ -227,36 +226,26 @@ def copy_relevance(
         for file in (*splits, queries[0]):
             write_atomic(folder / file.relative_to(root), file.read_bytes())
         return
-    with closing(sqlite3.connect("")) as ids:  # on disk, and gone when closed
-        ids.execute("CREATE TABLE docs (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        ids.execute("CREATE TABLE queries (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        ids.executemany("INSERT INTO docs VALUES (?)", ((row.doc_id,) for row in kept()))
-        for file in splits:
-            write_atomic(folder / file.relative_to(root), _judged_lines(file, ids))
-        rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
-        write_atomic(
-            folder / queries[0].relative_to(root),
-            (
-                line + "\n"
-                for (_, row), (_, line) in rows
-                if _has(ids, "queries", str(row.get("_id")))
-            ),
-        )
+    documents = {row.doc_id for row in kept()}
+    judged: set[str] = set()
+    for file in splits:
+        lines = list(_judged_lines(file, documents, judged))
+        write_atomic(folder / file.relative_to(root), lines)
+    rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
+    asked = [line + "\n" for (_, row), (_, line) in rows if str(row.get("_id")) in judged]
+    write_atomic(folder / queries[0].relative_to(root), asked)
 
 
-def _judged_lines(file: Path, ids: sqlite3.Connection) -> Iterator[str]:
+def _judged_lines(file: Path, documents: set[str], judged: set[str]) -> Iterator[str]:
+    """Yield the header and the judgments of these documents; ``judged`` collects their queries."""
     for number, line in read_lines(file):
         fields = line.split()
         # BEIR has three columns under a header, TREC four: the document is before the grade.
-        known = len(fields) >= 3 and _has(ids, "docs", fields[-2])
-        if known:
-            ids.execute("INSERT OR IGNORE INTO queries VALUES (?)", (fields[0],))
-        if known or (number == 1 and fields[0].lower() in ("query-id", "query_id", "qid")):
+        if len(fields) >= 3 and fields[-2] in documents:
+            judged.add(fields[0])
             yield line + "\n"
-
-
-def _has(ids: sqlite3.Connection, table: str, key: str) -> bool:
-    return ids.execute(f"SELECT 1 FROM {table} WHERE id = ?", (key,)).fetchone() is not None
+        elif number == 1 and fields[0].lower() in ("query-id", "query_id", "qid"):
+            yield line + "\n"
 
 
 def _write_dataset(dataset: Dataset, folder: Path, kept: set[str] | None) -> None:
@@ -357,17 +346,13 @@ def rewrite_source(
 
 
 def answered_rows(
-    rows: Iterator[HumanRow], job: Job, cache: CompletionCache | None
+    rows: Iterator[HumanRow], job: Job, cache: CompletionCache
 ) -> Iterator[tuple[HumanRow, Request | None, Answer | None]]:
     """Give each document with its request and the answer to it, where the cache has one."""
     while block := list(islice(rows, _BLOCK)):
         requests = [job.request(row) for row in block]
         keys = [None if r is None else request_key(job.source.fingerprint, r) for r in requests]
-        known = (
-            {}
-            if cache is None
-            else cache.get(list(dict.fromkeys(key for key in keys if key is not None)))
-        )
+        known = cache.get(list(dict.fromkeys(key for key in keys if key is not None)))
         for row, request, key in zip(block, requests, keys, strict=True):
             yield row, request, None if key is None else known.get(key)
 
@@ -413,7 +398,7 @@ def _read(row: HumanRow, answer: Completion) -> dict[str, Any]:
 
 
 ANSWERS = "answers.sqlite"
-"""Where answers are kept, in the folder, unless another cache is given."""
+"""Where answers are kept, in the folder."""
 
 
 def build_paired_corpus(
@@ -426,14 +411,10 @@ def build_paired_corpus(
     max_tokens: int = 1024,
     temperature: float = 0.0,
     seed: int = 0,
-    concurrency: int | None = None,
-    cache: CompletionCache | None = None,
     retry: RetryPolicy | None = None,
-    resume: bool = True,
     limit: int | None = None,
     untagged: Untagged = "error",
     prices: Prices | None = None,
-    today: date | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RewriteReport:
     """Have every human document rewritten and write a folder that an audit can read.
@@ -470,18 +451,11 @@ def build_paired_corpus(
     temperature : float
         0, the most likely answer, by default; [W] used 0.5.
     seed : int
-    concurrency : int, optional
-    cache : CompletionCache, optional
-        ``answers.sqlite`` in the folder by default.
     retry : RetryPolicy, optional
-    resume : bool
-        False refuses a folder that is not empty.
     limit : int, optional
         Take the first documents only, with the judgments of these and their queries.
     untagged : {"error", "human"}
     prices : Prices, optional
-    today : date, optional
-        For the manifest; the day in UTC by default.
     on_progress : callable, optional
         Told how many of how many rewrites have ended.
 
@@ -494,7 +468,7 @@ def build_paired_corpus(
         If the run had to stop before anything was answered (a wrong key, no server).
     """
     require_at_least(1, limit=limit)
-    folder = _checked_output(Path(output), source, resume=resume)
+    folder = _checked_output(Path(output), source)
     jobs = planned_jobs(
         folder,
         completer,
@@ -503,13 +477,13 @@ def build_paired_corpus(
         max_tokens=max_tokens,
         temperature=temperature,
         seed=seed,
-        date=(today or datetime.now(UTC).date()).isoformat(),
+        date=datetime.now(UTC).date().isoformat(),
     )
     human = _described(source, limit, untagged)
     manifest, begun = merged(folder, human, tuple(job.source for job in jobs))
     _prepare(source, folder, manifest, untagged=untagged)
-    answers = CompletionCache(folder / ANSWERS) if cache is None else cache
-    asker = Asker(completer, cache=answers, concurrency=concurrency, retry=retry)
+    answers = CompletionCache(folder / ANSWERS)
+    asker = Asker(completer, cache=answers, retry=retry)
     ended = 0
 
     def progress(now: int) -> None:
@@ -543,60 +517,12 @@ def build_paired_corpus(
     )
 
 
-def check_paired_folder(
-    source: HumanInput,
-    completer: Completer,
-    output: PathLike,
-    *,
-    prompts: Sequence[RewritePrompt | str] = (REWRITE,),
-    model: str | None = None,
-    max_tokens: int = 1024,
-    temperature: float = 0.0,
-    seed: int = 0,
-    limit: int | None = None,
-    untagged: Untagged = "error",
-) -> None:
-    """Look whether :func:`build_paired_corpus` would write to a folder; nothing is changed.
-
-    Parameters are those of the builder.
-
-    Raises
-    ------
-    DataError
-        If it was made from other documents, with other settings or by something else.
-    UnsupportedVersionError
-        If another release made it in a form this one does not know.
-    """
-    folder = _checked_output(Path(output), source, resume=True)
-    if not (folder / MANIFEST).exists():
-        return
-    merged(
-        folder,
-        _described(source, limit, untagged),
-        tuple(
-            job.source
-            for job in planned_jobs(
-                folder,
-                completer,
-                prompts,
-                model=model,
-                max_tokens=max_tokens,
-                temperature=temperature,
-                seed=seed,
-                date="",
-            )
-        ),
-    )
-
-
-def _checked_output(folder: Path, source: HumanInput, *, resume: bool) -> Path:
+def _checked_output(folder: Path, source: HumanInput) -> Path:
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; expected a folder to write to")
     if not isinstance(source, Dataset | Corpus) and Path(source).resolve() == folder.resolve():
         raise DataError(f"{folder} holds the documents themselves; write to another folder")
     there = sorted(folder.iterdir()) if folder.is_dir() else []
-    if not resume and there:
-        raise DataError(f"{folder} is not empty; choose another, or resume what it holds")
     # What a killed run leaves before it writes the manifest is not strange.
     strange = [
         path.name
@@ -653,41 +579,45 @@ _CHARS_PER_TOKEN = 4.0  # of English; other languages have fewer
 def estimate_paired_corpus(
     source: HumanInput,
     completer: Completer,
-    output: PathLike | None = None,
+    output: PathLike,
     *,
     prompts: Sequence[RewritePrompt | str] = (REWRITE,),
     model: str | None = None,
     max_tokens: int = 1024,
     temperature: float = 0.0,
     seed: int = 0,
-    cache: CompletionCache | None = None,
     limit: int | None = None,
     untagged: Untagged = "error",
     prices: Prices | None = None,
 ) -> RewriteEstimate:
     """Count the requests of :func:`build_paired_corpus`; nothing is asked and nothing written.
 
-    Parameters are those of the builder. Answers that ``cache``, or the folder ``output``, already
-    holds cost nothing. Documents with equal texts are counted each, though only one is paid for.
+    Parameters are those of the builder. Answers that the folder already holds cost nothing.
+    Documents with equal texts are counted each, though only one is paid for.
 
     Raises
     ------
     DataError
-        As the builder does.
+        As the builder does, but for a folder that it would not write to: the estimate says why.
     """
-    if cache is None and output is not None:
-        cache = CompletionCache(Path(output) / ANSWERS)
-    jobs = planned_jobs(
-        Path(), completer, prompts, model=model, max_tokens=max_tokens, temperature=temperature,
-        seed=seed, date="",
-    )  # fmt: skip
     require_at_least(1, limit=limit)
-    n = requests = cached = prompt_chars = text_chars = most = 0
+    folder = Path(output)
+    jobs = planned_jobs(
+        folder,
+        completer,
+        prompts,
+        model=model,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed,
+        date="",
+    )
+    cache = CompletionCache(folder / ANSWERS)
+    n = requests = cached = prompt_chars = text_chars = 0
     for job in jobs:
         n = 0
-        for row, request, answer in answered_rows(
-            human_rows(source, limit=limit, untagged=untagged), job, cache
-        ):
+        rows = human_rows(source, limit=limit, untagged=untagged)
+        for row, request, answer in answered_rows(rows, job, cache):
             n += 1
             if request is None:
                 continue
@@ -697,12 +627,13 @@ def estimate_paired_corpus(
                 continue
             prompt_chars += len(request.prompt)
             text_chars += min(len(row.text), round(max_tokens * _CHARS_PER_TOKEN))
-            most += max_tokens
-    read, written = (round(chars / _CHARS_PER_TOKEN) for chars in (prompt_chars, text_chars))
-    costs = [
-        None if prices is None else prices.cost(prompt_tokens=read, completion_tokens=tokens)
-        for tokens in (written, most)
-    ]
+    read = round(prompt_chars / _CHARS_PER_TOKEN)
+    written = round(text_chars / _CHARS_PER_TOKEN)
+    most = (requests - cached) * max_tokens
+    cost, most_cost = None, None
+    if prices is not None:
+        cost = prices.cost(prompt_tokens=read, completion_tokens=written)
+        most_cost = prices.cost(prompt_tokens=read, completion_tokens=most)
     return RewriteEstimate(
         n_documents=n,
         requests=requests,
@@ -710,7 +641,27 @@ def estimate_paired_corpus(
         prompt_tokens=read,
         completion_tokens=written,
         most_completion_tokens=most,
-        cost=costs[0],
-        most_cost=costs[1],
+        cost=cost,
+        most_cost=most_cost,
         currency="" if prices is None else prices.currency,
+        refused=_refusal(source, folder, jobs, limit=limit, untagged=untagged),
     )
+
+
+def _refusal(
+    source: HumanInput,
+    folder: Path,
+    jobs: Sequence[Job],
+    *,
+    limit: int | None,
+    untagged: Untagged,
+) -> str:
+    """Return why the builder would not write to a folder; empty where it would."""
+    try:
+        _checked_output(folder, source)
+        if (folder / MANIFEST).exists():
+            described = _described(source, limit, untagged)
+            merged(folder, described, tuple(job.source for job in jobs))
+    except (DataError, UnsupportedVersionError) as error:
+        return str(error)
+    return ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from rag_sourcebias.core.errors import DataError
@@ -24,19 +22,6 @@ def test_templates_of_ones_own() -> None:
     assert (named.name, named.template) == ("a.b", "Say x=1 again:\n{text}")
 
 
-def test_a_yaml_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(
-        "short: 'Shorten: {text}'\nplain:\n  style: simple\n  template: |\n    Two lines.\n"
-        "    {text}\n",
-        encoding="utf-8",
-    )
-    short, plain, styled = read_prompts([str(file), "style-1"])
-    assert (short.name, short.template, short.style) == ("short", "Shorten: {text}", None)
-    assert (plain.template, plain.style) == ("Two lines.\n{text}", "simple")
-    assert styled == STYLES[1]
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -47,31 +32,10 @@ def test_a_yaml_file(tmp_path: Path) -> None:
         (["Rewrite {text} for {query}"], ["{query}", "must not know the query"]),
         (["{text} and {text}"], ["exactly once"]),
         (["styles", "style-2"], ["'style-2' occurs twice"]),
-        (["no.yaml"], ["no.yaml does not exist"]),
     ],
 )
 def test_what_is_wrong_is_named(values: list[str], words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
         read_prompts(values)
     for word in words:
-        assert word in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("- a\n", [":1:", "expected a mapping"]),
-        ("a: 'x {text}'\na: 'y {text}'\n", [":2:", "stands twice, first in line 1"]),
-        ("a: 'x {text}'\nb:\n  template: no place\n", [":3:", "'b' must hold {text}"]),
-        ("a: {text: x}\n", [":1:", "unknown key 'text'"]),
-        ("a b: 'x {text}'\n", [":1:", "prompt name 'a b'"]),
-        ("a: [x\n", ["not YAML"]),
-    ],
-)
-def test_errors_in_a_yaml_file_name_the_line(tmp_path: Path, text: str, words: list[str]) -> None:
-    file = tmp_path / "mine.yml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read_prompts([str(file)])
-    for word in ("mine.yml", *words):
         assert word in str(caught.value)

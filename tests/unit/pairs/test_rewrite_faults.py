@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,12 +22,11 @@ pytest.importorskip("openai")
 
 from rag_sourcebias.llm.ask import RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter
-from rag_sourcebias.pairs.rewrites import REWRITE, RewriteReport
+from rag_sourcebias.pairs.rewrites import REWRITE, RewriteReport, read_manifest
 from rag_sourcebias.pairs.rewriting import build_paired_corpus
 
 N = 150
 ATTEMPTS = 3
-DAY = date(2026, 1, 2)
 TEXTS = [f"Passage number {i}, about the river, the valley and the mill." for i in range(N)]
 PROMPTS = [REWRITE.fill(text) for text in TEXTS]
 
@@ -49,7 +47,7 @@ def build(source: Path, server: FaultServer, out: Path) -> RewriteReport:
         "faulty", base_url=server.url, api_key="sk-secret", timeout=0.3, max_concurrency=8
     )
     retry = RetryPolicy(attempts=ATTEMPTS, base=0.01, longest=0.02)
-    return build_paired_corpus(source, completer, out, retry=retry, today=DAY)
+    return build_paired_corpus(source, completer, out, retry=retry)
 
 
 def rows_of(file: Path) -> list[dict]:
@@ -123,5 +121,5 @@ def test_nothing_is_lost_or_asked_twice_whatever_the_server_does(human, tmp_path
         build(human, server, clean)
         for name in ("corpus/human.jsonl", "corpus/faulty.jsonl", "raw/faulty.jsonl"):
             assert (out / name).read_bytes() == (clean / name).read_bytes()
-        assert (out / "manifest.json").read_bytes() == (clean / "manifest.json").read_bytes()
+        assert read_manifest(out).sources[0].done == read_manifest(clean).sources[0].done
         assert server.keys == {"Bearer sk-secret"}
