@@ -49,7 +49,7 @@ def test_a_folder_is_checked_and_everything_written(folder: Path) -> None:
     told = succeed("check-pairs", "data", "--report", "report", cwd=folder)
     assert "1 of 30 pairs (3.3%) is broken" in told
     assert "✓ one to one: 30 pairs" in told
-    assert "bm25, each corpus alone: " in told
+    assert "Searched alone, both corpora are equally hard within ±5 on " in told
     report = report_of(folder / "report")
     (part,) = report.sources
     assert part.flagged_ids["refusal"] == ("d3",)
@@ -98,13 +98,13 @@ def test_thresholds_sources_and_settings_are_used(folder: Path) -> None:
     assert len(report.sources[0].worst) == 1
     assert {test.measure for test in report.sole_corpus} == {"NDCG@5", "MAP@5"}
     assert report.sole_corpus[0].margin == 0.4
-    assert "equivalent within ±40" in told
+    assert "equally hard within ±40 on 2 of 2 measures" in told
 
 
 def test_without_qrels_pairs_are_checked_alone(folder: Path) -> None:
     shutil.rmtree(folder / "data" / "qrels")
     told = succeed("check-pairs", "data", "--report", "r", cwd=folder)
-    assert "there are no judgments" in told
+    assert "no judgments to check" in told
     assert "? labels copied" in told
     assert report_of(folder / "r").sole_corpus == ()
     message = refused("check-pairs", "data", "--retriever", "bm25", cwd=folder)

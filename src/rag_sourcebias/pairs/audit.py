@@ -24,7 +24,7 @@ from rag_sourcebias.core.values import (
     visible,
 )
 from rag_sourcebias.io.files import PathLike, write_atomic
-from rag_sourcebias.pairs.checks import check_pairs, threshold_reasons
+from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
     PAIR_VALUES,
@@ -363,95 +363,43 @@ def _all_writable(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 _FEW_PAIRS = 20
-_MUCH = 0.05
 _MANY_UNRELATED = 0.2
 
 
 def pair_warnings(
-    dataset: Dataset | None,
-    rows: Mapping[str, PairRows],
-    parts: Sequence[SourcePairs],
-    baseline: str,
+    dataset: Dataset | None, rows: Mapping[str, PairRows], parts: Sequence[SourcePairs]
 ) -> Iterator[str]:
-    """Yield the warnings, those about the whole corpus first.
+    """Yield what the criteria and counts of the report do not say.
 
     Parameters
     ----------
     dataset : Dataset or None
         Where each corpus was searched alone.
     """
-    first = parts[0].criteria
-    if first.untagged.n:
-        yield (
-            f"{_some(first.untagged)} of {first.n_documents} documents have no source: they "
-            "belong to no pair"
-        )
-    if all(part.criteria.labels_copied is None for part in parts):
-        yield (
-            "there are no judgments: whether labels were copied was not checked, and no corpus "
-            "could be searched alone"
-        )
     for part in parts:
-        yield from _of_source(part, baseline)
+        name, n = part.source, part.criteria.n_pairs
+        if 0 < n < _FEW_PAIRS and part.by_chance is None:
+            yield (
+                f"{name}: {n} pairs are too few to know how alike mismatched pairs are, so "
+                "rewrites of another text are not recognised"
+            )
+        unrelated = part.summary.flagged.get("unrelated", 0)
+        if part.by_chance is not None and unrelated > _MANY_UNRELATED * n:
+            yield (
+                f"{name}: {unrelated} of {n} rewrites are no more like their original than "
+                f"mismatched pairs ({part.by_chance:.2f}): either they are no rewrites of them, or "
+                "all texts of this corpus resemble one another; use an encoder, or switch the "
+                "threshold chance off"
+            )
         if dataset is None:
             continue
-        kept = shared_queries(dataset, rows[part.source])
+        kept = shared_queries(dataset, rows[name])
         if not kept.all():
             yield (
-                f"{part.source}: {np.count_nonzero(~kept)} of {len(kept)} judged queries have "
-                "no text or no relevant document in one of the two corpora, and are left out "
-                "of the comparison of corpora searched alone"
+                f"{name}: {np.count_nonzero(~kept)} of {len(kept)} judged queries have no text or "
+                "no relevant document in one of the two corpora, and are left out of the "
+                "comparison of corpora searched alone"
             )
-
-
-def _of_source(part: SourcePairs, baseline: str) -> Iterator[str]:
-    c, name = part.criteria, part.source
-    if c.baseline_alone.n or c.other_alone.n:
-        alone = [
-            f"{_some(found)} of {source}"
-            for found, source in ((c.baseline_alone, baseline), (c.other_alone, name))
-            if found.n
-        ]
-        yield (
-            f"{name}: documents without a counterpart: {'; '.join(alone)}; they are not checked, "
-            "and not searched when each corpus is searched alone"
-        )
-    if c.repeated.n:
-        yield (
-            f"{name}: {_some(c.repeated)} share their pair with another document of the same "
-            "source; only the first one is checked"
-        )
-    if 0 < c.n_pairs < _FEW_PAIRS and part.by_chance is None:
-        yield (
-            f"{name}: {c.n_pairs} pairs are too few to know how alike mismatched pairs are, so "
-            "rewrites of another text are not recognised"
-        )
-    for found, what in (
-        (c.labels_missing, "judgments that the counterpart lacks"),
-        (c.labels_differ, "judgments with another grade than the counterpart's"),
-        (c.labels_added, "judgments of counterparts only"),
-    ):
-        if found.n:
-            yield f"{name}: {what}: {_some(found)} beside {c.n_labels} of {baseline}"
-    unrelated = part.summary.flagged.get("unrelated", 0)
-    if part.by_chance is not None and unrelated > _MANY_UNRELATED * c.n_pairs:
-        yield (
-            f"{name}: {unrelated} of {c.n_pairs} rewrites are no more like their original than "
-            f"mismatched pairs ({part.by_chance:.2f}): either they are no rewrites of them, or "
-            "all texts of this corpus resemble one another; use an encoder, or switch the "
-            "threshold chance off"
-        )
-    if part.broken_share > _MUCH:
-        yield (
-            f"{name}: {part.summary.n_broken} of {part.summary.n_pairs} pairs are no rewrites of "
-            "the whole text: mend or leave them out before an audit"
-        )
-
-
-def _some(found: NamedIds) -> str:
-    """Return a number with the first ids."""
-    more = ", …" if found.n > len(found.first) else ""
-    return f"{found.n} (first {', '.join(found.first)}{more})" if found.first else str(found.n)
 
 
 # The verb: is a paired corpus what an audit of source bias needs ([K] §2).
@@ -551,7 +499,6 @@ def check_paired_corpus(
         config=config,
         sources=tuple(parts),
         thresholds=thresholds,
-        threshold_reasons=threshold_reasons(thresholds),
         sole_corpus=adjusted_tests(tests),
         family=_FAMILY if tests else "",
         n_tests=sum(test.p_equivalent is not None for test in tests),
@@ -560,9 +507,7 @@ def check_paired_corpus(
         | {spec.name: dict(spec.settings) for spec in retrievers},
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=tuple(
-            pair_warnings(dataset if retrievers else None, rows, parts, baseline_source)
-        ),
+        warnings=tuple(pair_warnings(dataset if retrievers else None, rows, parts)),
     )
 
 
@@ -634,45 +579,34 @@ def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
     DataError
         If the folder is missing or not writable.
     """
-    write_atomic(path, _lines(checks))
-
-
-def _lines(checks: PairChecks) -> Iterator[str]:
-    yield "\ufeff" + _record(
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    writer.writerow(
         [
-            "pair_id",
-            "broken",
-            "flags",
-            "reasons",
+            *("pair_id", "broken", "flags", "reasons"),
             *PAIR_VALUES,
             *_LISTS,
-            "language_baseline",
-            "language_other",
+            *("language_baseline", "language_other"),
         ]
     )
-    broken = checks.broken
     for row, pair_id in enumerate(checks.pair_ids):
         values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
-        yield _record(
+        flags = (name for name, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
+        writer.writerow(
             [
                 _text(pair_id),
-                "yes" if broken[row] else "no",
-                " ".join(f for f, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on),
+                "yes" if checks.broken[row] else "no",
+                " ".join(flags),
                 _text(" | ".join(checks.reasons[row])),
                 *("" if math.isnan(value) else f"{value:.4f}" for value in values),
                 *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),
                 *checks.languages[row],
             ]
         )
+    write_atomic(path, "\ufeff" + lines.getvalue())
 
 
 def _text(cell: str) -> str:
     """Make a cell that is no formula and drives no terminal."""
     cell = visible(cell, lines=True)
     return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _record(cells: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)
-    return line.getvalue()

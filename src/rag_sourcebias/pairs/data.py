@@ -573,8 +573,6 @@ class PairReport(Shown):
     baseline_source : str
     sources : tuple of SourcePairs
     thresholds : PairThresholds
-    threshold_reasons : mapping of str to str
-        Why each threshold is what it is, in words.
     sole_corpus : tuple of SoleCorpusTest
     family : str
         Over which tests p-values are adjusted, in words.
@@ -598,7 +596,6 @@ class PairReport(Shown):
     config: PairCheckConfig
     sources: tuple[SourcePairs, ...]
     thresholds: PairThresholds
-    threshold_reasons: Mapping[str, str]
     environment: Mapping[str, str]
     created: str
     sole_corpus: tuple[SoleCorpusTest, ...] = ()

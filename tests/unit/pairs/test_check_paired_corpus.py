@@ -131,8 +131,6 @@ def test_documents_without_source_or_counterpart_are_named() -> None:
     assert (c.baseline_alone.n, c.baseline_alone.first[0]) == (10, "d30@human")
     assert (c.other_alone.n, c.other_alone.first) == (1, (f"d0@{LLM}",))
     assert (c.sources_known, c.one_to_one) == (False, False)
-    assert any("d30@human" in w and "without a counterpart" in w for w in report.warnings)
-    assert any("1 (first d0@human) of 70 documents have no source" in w for w in report.warnings)
 
 
 def test_several_versions_in_one_source_are_not_one_to_one() -> None:
@@ -161,14 +159,12 @@ def test_labels_that_were_not_copied_are_named() -> None:
     assert (c.labels_missing.n, c.labels_missing.first) == (1, (f"q4: d4@{LLM}",))
     assert (c.labels_differ.n, c.labels_differ.first) == (1, (f"q7: d7@{LLM}",))
     assert (c.labels_added.n, c.labels_added.first) == (1, (f"q6: d6@{LLM}",))
-    assert any(f"q4: d4@{LLM}" in w for w in report.warnings)
 
 
 def test_a_corpus_without_judgments_is_checked_but_for_labels() -> None:
     report = check_paired_corpus(paired_dataset().corpus, config=FAST)
     assert report.sources[0].criteria.labels_copied is None
     assert report.sources[0].summary.n_pairs == 40
-    assert any("no judgments" in w for w in report.warnings)
     with pytest.raises(DataError, match=r"retrievers \['words'\] need queries and judgments"):
         check_paired_corpus(paired_dataset().corpus, retrievers=[WordSpec()])
 
@@ -286,13 +282,10 @@ def test_a_corpus_without_pairs_or_tags_is_refused() -> None:
         check_paired_corpus(retagged(paired_dataset(), lambda *_: DocTags()))
 
 
-def test_thresholds_are_used_and_reasons_given() -> None:
+def test_thresholds_are_used() -> None:
     strict = PairThresholds(length_ratio=(0.99, 1.0), language=False)
     report = check_paired_corpus(paired_dataset(), thresholds=strict, config=FAST)
     assert report.sources[0].summary.flagged["length"] > 0
-    assert report.threshold_reasons["language"] == "switched off by you"
-    assert report.threshold_reasons["length_ratio"].startswith("set by you; usual: (0.5, 2.0)")
-    assert set(report.threshold_reasons) == set(PairThresholds.__dataclass_fields__)
 
 
 def test_broken_characters_do_not_break_the_report() -> None:
