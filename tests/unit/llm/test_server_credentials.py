@@ -14,7 +14,7 @@ pytest.importorskip("openai")
 
 from rag_sourcebias.core.completions import CompletionError
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.llm.openai import OpenAICompleter, PlainHttp
+from rag_sourcebias.llm.openai import OpenAICompleter
 
 ASK = {"max_tokens": 5, "temperature": 0.0, "seed": 0}
 PASSWORD, KEY = "pa55-w0rd", "sk-s3cret"
@@ -34,13 +34,10 @@ def with_password(server: LocalServer) -> str:
     return server.url.replace("//", f"//me:{PASSWORD}@")
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "httpx"])
 def test_a_password_is_sent_and_told_nowhere(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, plain: bool
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    if not plain:  # the general client logs addresses
-        monkeypatch.setattr(PlainHttp, "suits", lambda url: False)
     caplog.set_level(logging.DEBUG)
     with serving(echoing) as server:
         completer = OpenAICompleter("m", base_url=with_password(server), timeout=10)
@@ -122,3 +119,23 @@ def test_a_key_for_another_machine_is_warned_of_before_it_is_sent_without_tls(
     assert before_connecting[0] == caplog.text.count(UNENCRYPTED) == warned
     assert KEY not in caplog.text
     assert PASSWORD not in caplog.text
+
+
+def test_a_redirected_server_is_followed() -> None:
+    place: dict[str, str] = {}
+    with serving(echoing) as server, serving(lambda *_: (307, place, b"")) as old:
+        place["location"] = f"{server.url}/chat/completions"
+        completer = OpenAICompleter("m", base_url=old.url, timeout=10)
+        assert [completer.complete(prompt, **ASK).text for prompt in "ab"] == ["1", "1"]
+
+
+def test_what_the_server_asks_to_wait_and_a_text_that_cannot_be_sent() -> None:
+    busy = (429, {"retry-after": "2"}, b'{"error": {"code": "x", "message": "busy"}}')
+    with serving(lambda *_: busy) as server:
+        completer = OpenAICompleter("m", base_url=server.url, timeout=10)
+        with pytest.raises(CompletionError, match="answered 429") as waiting:
+            completer.complete("fine", **ASK)
+        with pytest.raises(CompletionError, match="the text cannot be sent") as half:
+            completer.complete("half \ud83d", **ASK)
+    assert (waiting.value.reason, waiting.value.retry_after) == ("rate_limited", 2.0)
+    assert half.value.reason == "rejected"
