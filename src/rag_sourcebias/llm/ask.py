@@ -3,18 +3,13 @@
 import json
 import math
 import random
-import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TypeAlias, TypeVar
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request, Usage
 from rag_sourcebias.core.errors import (
@@ -25,9 +20,6 @@ from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.files import SqliteFile
 
 # When to ask again, and how long to wait before.
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,41 +64,6 @@ class RetryPolicy:
         # beyond 2^30 the cap holds anyway, and a float would overflow
         longest = min(self.base * 2.0 ** min(attempt - 1, 30), self.longest)
         return longest * random.uniform(0.5, 1.0)
-
-
-def with_retries(
-    call: Callable[[], T],
-    policy: RetryPolicy,
-    *,
-    stop: threading.Event,
-    retried: Callable[[], None],
-) -> T:
-    """Call until it succeeds, the policy gives up, or ``stop`` is set.
-
-    Parameters
-    ----------
-    call : callable
-    policy : RetryPolicy
-    stop : threading.Event
-        Ends a wait at once.
-    retried : callable
-        Told of every repetition.
-
-    Raises
-    ------
-    CompletionError
-        The last one.
-    """
-    attempt = 1
-    while True:
-        try:
-            return call()
-        except CompletionError as error:
-            wait = policy.wait(attempt, error)
-            if wait is None or stop.wait(wait):
-                raise
-        attempt += 1
-        retried()
 
 
 # What tokens cost.
@@ -174,7 +131,7 @@ class CompletionCache:
     """Store of answers by the hash of completer and request.
 
     Prompts are not stored, only their hash; answers are. A connection is opened for each call, so
-    that one object may be shared between threads and survives a fork; see :meth:`held`.
+    that one object may be shared between threads and survives a fork.
 
     Parameters
     ----------
@@ -206,17 +163,6 @@ class CompletionCache:
         with self._file.connection() as database:
             database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the file open for the length of a block; it must be there.
-
-        SQLite tidies up and waits for the disk whenever nobody has the file open any more, which
-        takes longer than to store a few answers.
-        """
-        with closing(sqlite3.connect(self.path, check_same_thread=False)) as idle:
-            idle.execute("SELECT 1 FROM answers LIMIT 1").fetchall()  # opened on first use
-            yield
-
     def _decoded(self, text: str) -> Answer:
         try:
             data = json.loads(text)
@@ -230,10 +176,9 @@ class CompletionCache:
 # Many requests to one completer: at once, again after failures, and never twice.
 
 
-_BLOCK = 256  # requests looked up in the cache together, and answers stored at the latest
+_BLOCK = 256  # requests looked up in the cache together
 _UNREACHABLE = 3  # times as many as may be in flight: that many failures in a row end the run
-_SAVE_EVERY = 0.05  # seconds at most that an answer is only in memory
-_LOOK_AGAIN = 0.005
+_FEWEST = 10  # failures in a row that end a run, however few may be in flight
 _GRACE = 5.0  # seconds for answers that are on their way when a run is interrupted
 _SERVER_DOWN = ("unreachable", "timeout", "server")
 
@@ -257,10 +202,6 @@ class Outcome:
     cached: bool = False
 
 
-# How a request ended, as its thread reports it: its key, an answer or an error (of any code).
-_End: TypeAlias = tuple[bytes, Answer | None, BaseException | None]
-
-
 def ask_all(
     completer: Completer,
     requests: Iterable[Request],
@@ -277,26 +218,16 @@ def ask_all(
 
 
 @dataclass
-class _State:
-    """One run: what is on its way and what has been counted.
-
-    The threads write down how a request ended before they take the next one, so that an
-    interruption of the caller's thread loses nothing.
-    """
+class _Run:
+    """What is on its way, and what has been counted."""
 
     pool: ThreadPoolExecutor
-    lock: threading.Lock = field(default_factory=threading.Lock)
     stop: threading.Event = field(default_factory=threading.Event)
-    ended: SimpleQueue[_End] = field(default_factory=SimpleQueue)
+    futures: dict[Future[Answer], bytes] = field(default_factory=dict)
     waiting: dict[bytes, list[int]] = field(default_factory=dict)
     known: dict[bytes, Answer] = field(default_factory=dict)
-    unsaved: dict[bytes, Answer] = field(default_factory=dict)
-    cache_open: ExitStack = field(default_factory=ExitStack)
-    holding: bool = False
-    sending: int = 0
-    save_at: float = 0.0
     answered: int = 0
-    in_a_row: int = 0
+    failed_in_a_row: int = 0
     fatal: CompletionError | None = None
 
 
@@ -356,158 +287,120 @@ class Asker:
         """
         fingerprint = self.completer.fingerprint
         numbered = enumerate(requests)
-        state = _State(ThreadPoolExecutor(self.concurrency, thread_name_prefix="ask"))
+        run = _Run(ThreadPoolExecutor(self.concurrency, thread_name_prefix="ask"))
         try:
             while block := list(islice(numbered, _BLOCK)):
                 keys = [request_key(fingerprint, request) for _, request in block]
                 if self.cache is None:
-                    state.known = self._remembered
+                    run.known = self._remembered
                 else:
-                    state.known = self.cache.get(list(dict.fromkeys(keys)))
-                    with state.lock:
-                        state.known |= state.unsaved
+                    run.known = self.cache.get(list(dict.fromkeys(keys)))
                 for (index, request), key in zip(block, keys, strict=True):
-                    yield from map(self._counted, self._one(state, index, key, request))
-            while state.waiting:
-                yield from map(self._counted, self._landed(state))
+                    yield from map(self._counted, self._one(run, index, key, request))
+            while run.futures:
+                yield from map(self._counted, self._landed(run))
         finally:
-            self._close(state)
+            self._close(run)
 
-    def _one(self, state: _State, index: int, key: bytes, request: Request) -> Iterator[Outcome]:
+    def _one(self, run: _Run, index: int, key: bytes, request: Request) -> Iterator[Outcome]:
         """Answer from the cache, join an equal request on its way, or send."""
-        if key not in state.known and key not in state.waiting:
+        if key not in run.known and key not in run.waiting:
             # As many again lie ready, so that no thread waits for the caller to come back.
-            while len(state.waiting) >= 2 * self.concurrency:
-                yield from self._landed(state)
-        if key in state.known:
-            yield Outcome(index=index, answer=state.known[key], cached=True)
-        elif key in state.waiting:
-            state.waiting[key].append(index)
-        elif state.fatal is not None:
-            yield Outcome(index=index, error=_not_asked(state))
+            while len(run.futures) >= 2 * self.concurrency:
+                yield from self._landed(run)
+        if key in run.known:
+            yield Outcome(index=index, answer=run.known[key], cached=True)
+        elif key in run.waiting:
+            run.waiting[key].append(index)
+        elif run.fatal is not None:
+            yield Outcome(index=index, error=_not_asked(run))
         else:
-            state.waiting[key] = [index]
-            state.pool.submit(self._send, state, key, request)
+            run.waiting[key] = [index]
+            run.futures[run.pool.submit(self._send, run, request)] = key
 
-    def _send(self, state: _State, key: bytes, request: Request) -> None:
-        """Ask, in a thread, and write down how it ended."""
-        answer: Answer | None = None
-        error: BaseException | None = None
-        with state.lock:
-            state.sending += 1
-        try:
-            if state.stop.is_set():
-                raise _not_asked(state)
-            answer = with_retries(
-                lambda: self._attempt(request),
-                self.retry,
-                stop=state.stop,
-                retried=self._count_retry,
-            )
-        except BaseException as caught:  # noqa: BLE001 - raised again where the caller reads
-            error = caught
-        with state.lock:
-            state.sending -= 1
-            if answer is not None:
-                state.unsaved[key] = answer
-            if error is None or isinstance(error, CompletionError):
-                self._watch(state, error)
-            else:
-                state.stop.set()
-        state.ended.put((key, answer, error))
+    def _send(self, run: _Run, request: Request) -> Answer:
+        """Ask, in a thread, until there is an answer or the policy gives up."""
+        for attempt in count(1):
+            if run.stop.is_set():
+                break
+            try:
+                return self._attempt(request)
+            except CompletionError as error:
+                seconds = self.retry.wait(attempt, error)
+                if seconds is None or run.stop.wait(seconds):
+                    raise
+            with self._lock:
+                self._counts["retries"] += 1
+        raise _not_asked(run)
 
     def _attempt(self, request: Request) -> Answer:
-        return (
-            self.completer.label_logprobs(request.prompt, request.labels)
-            if request.labels
-            else self.completer.complete(
-                request.prompt,
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-                seed=request.sample,
-            )
+        if request.labels:
+            return self.completer.label_logprobs(request.prompt, request.labels)
+        return self.completer.complete(
+            request.prompt,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+            seed=request.sample,
         )
 
-    def _landed(self, state: _State) -> list[Outcome]:
-        """Wait for at least one request and return the outcomes."""
-        outcomes: list[Outcome] = []
-        for key, answer, error in self._ends(state):
+    def _landed(self, run: _Run) -> list[Outcome]:
+        """Wait for at least one request, store the answers, and return the outcomes."""
+        done, _ = wait(run.futures, return_when=FIRST_COMPLETED)
+        self._store(run, done)
+        outcomes = []
+        for future in done:
+            key = run.futures.pop(future)
+            error = future.exception()
             if error is not None and not isinstance(error, CompletionError):
                 raise error
+            self._watch(run, error)
+            answer = None if error is not None else future.result()
             if answer is not None:
-                state.known[key] = answer
-            for position, index in enumerate(state.waiting.pop(key)):
-                outcomes.append(
-                    Outcome(
-                        index=index,
-                        answer=answer,
-                        error=error,
-                        cached=position > 0 and answer is not None,
-                    )
-                )
-        if state.fatal is not None and not state.answered:
-            raise state.fatal
+                run.known[key] = answer
+            for position, index in enumerate(run.waiting.pop(key)):
+                cached = position > 0 and answer is not None
+                outcomes.append(Outcome(index=index, answer=answer, error=error, cached=cached))
+        if run.fatal is not None and not run.answered:
+            raise run.fatal
         return outcomes
 
-    def _ends(self, state: _State) -> list[_End]:
-        """Wait for a request; meanwhile store what has come since the last time.
-
-        One transaction per answer would be slower than a fast server.
-        """
-        now = time.monotonic()
-        if state.unsaved and (now >= state.save_at or len(state.unsaved) >= _BLOCK):
-            self._save(state)
-        try:
-            ends = [
-                state.ended.get(timeout=max(state.save_at - now, 0.0) if state.unsaved else None)
-            ]
-        except Empty:
-            self._save(state)
-            ends = [state.ended.get()]
-        while not state.ended.empty():
-            ends.append(state.ended.get())
-        return ends
-
-    def _save(self, state: _State) -> None:
-        with state.lock:
-            answers = dict(state.unsaved)
-        # A NaN is not stored: it would outlive the fault that caused it.
-        good = {
-            key: answer
-            for key, answer in answers.items()
-            if not any(map(math.isnan, answer.logprobs or ()))
-        }
-        if self.cache is not None and good:
-            self.cache.put(good)
-            if not state.holding:
-                state.cache_open.enter_context(self.cache.held())
-                state.holding = True
-        with state.lock:
-            for key in answers:
-                del state.unsaved[key]
-        state.save_at = time.monotonic() + _SAVE_EVERY
-
-    def _watch(self, state: _State, error: CompletionError | None) -> None:
-        """Decide whether the run can go on; called with the lock held."""
-        if error is None:
-            state.answered += 1
-            state.in_a_row = 0
+    def _store(self, run: _Run, done: Iterable[Future[Answer]]) -> None:
+        """Store answers, all in one transaction: one each would be slower than a fast server."""
+        if self.cache is None:
             return
-        state.in_a_row = state.in_a_row + 1 if (error.fatal or error.reason in _SERVER_DOWN) else 0
-        if (error.fatal and not state.answered) or state.in_a_row >= max(
-            _UNREACHABLE * self.concurrency, 10
-        ):
-            state.fatal = state.fatal or error
-            state.stop.set()
+        answers = {
+            run.futures[future]: future.result()
+            for future in done
+            if not future.cancelled() and future.exception() is None
+        }
+        # A NaN is not stored: it would outlive the fault that caused it.
+        self.cache.put(
+            {
+                key: answer
+                for key, answer in answers.items()
+                if not any(map(math.isnan, answer.logprobs or ()))
+            }
+        )
 
-    def _close(self, state: _State) -> None:
-        state.stop.set()
-        state.pool.shutdown(wait=False, cancel_futures=True)
-        last = time.monotonic() + _GRACE
-        while state.sending and time.monotonic() < last:
-            time.sleep(_LOOK_AGAIN)
-        with state.cache_open:
-            self._save(state)
+    def _watch(self, run: _Run, error: CompletionError | None) -> None:
+        """Decide whether the run can go on."""
+        if error is None:
+            run.answered += 1
+            run.failed_in_a_row = 0
+            return
+        for_all = error.fatal or error.reason in _SERVER_DOWN
+        run.failed_in_a_row = run.failed_in_a_row + 1 if for_all else 0
+        first = error.fatal and not run.answered
+        if first or run.failed_in_a_row >= max(_UNREACHABLE * self.concurrency, _FEWEST):
+            run.fatal = run.fatal or error
+            run.stop.set()
+
+    def _close(self, run: _Run) -> None:
+        """Store what arrives within a few seconds, and stop."""
+        run.stop.set()
+        run.pool.shutdown(wait=False, cancel_futures=True)
+        done, _ = wait(run.futures, timeout=_GRACE)
+        self._store(run, done)
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self._counts["requests"] += 1
@@ -520,10 +413,6 @@ class Asker:
             self._counts["completion_tokens"] += outcome.answer.completion_tokens
         return outcome
 
-    def _count_retry(self) -> None:
-        with self._lock:  # called from the threads
-            self._counts["retries"] += 1
 
-
-def _not_asked(state: _State) -> CompletionError:
-    return CompletionError(f"not asked: {state.fatal or 'the run was stopped'}", reason="not_asked")
+def _not_asked(run: _Run) -> CompletionError:
+    return CompletionError(f"not asked: {run.fatal or 'the run was stopped'}", reason="not_asked")

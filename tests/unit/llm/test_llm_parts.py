@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -12,7 +11,7 @@ import pytest
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy, request_key, with_retries
+from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy, request_key
 from rag_sourcebias.llm.openai import (
     OpenAICompleter,
     chat_text,
@@ -45,17 +44,6 @@ def test_what_the_server_asks_for_is_honoured_within_patience() -> None:
     assert 85 < retry_after_seconds(later) <= 90
     assert retry_after_seconds("-3") == 0.0
     assert retry_after_seconds("nan") is None
-
-
-def test_a_stop_ends_a_wait_at_once() -> None:
-    stop = threading.Event()
-    stop.set()
-
-    def fail():
-        raise error()
-
-    with pytest.raises(CompletionError):
-        with_retries(fail, RetryPolicy(base=60.0, longest=60.0), stop=stop, retried=lambda: None)
 
 
 @pytest.mark.parametrize(
