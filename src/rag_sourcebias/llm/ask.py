@@ -319,7 +319,20 @@ class Asker:
             run.futures[run.pool.submit(self._send, run, request)] = key
 
     def _send(self, run: _Run, request: Request) -> Answer:
-        """Ask, in a thread, until there is an answer or the policy gives up."""
+        """Ask, in a thread, and decide whether the run can go on."""
+        try:
+            answer = self._answer(run, request)
+        except CompletionError as error:
+            self._watch(run, error)
+            raise
+        except BaseException:
+            run.stop.set()
+            raise
+        self._watch(run, None)
+        return answer
+
+    def _answer(self, run: _Run, request: Request) -> Answer:
+        """Ask until there is an answer or the policy gives up."""
         for attempt in count(1):
             if run.stop.is_set():
                 break
@@ -353,7 +366,6 @@ class Asker:
             error = future.exception()
             if error is not None and not isinstance(error, CompletionError):
                 raise error
-            self._watch(run, error)
             answer = None if error is not None else future.result()
             if answer is not None:
                 run.known[key] = answer
@@ -383,17 +395,18 @@ class Asker:
         )
 
     def _watch(self, run: _Run, error: CompletionError | None) -> None:
-        """Decide whether the run can go on."""
-        if error is None:
-            run.answered += 1
-            run.failed_in_a_row = 0
-            return
-        for_all = error.fatal or error.reason in _SERVER_DOWN
-        run.failed_in_a_row = run.failed_in_a_row + 1 if for_all else 0
-        first = error.fatal and not run.answered
-        if first or run.failed_in_a_row >= max(_UNREACHABLE * self.concurrency, _FEWEST):
-            run.fatal = run.fatal or error
-            run.stop.set()
+        """Count how requests end, and stop the run where all others would fail alike."""
+        with self._lock:
+            if error is None:
+                run.answered += 1
+                run.failed_in_a_row = 0
+                return
+            for_all = error.fatal or error.reason in _SERVER_DOWN
+            run.failed_in_a_row = run.failed_in_a_row + 1 if for_all else 0
+            first = error.fatal and not run.answered
+            if first or run.failed_in_a_row >= max(_UNREACHABLE * self.concurrency, _FEWEST):
+                run.fatal = run.fatal or error
+                run.stop.set()
 
     def _close(self, run: _Run) -> None:
         """Store what arrives within a few seconds, and stop."""
