@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.samples import load_dataset
+from rag_sourcebias.io.samples import load_sample
 
 OUTFOX = {
     "human": "human",
@@ -57,6 +57,6 @@ JUDGED: dict[str, Callable[[Path], Dataset]] = {
     "nfcorpus dev": lambda root: read_beir(root / FIT, split="dev"),
     "nq-utd": lambda root: read_beir(root / "nq-utd"),
     "outfox": outfox,
-    "crowdrag25": lambda _: load_dataset("crowdrag25"),
+    "crowdrag25": lambda _: load_sample("crowdrag25"),
 }
 """By name; the first is of the kind that was fitted on, the others say what transfers."""

@@ -159,19 +159,11 @@ def _any_model(names: Iterable[str]) -> str:
 
 
 def _data(name: str) -> str:
-    from rag_sourcebias.io.samples import PUBLIC_SETS, cache_dir, list_datasets
+    from rag_sourcebias.io.samples import list_datasets
 
-    if folder_of(name) or any(d.name == name and d.access == "bundled" for d in list_datasets()):
+    if folder_of(name) or any(entry.name == name for entry in list_datasets()):
         return ""
-    public = PUBLIC_SETS.get(name)
-    if public is None:
-        return f"data set {name}: no folder of that name in {DATA}, and no address of it is known"
-    if list((cache_dir() / "datasets").glob(f"{name}*")):
-        return ""
-    if public.base_url and answers(public.base_url):
-        return ""
-    where = "its address does not answer" if public.base_url else "no address of it is known"
-    return f"data set {name}: not in {DATA} nor in the cache, and {where}"
+    return f"data set {name}: no folder of that name in {DATA}"
 
 
 def _package(module: str) -> str:

@@ -20,7 +20,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewReport, SystemSkew
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.samples import cache_dir, load_dataset
+from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
@@ -39,7 +39,7 @@ def dataset(name: str, split: str = "test") -> Dataset:
     folder = folder_of(name)
     if folder is not None and (folder / "corpus").exists():
         return read_beir(folder, split=split, name=name)
-    return load_dataset(name, split=split)
+    return load_sample(name)
 
 
 def vectors() -> VectorCache:

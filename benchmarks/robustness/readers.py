@@ -706,24 +706,6 @@ def _modules(folder: Path) -> object:
     return projected._modules(folder)
 
 
-def _write_zip(folder: Path) -> None:
-    import zipfile
-
-    with zipfile.ZipFile(folder / "data.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("nq/corpus.jsonl", CORPUS)
-        archive.writestr("nq/queries.jsonl", QUERIES)
-
-
-def _unzip(folder: Path) -> object:
-    from rag_sourcebias.io.samples import extract_zip
-
-    shutil.rmtree(folder / "unpacked", ignore_errors=True)
-    try:
-        return extract_zip(folder / "data.zip", folder / "unpacked")
-    finally:
-        shutil.rmtree(folder / "unpacked", ignore_errors=True)
-
-
 _BEIR_REST = _several(
     _text("beir/queries.jsonl", QUERIES), _text("beir/qrels/test.tsv", BEIR_QRELS)
 )
@@ -857,7 +839,6 @@ READERS: tuple[Reader, ...] = (
     Reader("event log: opened again", "log.db", _write_log, _open_log, slow=True),
     Reader("event log: archive", "e.parquet", _write_archive, _archive),
     Reader("state of a follower", "follow.json", _write_position, _position),
-    Reader("archive of a data set", "data.zip", _write_zip, _unzip),
     Reader("training: progress", "progress.json", _write_progress, _progress, slow=True),
     Reader("training: labels", "labels.npy", _write_training, _training, slow=True),
     Reader("modules of a model", "modules.json", _write_modules, _modules),

@@ -26,7 +26,6 @@ from .explain.audit import explain_sources as explain_sources
 from .explain.data import ExplainConfig as ExplainConfig
 from .explain.data import ExplainReport as ExplainReport
 from .io.beir import read_beir as read_beir
-from .io.samples import load_dataset as load_dataset
 from .io.samples import load_sample as load_sample
 from .io.trec import read_qrels as read_qrels
 from .io.trec import read_run as read_run

@@ -25,7 +25,7 @@ Sample = Annotated[
 DatasetName = Annotated[
     str | None,
     typer.Option(
-        help="A bundled or named data set; rag-sourcebias start lists them.", rich_help_panel=_DATA
+        help="A bundled data set by name; rag-sourcebias start lists them.", rich_help_panel=_DATA
     ),
 ]
 Split = Annotated[str, typer.Option(help="Split of the qrels.", rich_help_panel=_DATA)]

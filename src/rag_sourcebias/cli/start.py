@@ -95,9 +95,8 @@ def start(
 ) -> None:
     """Look at a file, folder, store or log, say what it is, and run the command that goes with it.
 
-    Without PATH, list what can be tried without data, and the public data sets. A report is shown,
-    or with --report written anew; of a store, the share of each source and style; of a log, what
-    it holds.
+    Without PATH, list what can be tried without data. A report is shown, or with --report written
+    anew; of a store, the share of each source and style; of a log, what it holds.
 
     For example:
 
@@ -148,25 +147,19 @@ def _run(path: str, found: Guess, report: Path | None, *, dry_run: bool) -> None
 
 
 def _list() -> None:
-    """List the samples with their commands, and the public data sets."""
+    """List the samples with their commands, and the data sets that have a name."""
     say("Try it without data:\n")
     tried = [(f"rag-sourcebias {command}", what) for command, what in _SAMPLES]
     say(rows(tried, _WIDTH, widest=_WIDTH))
     say("\nData sets by name, for audit source --dataset NAME:\n")
-    every = list_datasets()
-    here = [entry for entry in every if entry.access != "by hand"]
     listed = [
         (
             entry.name,
             f"{entry.description}: {entry.n_documents:,} documents, {entry.n_queries:,} queries "
-            f"({entry.license}; {'bundled' if entry.access == 'bundled' else 'downloaded once'})",
+            f"({entry.license}; bundled)",
         )
-        for entry in here
+        for entry in list_datasets()
     ]
-    others = ", ".join(entry.name for entry in every if entry not in here)
-    listed.append(
-        ("by hand", f"{others}: --dataset says which archive to get, and where to put it")
-    )
     say(rows(listed, _WIDTH))
     say("\nOn your own data: rag-sourcebias start PATH")
 

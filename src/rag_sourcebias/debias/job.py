@@ -34,7 +34,7 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias.io.beir import read_beir, read_corpus
-from rag_sourcebias.io.samples import list_datasets, load_dataset, load_sample
+from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _read_spec(option: str, text: str) -> Dataset:
     if not whole.exists() and colon and head and tail:
         return read_beir(head, split=tail, name=_name(Path(head), tail))
     if not whole.exists() and text in (info.name for info in list_datasets()):
-        return load_dataset(text)
+        return load_sample(text)
     splits = _splits(whole)
     split = next((s for s in ("test", "dev", *splits[:1]) if s in splits), "test")
     if split not in ("test", "dev") and len(splits) > 1:

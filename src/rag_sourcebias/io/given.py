@@ -13,7 +13,7 @@ import numpy as np
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.samples import list_datasets, load_dataset, load_sample
+from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 
 T = TypeVar("T")
@@ -391,7 +391,7 @@ def _named(value: str | os.PathLike[str], split: str) -> Dataset:
         return load_sample()
     known = [entry.name for entry in list_datasets()]
     if isinstance(value, str) and value in known:
-        return load_dataset(value, split=split)
+        return load_sample(value)
     what = "is a file" if is_path(value) and Path(value).is_file() else "is no folder"
     raise DataError(
         f"data {str(value)!r} {what} and no data set of that name is known; expected a BEIR folder "

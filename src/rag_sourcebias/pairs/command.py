@@ -31,7 +31,7 @@ from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
-from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
+from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.pairs.annotate import (
     Annotations,
     MajorityTable,
@@ -104,7 +104,7 @@ def load_paired(
     if sum([bool(folder), sample, bool(dataset)]) != 1:
         raise DataError("give one data set: a BEIR folder, --sample, or --dataset <name>")
     if folder is None:
-        return load_sample() if sample else load_dataset(dataset or "")
+        return load_sample(dataset or "crowdrag-rewrites")
     qrels = folder / "qrels"
     judged = (
         any((folder / f"queries.jsonl{gz}").is_file() for gz in ("", ".gz"))

@@ -33,7 +33,7 @@ from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.io.samples import cache_dir, load_dataset, load_sample
+from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
@@ -573,4 +573,4 @@ def _load(folder: Path | None, *, sample: bool, dataset: str | None, split: str)
         )
     if folder is not None:
         return read_beir(folder, split=split)
-    return load_sample() if sample else load_dataset(dataset or "")
+    return load_sample(dataset or "crowdrag-rewrites")
