@@ -52,7 +52,7 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_SOURCE, *_RUN, "--report", "REPORT"),
         (*_SOURCE, "--sample", "--retriever", "bm25", "--report", "REPORT"),
         (*_SOURCE, "--sample", "--retriever", f"dense:{ENCODER}", "--report", "REPORT"),
-        (*_SOURCE, "--dataset", "outfox", "--retriever", "bm25", "--report", "REPORT"),
+        (*_SOURCE, "--dataset", "outfox-essays", "--retriever", "bm25", "--report", "REPORT"),
         (*_SOURCE, "--sample", "--engine", "local", "--report", "REPORT"),
         (*_SOURCE, f"{DATA}/nq-utd", "--retriever", "bm25", "--report", "REPORT"),
         (
@@ -150,6 +150,10 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("start", "log.db", "--json", "JSON"),
     ),
 }
+
+
+class CommandError(Exception):
+    """A command that should give numbers gave none."""
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
@@ -290,7 +294,7 @@ def numbers_of(words: tuple[str, ...], place: Path, folder: Path) -> Any:
     names = {"REPORT": str(place), "JSON": str(place / "figures.json")}
     code, printed = run(tuple(names.get(word, word) for word in words), folder)
     if code not in (0, 1) or (code == 1 and words[0] not in ("debias", "judge")):
-        raise SystemExit(f"rag-sourcebias {' '.join(words)}\nended with {code}:\n{printed}")
+        raise CommandError(f"rag-sourcebias {' '.join(words)}\nended with {code}:\n{printed}")
     figures = [json.loads(file.read_text(encoding="utf-8")) for file in place.glob("*.json")]
     if figures:
         return figures[0]
@@ -321,10 +325,11 @@ def measured(only: list[str]) -> dict[str, Any]:
                 needs_data = DATA in " ".join(words) or "bm25.run" in words or verb == "tag"
                 if needs_data and not Path(DATA).is_dir():
                     continue
-                place = folder / f"{verb}-{number}"
-                found[f"{verb}: {' '.join(words).replace(DATA, 'DATA')}"] = numbers_of(
-                    words, place, folder
-                )
+                name = f"{verb}: {' '.join(words).replace(DATA, 'DATA')}"
+                try:
+                    found[name] = numbers_of(words, folder / f"{verb}-{number}", folder)
+                except CommandError as error:
+                    print(error, file=sys.stderr)
                 fill_sheets(folder)
             print(f"{verb}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     return found
