@@ -53,7 +53,7 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_SOURCE, "--sample", "--retriever", "bm25", "--report", "REPORT"),
         (*_SOURCE, "--sample", "--retriever", f"dense:{ENCODER}", "--report", "REPORT"),
         (*_SOURCE, "--dataset", "outfox-essays", "--retriever", "bm25", "--report", "REPORT"),
-        (*_SOURCE, "--sample", "--engine", "local", "--report", "REPORT"),
+        (*_SOURCE, f"{DATA}/nq-utd", "--engine", "local", "--report", "REPORT"),
         (*_SOURCE, f"{DATA}/nq-utd", "--retriever", "bm25", "--report", "REPORT"),
         (
             *(*_SOURCE, f"{DATA}/nfcorpus", "--split", "dev", "--retriever", "bm25"),
