@@ -1,8 +1,8 @@
 """Store the numbers of every verb, or compare them with stored ones.
 
-    python benchmarks/verbs/run.py --store before.json
-    python benchmarks/verbs/run.py --against before.json            # exit status 1 where a number is missing
-    python benchmarks/verbs/run.py --only interval --against before.json
+    python benchmarks/equality/run.py --store before.json
+    python benchmarks/equality/run.py --against before.json
+    python benchmarks/equality/run.py --only interval --against before.json
 
 The verbs run on the bundled samples, on small inputs that are drawn here, and on the real data sets
 where RAG_SOURCEBIAS_DATA names their folder. Every float that was stored must reappear to 1e-12,
@@ -137,9 +137,7 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
             *("tag", "apply", "--store", f"corpus:{DATA}/nq-utd", "--detector", "detector"),
             *("--unverified", "--sidecar", "tags.jsonl"),
         ),
-        (
-            *("start", f"corpus:{DATA}/nq-utd", "--sidecar", "tags.jsonl", "--json", "JSON"),
-        ),
+        (*("start", f"corpus:{DATA}/nq-utd", "--sidecar", "tags.jsonl", "--json", "JSON"),),
     ),
     "monitor": (
         (
@@ -213,7 +211,7 @@ def write_tables(folder: Path) -> None:
 
 
 def write_pool(folder: Path) -> None:
-    """Write BM25's run of TREC DL 2019 with people's grades of 15 queries and three judges' votes."""
+    """Write a run of TREC DL 2019 with grades of 15 queries and the votes of three judges."""
     with gzip.open(f"{DATA}/dl_human_llm/dl19.tsv.gz", "rt", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     judges = ("umbrela_gpt4", "umbrela_gpt4o", "umbrela_llama32")
@@ -335,9 +333,7 @@ def measured(only: list[str]) -> dict[str, Any]:
     return found
 
 
-def floats(
-    value: Any, changed: dict[str, str], path: str = ""
-) -> Iterator[tuple[float, str]]:
+def floats(value: Any, changed: dict[str, str], path: str = "") -> Iterator[tuple[float, str]]:
     """Yield the floats of a JSON value that tell something, each with its place."""
     if isinstance(value, float) and math.isfinite(value) and abs(value) not in TRIVIAL:
         yield value, path
