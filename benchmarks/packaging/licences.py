@@ -1,4 +1,4 @@
-"""Write docs/licences.md: what ``rag-sourcebias[all]`` brings along, and under which licences.
+"""Write docs/licences.md and its table: what ``rag-sourcebias[all]`` brings, and its licences.
 
     python benchmarks/packaging/licences.py [--output FILE]
 
@@ -17,6 +17,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "shared"))
+from evidence import write
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = "rag-sourcebias"
@@ -129,14 +132,24 @@ def page(found: list[Row]) -> str:
         "The Mozilla Public License is file-based: changed files of such a distribution stay under",
         "it, code that uses it does not come under it.",
         "",
-        "## All",
-        "",
-        "| distribution | version | licence | comes with |",
-        "|---|---|---|---|",
-        *(f"| {r.name} | {r.version} | {r.licence} | {with_what(r)} |" for r in found),
+        "All of them, with versions and the extras that bring them: "
+        "[licences.csv](evidence/licences.csv).",
         "",
     ]
     return "\n".join(lines)
+
+
+def table(found: list[Row]) -> list[dict[str, object]]:
+    """Every distribution, as a row."""
+    return [
+        {
+            "distribution": row.name,
+            "version": row.version,
+            "licence": row.licence,
+            "comes with": with_what(row).replace("`", ""),
+        }
+        for row in found
+    ]
 
 
 def with_what(row: Row) -> str:
@@ -148,7 +161,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "licences.md")
     options = parser.parse_args()
     found = rows()
-    options.output.write_text(page(found), encoding="utf-8")
+    write(options.output, page(found), {"licences": table(found)})
     print(f"{len(found)} distributions, {sum(row.copyleft for row in found)} with copyleft")
     return 0
 
