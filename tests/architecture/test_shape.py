@@ -80,7 +80,7 @@ def test_contributing_names_files_that_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[\w…]+/)+\w+\.py)`", text))
     homes = (ROOT, ROOT / "src/rag_sourcebias", ROOT / "integrations/rag_sourcebias_integrations")
-    assert len(named) > 20
+    assert len(named) > 10
     missing = [
         name
         for name in sorted(named)
