@@ -4,10 +4,10 @@
                                         [--resume]
 
 Twelve kinds of traffic, 5,000 retrievals over two weeks, 2,000 streams each: how many have a page
-(after seven days) or a notice (before) although nothing shifted, by blocks and by the test of
-independent retrievals; after which time shifts of 20 and 40 points of exposure share are told.
-Streams go through the test behind the monitor, which gives what the monitor does
-(tests/statistics/test_monitor_traffic.py). Writes benchmarks/results/blocks.json after each kind;
+(after seven days) or a notice (before) although nothing shifted; after which time shifts of 20 and
+40 points of exposure share are told. Streams go through the test behind the monitor, which gives
+what the monitor does (tests/statistics/test_monitor_traffic.py). Writes
+benchmarks/results/blocks.json after each kind;
 ``--resume`` goes on with what is there. A bar fails where an exact binomial test rejects it at
 .001: exit status 1 (never with ``--quick``).
 """
@@ -26,7 +26,6 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.stats.blocks import BlockTest
-from rag_sourcebias.stats.sequential import BettingTest, reference_window
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 LEARN = 1_000
@@ -35,7 +34,6 @@ FOUND = {-0.2: 0.80, -0.4: 0.95}
 BARRED = ("independent", "sessions of 10", "Zipf repeats")
 NOTICED = ("weekends −.20",)  # a first weekend is one: notices of it are no false ones
 KINDS = ("without a shift", "shifts")
-WINDOW = 2_500  # of the test of independent retrievals that delays are compared with
 
 
 def found_documents(folder: Path) -> np.ndarray:
@@ -59,27 +57,15 @@ def by_blocks(one: streams.Traffic) -> list[tuple[int, str]]:
     return [(row, s.kind) for row, s in test.add_many(one.values(), one.at, units=units)]
 
 
-def independent(values: np.ndarray, start: int) -> int | None:
-    """Retrieval at which the test of independent retrievals alarms, from ``start`` on."""
-    window = reference_window(values[:start], confidence_level=1 - 0.05 / 2)
-    level = 1 - (1 - window.stream_level)
-    test = BettingTest(window.null, groups=2, confidence_level=level)
-    test.update_many(values[start:])
-    at = test.alarm_at[test.alarms]
-    return int(at.min()) + start - 1 if len(at) else None
-
-
-def null_rates(world: str, n: int, documents: np.ndarray, *, n_independent: int) -> dict:
-    """Streams in which nothing shifts; every 10th also through the test of independent ones."""
+def null_rates(world: str, n: int, documents: np.ndarray) -> dict:
+    """Streams in which nothing shifts."""
     rng = np.random.default_rng(20_261_124)
-    pages = notices = alarms = 0
-    for i in range(n):
+    pages = notices = 0
+    for _ in range(n):
         one = streams.traffic(rng, world, found=documents)
         kinds = [kind for _, kind in by_blocks(one)]
         pages += "page" in kinds
         notices += "notice" in kinds
-        if i < n_independent:
-            alarms += independent(one.values(), LEARN) is not None
     return {
         "world": world,
         "streams": n,
@@ -87,7 +73,6 @@ def null_rates(world: str, n: int, documents: np.ndarray, *, n_independent: int)
         "notices": notices / n,
         "pages_p": float(binomtest(pages, n, PAGES, alternative="greater").pvalue),
         "notices_p": float(binomtest(notices, n, NOTICES, alternative="greater").pvalue),
-        "independent_alarms": alarms / n_independent,
     }
 
 
@@ -117,23 +102,6 @@ def found_shifts(world: str, shift: float, n: int, documents: np.ndarray) -> dic
     }
 
 
-def independent_delay(shift: float, n: int) -> float:
-    """Median delay of the test of independent retrievals in independent streams."""
-    rng, delays = np.random.default_rng(20_261_126), []
-    for _ in range(n):
-        one = streams.traffic(rng, "independent", shift=shift)
-        at = independent(one.values(), WINDOW)
-        delays.append(np.inf if at is None else max(at - streams.SHIFT_AT + 1, 1))
-    return float(np.median(delays))
-
-
-def design_effect(world: str, n: int, documents: np.ndarray) -> float:
-    """Variance of the mean exposure over retrievals, relative to independent ones."""
-    rng = np.random.default_rng(20_261_127)
-    found = [streams.traffic(rng, world, found=documents).values()[:, 0] for _ in range(n)]
-    return float(np.var([x.mean() for x in found]) / np.mean([x.var() / len(x) for x in found]))
-
-
 def bars(null: list[dict], shifts: list[dict]) -> list[dict]:
     rows = []
     for r in null:
@@ -156,13 +124,6 @@ def bars(null: list[dict], shifts: list[dict]) -> list[dict]:
         rows.append(
             {"what": what, "value": r["found"], "target": target, "met": r["found_p"] >= REJECT}
         )
-        if r["points"] == -20:
-            limit = r["allowed_delay"]
-            what = f"median delay at −20 points, {r['world']}"
-            met = r["median_delay"] <= limit
-            rows.append(
-                {"what": what, "value": r["median_delay"], "target": f"≤ {limit:.0f}", "met": met}
-            )
     return rows
 
 
@@ -183,24 +144,15 @@ def main() -> int:
     found["settings"] = settings | {"seconds": found["settings"].get("seconds", 0.0)}
     done = {(row["world"], row.get("points")) for part in KINDS for row in found[part]}
     documents = found_documents(options.data / "nfcorpus")
-    delays = {}
     for shift, world in [(s, w) for s in (0.0, *FOUND) for w in streams.WORLDS]:
         if (world, round(100 * shift) if shift else None) in done:
             continue
         started = time.perf_counter()
         if not shift:
-            row = null_rates(world, n, documents, n_independent=few)
+            row = null_rates(world, n, documents)
         else:
             barred = world in BARRED
             row = found_shifts(world, shift, n if barred and not options.quick else few, documents)
-            if barred:
-                # Of Zipf repeats the level itself differs between streams: no more is allowed there
-                zipf = world == "Zipf repeats"
-                effect = 1.0 if zipf else max(design_effect(world, 5 * few, documents), 1.0)
-                if shift not in delays:
-                    delays[shift] = independent_delay(shift, few)
-                row |= {"design_effect": effect, "allowed_delay": 2 * delays[shift] * effect}
-                row["independent_delay"] = delays[shift]
         print(row, file=sys.stderr, flush=True)
         found[KINDS[bool(shift)]].append(row)
         found["settings"]["seconds"] += round(time.perf_counter() - started, 1)

@@ -230,10 +230,10 @@ class Ours:
     """Our cases, each with observers and a handler of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.logs = [EventLog(folder / f"{i}.sqlite") for i in range(3)]
-        monitors = [monitor(), monitor(), monitor(test="independent")]
+        self.logs = [EventLog(folder / f"{i}.sqlite") for i in range(2)]
+        monitors = [monitor(), monitor()]
         group = ObserverGroup(self.logs[1], monitors[1])
-        observers = (Nothing(), self.logs[0], monitors[0], group, monitors[2])
+        observers = (Nothing(), self.logs[0], monitors[0], group)
         self.handlers = [SourceBiasCallbackHandler(one) for one in observers]
         log, alone, both = self.logs[0], monitors[0], monitors[1]
         work = (
@@ -241,7 +241,6 @@ class Ours:
             ("event log", {"after": log.flush}),
             ("monitor", {"after": elsewhere(alone.flush)}),
             ("event log and monitor", {"after": elsewhere(both.flush, self.logs[1].flush)}),
-            ("monitor of independent retrievals", {"after": elsewhere(monitors[2].flush)}),
         )
         self.cases = {
             name: Case(handler=handler, **settings)

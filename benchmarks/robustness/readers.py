@@ -642,7 +642,7 @@ def _write_position(folder: Path) -> None:
     monitor = _monitor()
     for i in range(60):
         monitor.record(_event(i))
-    monitor.flush(finish=True)
+    monitor.flush()
     write_position(folder / "follow.json", Position(log=3, number=7), monitor.to_dict())
 
 

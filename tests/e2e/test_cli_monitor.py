@@ -119,12 +119,12 @@ def test_what_is_printed_names_shares_and_alarms(tmp_path: Path) -> None:
     write_log(tmp_path / "log.db")
     text = succeed(
         "monitor", "replay", "log.db", "--baseline", "shares:human=0.5,llm:x=0.5", "--tag-errors",
-        "llm:x=0.9,0.95", "--test", "independent", cwd=tmp_path,
+        "llm:x=0.9,0.95", cwd=tmp_path,
     )  # fmt: skip
     assert "collection=docs: 600 retrievals, 6,000 documents, 0 empty" in text
     assert "ALARM" in text
     assert "corrected" in text
-    assert "share of exposure of llm:x left its baseline" in text
+    assert "exposure of llm:x 0.500 →" in text
     text = succeed("start", "log.db", cwd=tmp_path)
     assert "600 retrievals kept of 600 written" in text
     assert "llm:x" in text

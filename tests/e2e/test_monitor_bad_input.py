@@ -16,7 +16,6 @@ from rag_sourcebias.cli import tags as cli_tags
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.settings import Aggregation
 from rag_sourcebias.observe.events import RetrievalEvent
 
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0
@@ -160,23 +159,18 @@ def test_a_store_that_cannot_be_counted_is_told_and_blames_nobody() -> None:
     assert monitor.dropped.by_reason == {"the store could not be counted": 2}
 
 
-@pytest.mark.parametrize("test", ["blocks", "independent"])
-def test_shares_are_those_of_all_retrievals_however_queries_repeat(test: str) -> None:
+def test_shares_are_those_of_all_retrievals_however_queries_repeat() -> None:
     """Queries that come often find more human text: more of what is shown than of the queries."""
     rng, n = np.random.default_rng(5), 6_000
     weights = 1 / np.arange(1, 2_001)
     query = rng.choice(2_000, n, p=weights / weights.sum())
     chance = np.where(np.arange(2_000) < 25, 0.6, 0.45)
     rows = (rng.random((2_000, 10)) < chance[:, None])[query]
-    aggregate = Aggregation(key="query") if test == "independent" else None
-    monitor = SkewMonitor(
-        baseline=ReferenceWindow(500), test=test, aggregate=aggregate, labels=(), groups=("human",)
-    )
+    monitor = SkewMonitor(baseline=ReferenceWindow(500), labels=(), groups=("human",))
     for i, row in enumerate(rows):
         ranked = RankedList(query_id=f"{query[i]:016x}", doc_ids=("",) * 10)
         tags = tuple(HUMAN if one else LLM for one in row)
         monitor.record(RetrievalEvent(ranked=ranked, tags=tags), at=START + i * 10 * DAY / n)
-    monitor.flush(finish=True)
     (snapshot,) = monitor.snapshot()
     shares = {g.measure: g for g in snapshot.groups if g.group == "human"}
     discount = 1 / np.log2(np.arange(2, 12))

@@ -14,7 +14,7 @@ from monitor_streams import event
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import Aggregation, CorpusShare, PoolShare
+from rag_sourcebias.monitor.settings import CorpusShare, PoolShare
 
 pytestmark = pytest.mark.slow
 HOUR = 3_600
@@ -32,14 +32,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "measures": ("first",),
         "topics": "collection",
     },
-    "aggregated": {
-        "baseline": CorpusShare({"human": 0.3}),
-        "max_label_sets": 3,
-        "test": "independent",
-        "aggregate": Aggregation(max_seconds=1_000, max_open=20, remember=100),
-    },
 }
-APART = {"each second": 4, "pool": 15, "aggregated": 40}  # seconds: the others are slower
+APART = {"each second": 4, "pool": 15}  # seconds: the others are slower
 
 
 def retrievals(seed: int) -> list[Any]:
@@ -69,8 +63,8 @@ def test_memory_stays_flat(name: str) -> None:
         gc.collect()
         # Tables of blocks fill up to their cap: that is no growth.
         tables = [w.blocks._rows for w in monitor._watches.values() if w.blocks is not None]
-        assert tables or name == "aggregated"
-        assert max(map(len, tables), default=0) <= 512
+        assert tables
+        assert max(map(len, tables)) <= 512
         return tracemalloc.get_traced_memory()[0] - sum(table.nbytes for table in tables)
 
     tracemalloc.start()

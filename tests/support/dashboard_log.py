@@ -52,9 +52,7 @@ def write_log(path: Path, *, hours: float = 6.0) -> None:
 def served(log: Path, *, token: str | None = None) -> Iterator[DashboardServer]:
     """Serve the dashboard of a log whose retrievals a monitor has read."""
     baseline = CorpusShare({"human": 0.5, "llm": 0.5})
-    with LogFollower(
-        log, SkewMonitor(baseline=baseline, labels=("tenant",), test="independent")
-    ) as follower:
+    with LogFollower(log, SkewMonitor(baseline=baseline, labels=("tenant",))) as follower:
         follower.step()
         source = DashboardSource(log, follower=follower)
         server = DashboardServer(source, token=token)

@@ -49,7 +49,7 @@ def snapshot(n: int = 100, *, labels: Mapping[str, str] = DOCS, **changes: Any) 
 
 def alarm(**changes: Any) -> Alarm:
     made = Alarm(
-        rule="baseline",
+        rule="shift",
         labels=DOCS,
         by="source",
         group="human",

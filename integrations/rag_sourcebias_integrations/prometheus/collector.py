@@ -31,8 +31,8 @@ class SkewCollector(Collector):
       ``histogram_quantile`` gives the median rank of a group, ``le="1.0"`` its first ranks. There
       is no ``_sum`` of ranks, and therefore no ``_count``: that is ``le="+Inf"``
     - ``…_exposure_ratio``: rank-weighted share in [0, 1], by ``by`` and ``group``; the groups of
-      one ``by`` sum to 1. With ``…_exposure_lower_ratio``, ``…_exposure_upper_ratio`` (a
-      confidence sequence) and ``…_exposure_baseline_ratio``
+      one ``by`` sum to 1. With ``…_exposure_lower_ratio``, ``…_exposure_upper_ratio`` and
+      ``…_exposure_baseline_ratio``
     - ``…_top1_ratio`` and the same three: share of first ranks
     - ``…_corrected_share_ratio``: exposure corrected for errors of the tags, where the monitor
       knows how often they are wrong

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
@@ -25,37 +24,27 @@ from rag_sourcebias.monitor.settings import (
     PoolShare,
     ReferenceWindow,
 )
-from rag_sourcebias.stats.aggregation import beta_interval
-from rag_sourcebias.stats.blocks import DAY, WEEK, Shift
+from rag_sourcebias.stats.blocks import DAY, WEEK
 
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
-
-
-def _interval(n: int, mean: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    # A uniform mixing distribution: no baseline is favoured, and shares near 0 are no worse.
-    if not n:
-        return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
-    return beta_interval(float(n), mean * n, a=1.0, b=1.0, confidence_level=level)
 
 
 def _baselines(watch: LabelWatch) -> dict[int, float]:
     """Return the baseline of each tested column of values."""
     kind, totals = watch.settings.baseline, watch.totals
-    columns = watch.tests.columns.tolist()
+    columns = watch.columns.tolist()
     if isinstance(kind, CorpusShare):
         return {c: kind.shares[watch.name_of(c)[0]] for c in columns}
     if isinstance(kind, PoolShare) and totals.n:
         return {c: float(totals.null[c] / totals.n) for c in columns}
-    if watch.tests.reference is not None:
-        return dict(zip(columns, watch.tests.reference.tolist(), strict=True))
     return {}
 
 
 def _words(watch: LabelWatch) -> str:
     baseline, blocks = watch.settings.baseline, watch.blocks
-    if baseline is None:
+    if baseline is None or blocks is None:
         return "no baseline"
-    if blocks is not None and isinstance(baseline, ReferenceWindow):
+    if isinstance(baseline, ReferenceWindow):
         if blocks.levels() is None or watch.totals.n <= baseline.n:
             return f"the share so far, from {baseline.n:,} retrievals on, of {watch.totals.n:,} yet"
         return (
@@ -63,8 +52,6 @@ def _words(watch: LabelWatch) -> str:
             if blocks.watched >= WEEK
             else ("the share before")
         )
-    if isinstance(baseline, ReferenceWindow) and watch.tests.test is None:
-        return f"{baseline.words}, of which there are {len(watch.tests.window)} yet"
     return baseline.words
 
 
@@ -78,17 +65,13 @@ class _Shares:
         self.evidence, self.alarm = np.zeros((2, len(self.mean)))
         self.ends: dict[int, tuple[float, float]] = {}
         self.spread: dict[int, float] = {}
-        columns = watch.tests.columns
-        if watch.blocks is None:
-            level = watch.settings.confidence_level
-            self.lower, self.upper = _interval(watch.n_independent, self.mean, level)
-            if (test := watch.tests.test) is not None:
-                self.evidence[columns], self.alarm[columns] = test.log_e, test.alarms
-            return
-        nothing = np.nan if not n else 0.0
-        self.lower, self.upper = np.full(len(self.mean), nothing), np.full(len(self.mean), 1.0)
+        columns = watch.columns
+        self.lower, self.upper = np.full((2, len(self.mean)), np.nan)
         if not n:
-            self.upper[:] = np.nan
+            return
+        self.lower[:], self.upper[:] = 0.0, 1.0
+        if watch.blocks is None:
+            return
         levels = watch.blocks.levels()
         self.evidence[columns] = watch.blocks.log_e
         if levels is None:
@@ -141,8 +124,6 @@ def snapshot_of(
             spread=found.spread.get(column),
         )
         shares.append((measure, group, share))
-    test = watch.tests.test
-    n_tested = totals.n if watch.blocks is not None else 0 if test is None else test.n
     named = settings.baseline.shares if isinstance(settings.baseline, CorpusShare) else {}
     columns = {name: i for i, name in enumerate(watch.groups.names)}
     return MonitorSnapshot(
@@ -151,7 +132,7 @@ def snapshot_of(
         n_retrievals=totals.n_retrievals,
         n_documents=totals.n_documents,
         n_empty=totals.n_empty,
-        n_observations=watch.n_independent if settings.baseline is None else n_tested,
+        n_observations=totals.n,
         groups=tuple(share for _, _, share in sorted(shares, key=lambda one: one[:2])),
         baseline=_words(watch),
         dropped=dict(dropped),
@@ -192,42 +173,6 @@ def _corrected(watch: LabelWatch, shares: Sequence[GroupShare]) -> dict[str, flo
     return dict(sorted(errors.correct(found).items()))
 
 
-def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
-    """Return an alarm for people and sinks."""
-    if isinstance(found.raised, Shift):
-        return _shift_alarm(watch, labels, found, found.raised)
-    raised = found.raised
-    column = int(watch.tests.columns[raised.column])
-    group, measure = watch.name_of(column)
-    mean, level = found.total[[column]] / found.n, watch.settings.confidence_level
-    lower, upper = _interval(found.independent, mean, level)
-    share = float(mean[0])
-    baseline = (
-        _baselines(watch).get(column, math.nan)
-        if found.null is None
-        else float(found.null[column] / found.n)
-    )
-    what = f"{_WHAT[watch.settings.measures[measure]]} of {group or 'untagged documents'}"
-    return Alarm(
-        rule="baseline",
-        labels=dict(labels),
-        by=watch.settings.by,
-        group=group,
-        measure=watch.settings.measures[measure],
-        n=found.n,
-        share=share,
-        lower=float(lower[0]),
-        upper=float(upper[0]),
-        baseline=baseline,
-        evidence=raised.evidence,
-        at=found.at,
-        message=(
-            f"{_where(labels)}: share of {what} left its baseline (baseline {baseline:.3f}) "
-            f"at observation {found.n}; {share:.3f} on average since the start"
-        ),
-    )
-
-
 def _where(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key} {value}" for key, value in labels.items()) or "all retrievals"
 
@@ -238,13 +183,10 @@ def _where(labels: Mapping[str, str]) -> str:
 _MOST_MOVES = 10
 
 
-def _shift_alarm(
-    watch: LabelWatch,
-    labels: Mapping[str, str],
-    found: RaisedAt,
-    shift: Shift,
-) -> Alarm:
-    columns, settings = watch.tests.columns.tolist(), watch.settings
+def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
+    """Return an alarm for people and sinks."""
+    shift = found.shift
+    columns, settings = watch.columns.tolist(), watch.settings
     baselines = _baselines(watch)
     known = np.array([baselines.get(c, 0.0) for c in columns])
     base, level = (
@@ -279,7 +221,7 @@ def _shift_alarm(
         upper=level[2][lead],
         baseline=base[0][lead],
         evidence=shift.evidence,
-        at=found.at,
+        at=shift.at,
         message="",
         baseline_lower=base[1][lead] if base[1][lead] < base[2][lead] else None,
         baseline_upper=base[2][lead] if base[1][lead] < base[2][lead] else None,

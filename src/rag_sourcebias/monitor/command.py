@@ -43,7 +43,6 @@ from rag_sourcebias.monitor.log.reading import LogSummary, log_summary
 from rag_sourcebias.monitor.metrics import write_rules
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
-    Aggregation,
     Baseline,
     CorpusShare,
     PoolShare,
@@ -98,12 +97,6 @@ class Watch:
         "says what simulated traffic gives).",
         panel=_WATCH,
     )
-    test: Literal["blocks", "independent"] = setting(
-        "blocks",
-        "blocks (retrievals depend on one another: sessions, time of day) · independent "
-        "(sooner; false alarms where they do).",
-        panel=_WATCH,
-    )
     split_by: str = setting(
         "collection",
         "Labels whose values are watched separately, with commas between.",
@@ -112,8 +105,7 @@ class Watch:
     together: str | None = setting(
         None,
         "Label of users or sessions, each of which counts once in a block (user and "
-        "session are known); with --test independent also query: equal queries within an hour "
-        "are one observation.",
+        "session are known).",
         panel=_WATCH,
     )
     topics: str | None = setting(
@@ -146,21 +138,8 @@ def build_monitor(
 
     Without a baseline of its own it has that of a state file, if any, and what the store held.
     """
-    by, test = watch.by, watch.test
-    aggregate: Aggregation | None = None
-    users: tuple[str, ...] = ("user", "session")
-    if watch.together is not None and test == "blocks":
-        if watch.together == "query":
-            raise DataError(
-                "--together query belongs to --test independent: blocks hold repeats of a query "
-                "together by themselves"
-            )
-        users = (watch.together,)
-    elif watch.together is not None:  # sessions come once; queries come back, and are remembered
-        query = watch.together == "query"
-        aggregate = (
-            Aggregation(key="query") if query else Aggregation(key=watch.together, remember=0)
-        )
+    by = watch.by
+    users = ("user", "session") if watch.together is None else (watch.together,)
     found = None if state is None or anew else read_position(state)
     served = None if found is None else SkewMonitor.from_dict(found[1])
     kind, _, place = (watch.baseline or "").partition(":")
@@ -180,10 +159,8 @@ def build_monitor(
         baseline=ReferenceWindow() if served is None and watch.baseline is None else baseline,
         confidence_level=watch.confidence_level,
         labels=tuple(name.strip() for name in watch.split_by.split(",") if name.strip()),
-        test=test,
         users=users,
         topics=watch.topics,
-        aggregate=aggregate,
         tag_errors=None if watch.tag_errors is None else _tag_errors(watch.tag_errors),
         store=None if spec is None else lambda: _of_store(spec, by).shares,
     )

@@ -58,16 +58,14 @@ class GroupShare:
         Rank-weighted share of each retrieval, or share of first ranks.
     share, lower, upper : float
         Mean over retrievals in [0, 1]: since the last shift, or outside those that have ended
-        (``BlockState.n_level`` of them). The interval is that
-        of means of blocks (of independent retrievals, a confidence sequence, which holds at all
-        times at once); NaN before there is any.
+        (``BlockState.n_level`` of them). The interval is that of means of blocks; [0, 1]
+        before there is any, and without a baseline.
     baseline : float or None
         What the share is tested against; None where there is nothing to test.
     evidence : float
         Natural log of the e-value against the baseline; 0 without one.
     alarm : bool
-        Whether the share is away from its baseline: told, and not back yet. Of independent
-        retrievals, whether the evidence passed the threshold since the last reset.
+        Whether the share is away from its baseline: told, and not back yet.
     baseline_lower, baseline_upper : float or None
         Interval of the baseline, where it is a level of the past.
     spread : float or None
@@ -125,7 +123,7 @@ class MonitorSnapshot(Stored):
     by : {"source", "style"}
     n_retrievals, n_documents, n_empty : int
     n_observations : int
-        What was tested: retrievals, or fewer where they are aggregated first.
+        Retrievals that returned something.
     groups : tuple of GroupShare
         For each measure, groups in alphabetical order.
     baseline : str
@@ -142,7 +140,7 @@ class MonitorSnapshot(Stored):
     bad_tags : int
         Tags that the monitor's retrievals came with and that could not be read.
     block : BlockState or None
-        None for independent retrievals.
+        None without a baseline.
     odd : mapping of str to int
         Retrievals that came late or twice, and jumps of the clock.
     unseen : tuple of str
@@ -204,7 +202,7 @@ class Alarm(Stored):
     rule : str
         ``"shift"`` (a page), ``"notice"`` (a shift before a whole week was watched),
         ``"composition"`` (a shift of which most comes from what the store holds),
-        ``"resolved"`` (back at the baseline), or ``"baseline"`` (of independent retrievals).
+        or ``"resolved"`` (back at the baseline).
     labels : mapping of str to str
     by : {"source", "style"}
     group, measure : str
@@ -214,7 +212,7 @@ class Alarm(Stored):
     share, lower, upper : float
     baseline : float
     evidence : float
-        Natural log of the e-value (or of the change statistic).
+        Natural log of the e-value.
     at : float
         Unix time, in seconds.
     message : str

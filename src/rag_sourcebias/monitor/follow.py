@@ -141,7 +141,7 @@ def replay(
     since: float | None = None,
     until: float | None = None,
 ) -> int:
-    """Replay retrievals and test what was still being aggregated; return how many there were.
+    """Replay retrievals; return how many there were.
 
     Parameters
     ----------
@@ -180,14 +180,14 @@ def replay(
     elif isinstance(events, str | Path):
         parts = iter_events(events, since=since, until=until, labels=labels)
         n = sum(map(monitor.record_columns, _joined(parts)))
-        monitor.flush(finish=True)
+        monitor.flush()
         return n
     elif labels is not None:
         raise DataError("labels= is for runs and logs; events have their own")
     else:
         timed = ((event, None) for event in events)
     n = monitor.record_many(timed)
-    monitor.flush(finish=True)
+    monitor.flush()
     return n
 
 
@@ -303,21 +303,6 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
         return position, dict(data["monitor"])
 
 
-def renewed(kept: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a monitor of version 0.2 or before as one of today's.
-
-    It had one test, of independent retrievals: where blocks are wanted now, counts and alarms go
-    on, and blocks are filled anew.
-    """
-    settings = kept.get("settings")
-    if not isinstance(settings, Mapping) or "test" in settings:
-        return kept
-    known = {k: v for k, v in settings.items() if k in wanted}
-    test = wanted["test"] if settings.get("aggregate") is None else "independent"
-    added = {"test": test, "users": wanted["users"], "topics": wanted["topics"]}
-    return {**kept, "settings": {**known, **added}}
-
-
 # Feed a monitor from an event log that other processes write.
 
 
@@ -400,7 +385,6 @@ class LogFollower:
         stored = None if state is None or anew else read_position(state)
         if stored is not None:
             self._position, kept = stored
-            kept = renewed(kept, self.settings)
             if kept.get("settings") != given["settings"]:
                 raise DataError(
                     f"state file {state} belongs to other settings (baseline, groups, labels, …); "
@@ -449,7 +433,6 @@ class LogFollower:
             while (tail := self._look()) is not None:
                 n += self._feed(tail)
                 if tail.number >= tail.last:
-                    self.monitor.tick()  # time passes in a quiet log, too; not in what is caught up
                     break
                 if self._stop.is_set():
                     break

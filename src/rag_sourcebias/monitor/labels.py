@@ -16,20 +16,13 @@ from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
-    GroupCodes,
     PoolShare,
     ReferenceWindow,
     SkewSettings,
 )
 from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
-from rag_sourcebias.stats.aggregation import Aggregator, Observation
 from rag_sourcebias.stats.blocks import BlockTest, Shift, split_shift
-from rag_sourcebias.stats.sequential import (
-    BettingTest,
-    NullRange,
-    reference_window,
-    restore,
-)
+from rag_sourcebias.stats.state import restore
 
 # Many retrievals at once: share of the ranks of each group, and whose document came first.
 
@@ -120,125 +113,6 @@ def exposure_rows(
     )
 
 
-# Alarms of one set of labels: against the baseline, and of change.
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An alarm, before it is told.
-
-    Parameters
-    ----------
-    column : int
-        Among those tested.
-    row : int
-        Of the batch.
-    evidence : float
-    """
-
-    column: int
-    row: int
-    evidence: float
-
-
-class BaselineTests:
-    """Evidence of every tested column against its baseline, from independent observations.
-
-    With T columns (groups × measures) each is tested at 1 − α/T: the probability of any alarm
-    is at most α over all time (union bound).
-
-    Attributes
-    ----------
-    columns : int64 array of shape (T,)
-        Columns of the observations that are tested.
-    test : BettingTest or None
-        None without a baseline, and until the reference window is full.
-    window : list of float64 arrays of shape (T,)
-        Observations of a reference window that is not full.
-    reference : float64 array of shape (T,), or None
-        Means of the frozen window; of all its retrievals, where equal ones are one observation.
-    """
-
-    def __init__(self, settings: SkewSettings, groups: GroupCodes) -> None:
-        self._settings = settings
-        self.columns = settings.tested(groups)
-        self.reference: FloatArray | None = None
-        self.window: list[FloatArray] = []
-        self.test: BettingTest | None = None
-        baseline = settings.baseline
-        if isinstance(baseline, CorpusShare):
-            shares = [baseline.shares.get(name, 0.0) for name in [*groups.names, OTHER]]
-            share = np.tile(shares, len(settings.measures))[self.columns]
-            self._start(NullRange(share, share), settings.confidence_level)
-        elif isinstance(baseline, PoolShare):
-            self._start(None, settings.confidence_level)
-
-    def _start(self, null: NullRange | None, level: float) -> None:
-        """Test from now on; without ``null`` every observation brings its own."""
-        n = len(self.columns)
-        self.test = BettingTest(null, groups=n, confidence_level=1 - (1 - level) / n)
-
-    def observe(self, values: FloatArray, null: FloatArray | None) -> list[Raised]:
-        """Take observations of all columns, with their own baselines; return alarms by row."""
-        tested = values[:, self.columns]
-        start = self._take_reference(tested)
-        tested, test = tested[start:], self.test
-        if test is None or not len(tested):
-            return []
-        ends = None if null is None else null[start:, self.columns]
-        before, n = test.alarms, test.n
-        log_e = test.update_many(tested, null=ends)
-        raised: list[Raised] = []
-        for column in np.flatnonzero(test.alarms & ~before).tolist():
-            row = int(test.alarm_at[column]) - n - 1
-            raised.append(Raised(column, start + row, float(log_e[row, column])))
-        return sorted(raised, key=lambda found: (found.row, found.column))
-
-    def _take_reference(self, values: FloatArray) -> int:
-        """Return how many observations still belonged to the reference window."""
-        settings, baseline = self._settings, self._settings.baseline
-        if not isinstance(baseline, ReferenceWindow) or self.test is not None:
-            return 0
-        taken = values[: baseline.n - len(self.window)]
-        self.window.extend(taken.copy())
-        if len(self.window) == baseline.n:
-            level = 1 - (1 - settings.confidence_level) / len(self.columns)
-            found = reference_window(np.array(self.window), confidence_level=level)
-            self.reference, self.window = found.mean, []
-            error = (1 - found.stream_level) * len(self.columns)
-            self._start(found.null, 1 - error)
-        return len(taken)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain JSON values."""
-        return {
-            "window": [row.tolist() for row in self.window],
-            "reference": None if self.reference is None else self.reference.tolist(),
-            "rules": None if self.test is None else {"test": self.test.to_dict()},
-        }
-
-    def restore(self, data: Mapping[str, Any]) -> None:
-        """Take a state that :meth:`to_dict` returned.
-
-        Raises
-        ------
-        DataError
-            If it does not fit the settings.
-        UnsupportedVersionError
-            If another release wrote it.
-        """
-        self.window = [np.array(row, np.float64) for row in data["window"]]
-        reference, rules = data["reference"], data["rules"] or {"test": None}
-        self.reference = None if reference is None else np.array(reference, np.float64)
-        test = rules["test"]
-        self.test = None if test is None else BettingTest.from_dict(test)
-        rows = [*self.window, *([] if self.reference is None else [self.reference])]
-        if any(row.shape != self.columns.shape for row in rows):
-            raise DataError("the stored reference window does not fit the groups")
-        if self.test is not None and self.test.groups != len(self.columns):
-            raise DataError("the stored tests do not fit the groups")
-
-
 # Running totals of one set of labels.
 
 
@@ -281,17 +155,12 @@ class LabelTotals:
         self.weights = running(self.weights, rows.weights)[-1].copy()
         self.ranks = self.ranks + rows.ranks
 
-    def observe(
-        self, values: FloatArray, null: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray | None]:
-        """Add observations, shape (n, values); return ``total`` and ``null`` after each of them."""
-        path = running(self.total, values)[1:]
-        nulls = None if null is None else running(self.null, null)[1:]
-        if len(path):
-            self.total, self.n = path[-1].copy(), self.n + len(path)
-            if nulls is not None:
-                self.null = nulls[-1].copy()
-        return path, nulls
+    def observe(self, values: FloatArray, null: FloatArray | None) -> None:
+        """Add observations, shape (n, values), with their baselines."""
+        self.n += len(values)
+        self.total = running(self.total, values)[-1].copy()
+        if null is not None:
+            self.null = running(self.null, null)[-1].copy()
 
     def counts(self, names: Sequence[str]) -> ExposureCounts:
         """Return the counts in the form that an ``ExposureObserver`` gives."""
@@ -351,22 +220,13 @@ class Retrievals:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAt:
-    """An alarm, with retrievals and the sums of all columns and baselines at that moment.
+    """A shift, after how many observations it was told, and what it is made of."""
 
-    ``independent`` counts the observations that are taken for independent of one another.
-    ``parts`` are those of a shift.
-    """
-
-    raised: Raised | Shift
-    at: float
+    shift: Shift
     n: int
-    independent: int
-    total: FloatArray
-    null: FloatArray | None
     parts: tuple[ShiftPart, ...] = ()
 
 
-_Found = tuple[int, Raised | Shift, int, tuple[ShiftPart, ...]]
 MOST_TOPICS, _TWO = 8, 2
 _SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
 _FAR, _LATELY = 86_400.0, 3_600.0
@@ -394,14 +254,16 @@ def largest_part(parts: Sequence[ShiftPart]) -> str | None:
 
 
 class LabelWatch:
-    """Totals, blocks or aggregation, and tests of one set of labels.
+    """Totals and blocks of one set of labels.
 
     Not thread-safe: the monitor sees to that.
 
     Attributes
     ----------
+    columns : int64 array of shape (T,)
+        Columns of the observations that are tested.
     blocks : BlockTest or None
-        None for independent retrievals, and without a baseline.
+        None without a baseline.
     index : list of (float, dict)
         What shares the store held from when on; that of the monitor.
     odd : Counter
@@ -411,33 +273,24 @@ class LabelWatch:
     def __init__(self, settings: SkewSettings, index: Composition | None = None) -> None:
         self.settings = settings
         self.index: Composition = [] if index is None else index
-        self.last_at: float | None = None
         self.groups = settings.new_groups()
         values = self.groups.width * len(settings.measures)
         self.totals = LabelTotals(width=self.groups.width, values=values)
-        self.tests = BaselineTests(settings, self.groups)
+        self.columns = settings.tested(self.groups)
         self.topics: dict[str, int] = {}
         self.odd: Counter[str] = Counter()
         self._before: tuple[Any, ...] | None = None
         self.blocks: BlockTest | None = None
         baseline = settings.baseline
-        if settings.test == "blocks" and baseline is not None:
+        if baseline is not None:
             past = isinstance(baseline, ReferenceWindow)
             self.blocks = BlockTest(
-                len(self.tests.columns),
+                len(self.columns),
                 beside=MOST_TOPICS * (1 + self.groups.width) if settings.topics else 0,
                 known=not past,
                 learn=baseline.n if isinstance(baseline, ReferenceWindow) else 0,
                 confidence_level=settings.confidence_level,
             )
-        self.aggregator: Aggregator | None = None
-        if settings.aggregate is not None:
-            self.aggregator = settings.aggregate.aggregator(values)
-
-    @property
-    def n_independent(self) -> int:
-        """Observations that count as independent of one another."""
-        return self.totals.n if self.aggregator is None else self.aggregator.n_observations
 
     def add(
         self, batch: Retrievals, *, begun: Callable[[float], object] = lambda _: None
@@ -462,33 +315,18 @@ class LabelWatch:
         values, null, at = values[kept], None if null is None else null[kept], at[kept]
         keys = [batch.keys[i] for i in kept.tolist()]
         before, seen = self.totals.n, self.totals.documents - rows.documents.sum(axis=0)
-        path, nulls = self.totals.observe(values, null)
-        found: list[_Found]
-        if self.blocks is not None:
-            came = rows.documents[kept].cumsum(axis=0) + seen > 0
-            tested = self._tested(values, null, came)
-            if self.settings.topics:
-                topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
-                tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
-            units = keys if any(key is not None for key in keys) else None
-            found = self._by_blocks(self.blocks, tested, at, units, begun) if len(at) else []
-        elif self.aggregator is None:
-            found = [(raised.row, raised, 0, ()) for raised in self.tests.observe(values, null)]
-        else:
-            found = self._together(
-                values, null, at, keys, path / np.arange(before + 1, before + 1 + len(at))[:, None]
-            )
+        self.totals.observe(values, null)
+        if self.blocks is None or not len(at):
+            return []
+        came = rows.documents[kept].cumsum(axis=0) + seen > 0
+        tested = self._tested(values, null, came)
+        if self.settings.topics:
+            topics = [self._topic(batch.topics[i]) for i in kept.tolist()]
+            tested = np.concatenate([tested, self._by_topic(rows.share[kept], topics)], axis=1)
+        units = keys if any(key is not None for key in keys) else None
         return [
-            RaisedAt(
-                raised,
-                raised.at if isinstance(raised, Shift) else float(at[row]),
-                before + row + 1,
-                independent if self.aggregator is not None else before + row + 1,
-                path[row],
-                None if nulls is None else nulls[row],
-                parts,
-            )
-            for row, raised, independent, parts in found
+            RaisedAt(shift, before + row + 1, parts)
+            for row, shift, parts in self._by_blocks(self.blocks, tested, at, units, begun)
         ]
 
     def _by_blocks(
@@ -498,7 +336,7 @@ class LabelWatch:
         at: FloatArray,
         units: list[str | None] | None,
         begun: Callable[[float], object],
-    ) -> list[_Found]:
+    ) -> list[tuple[int, Shift, tuple[ShiftPart, ...]]]:
         """Test blocks; where the store explains a shift its level is the ordinary one."""
         parts: dict[tuple[float, tuple[int, int]], tuple[ShiftPart, ...]] = {}
 
@@ -511,7 +349,7 @@ class LabelWatch:
             return by_store
 
         added = blocks.add_many(tested, at, units=units, explained=explained)
-        return [(row, shift, 0, parts[shift.at, shift.rows]) for row, shift in added]
+        return [(row, shift, parts[shift.at, shift.rows]) for row, shift in added]
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
@@ -530,7 +368,6 @@ class LabelWatch:
             self.odd["repeated"] += row(i) == (row(i - 1) if i else last)
         self.odd = +self.odd
         self._before = row(len(at) - 1)
-        self.last_at = max(float(at[-1]), self.last_at or float(at[-1]))
 
     def _tested(
         self,
@@ -539,7 +376,7 @@ class LabelWatch:
         came: npt.NDArray[np.bool_],
     ) -> FloatArray:
         """Return the columns that blocks test: differences where the baseline is known."""
-        columns = self.tests.columns
+        columns = self.columns
         if null is not None:
             return np.asarray(values[:, columns] - null[:, columns])
         if isinstance(self.settings.baseline, CorpusShare):
@@ -572,60 +409,6 @@ class LabelWatch:
             self.topics[name] = len(self.topics)
         return self.topics.get(name, MOST_TOPICS - 1)
 
-    def _together(
-        self,
-        values: FloatArray,
-        null: FloatArray | None,
-        at: FloatArray,
-        keys: list[str | None],
-        means: FloatArray,
-    ) -> list[_Found]:
-        """Test what is complete of the retrievals that belong together; ``means`` are so far."""
-        found: list[_Found] = []
-        for i, (key, now) in enumerate(zip(keys, at.tolist(), strict=True)):
-            new = self.tests.reference is None
-            ends = None if null is None else null[[i]]
-            if key is None or self.aggregator is None:
-                raised = self.tests.observe(values[[i]], ends)
-            else:
-                own = None if ends is None else ends[0].tolist()
-                done = self.aggregator.add(key, values[i].tolist(), now=now, null=own)
-                raised = self._test(done)
-            self._frozen(new, means[i])
-            found += [(i, one, self.n_independent, ()) for one in raised]
-        return found
-
-    def close(self, now: float | None = None) -> list[RaisedAt]:
-        """Test what is being aggregated if its time is over; all of it without a time."""
-        if self.aggregator is None or self.last_at is None:
-            return []
-        if now is None:
-            done = self.aggregator.flush()
-        else:
-            self.last_at = max(self.last_at, now)
-            done = self.aggregator.close(now=now)
-        totals, new = self.totals, self.tests.reference is None
-        null = totals.null if isinstance(self.settings.baseline, PoolShare) else None
-        raised = self._test(done)
-        self._frozen(new, totals.total / max(totals.n, 1))
-        return [
-            RaisedAt(one, self.last_at, totals.n, self.n_independent, totals.total, null)
-            for one in raised
-        ]
-
-    def _frozen(self, new: bool, means: FloatArray) -> None:
-        """Show a new baseline beside shares of all retrievals as a share of all retrievals, too."""
-        if new and self.tests.reference is not None:
-            self.tests.reference = means[self.tests.columns]
-
-    def _test(self, done: Sequence[Observation]) -> list[Raised]:
-        if not done:
-            return []
-        nulls = [o.null for o in done if o.null is not None]
-        return self.tests.observe(
-            np.array([o.values for o in done]), np.array(nulls) if nulls else None
-        )
-
     def name_of(self, column: int) -> tuple[str, int]:
         """Return group and number of the measure of a column of values."""
         measure, group = divmod(column, self.groups.width)
@@ -635,15 +418,15 @@ class LabelWatch:
     def ordered(self, shift: Shift) -> list[int]:
         """Return tested columns that moved: the clearest exposure first, then other measures."""
         exposure = self.settings.measures[0] == "exposure"
-        width = len(self.tests.columns) // len(self.settings.measures)
+        width = len(self.columns) // len(self.settings.measures)
         first = [c for c in shift.columns if c < width] if exposure else []
         if len(first) == _TWO:  # one is the other's mirror
-            first.sort(key=lambda c: self.name_of(int(self.tests.columns[c]))[0] != "human")
+            first.sort(key=lambda c: self.name_of(int(self.columns[c]))[0] != "human")
         return [*first, *(c for c in shift.columns if c not in first)]
 
     def parts_of(self, shift: Shift) -> tuple[ShiftPart, ...]:
         """Split a shift of exposure; nothing where nothing is known of the store or topics."""
-        column = int(self.tests.columns[self.ordered(shift)[0]])
+        column = int(self.columns[self.ordered(shift)[0]])
         if self.settings.measures[self.name_of(column)[1]] != "exposure":
             return ()
         return tuple(
@@ -669,7 +452,7 @@ class LabelWatch:
             cells = [one[:, blocks.columns : -1].reshape(-1, *shape) for one in (before, after)]
             cells = [one[:, :, [0, 1 + column]] for one in cells]
         else:
-            tested = self.tests.columns.tolist()
+            tested = self.columns.tolist()
             if column not in tested:
                 return {}
             cells = [one[:, None, [-1, tested.index(column)]] for one in (before, after)]
@@ -708,14 +491,11 @@ class LabelWatch:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
         return {
-            "last_at": self.last_at,
             "groups": list(self.groups.names),
             "totals": {k: np.asarray(value).tolist() for k, value in vars(self.totals).items()},
-            "tests": self.tests.to_dict(),
             "blocks": None if self.blocks is None else self.blocks.to_dict(),
             "topics": list(self.topics),
             "odd": dict(self.odd),
-            "aggregator": None if self.aggregator is None else self.aggregator.to_dict(),
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -731,17 +511,11 @@ class LabelWatch:
         try:
             self.groups.restore(data["groups"])
             restore(self.totals, dict(vars(self.totals)), data["totals"])
-            self.last_at = data["last_at"]
-            if self.blocks is None:
-                self.tests.restore(data["tests"])
-            elif data.get("blocks") is not None:  # those of 0.2 had no blocks: they are filled anew
+            if self.blocks is not None:
                 self.blocks = BlockTest.from_dict(data["blocks"])
-                if self.blocks.columns != len(self.tests.columns):
+                if self.blocks.columns != len(self.columns):
                     raise DataError("the stored blocks do not fit the groups")
-            self.topics = {str(name): i for i, name in enumerate(data.get("topics", ()))}
-            self.odd = Counter({str(k): int(v) for k, v in data.get("odd", {}).items()})
-            if self.aggregator is not None:
-                now = float(self.last_at or 0.0)
-                self.aggregator = Aggregator.from_dict(data["aggregator"], now=now)
+            self.topics = {str(name): i for i, name in enumerate(data["topics"])}
+            self.odd = Counter({str(k): int(v) for k, v in data["odd"].items()})
         except (KeyError, TypeError) as error:
             raise DataError(f"stored state of a monitor: {error!r:.80}") from None

@@ -35,16 +35,14 @@ from rag_sourcebias.monitor.data import (
 from rag_sourcebias.monitor.labels import Composition, LabelWatch, Retrievals
 from rag_sourcebias.monitor.log.schema import EventColumns
 from rag_sourcebias.monitor.settings import (
-    Aggregation,
     Baseline,
     CorpusShare,
     SkewSettings,
     TagErrors,
-    Test,
 )
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.observe.observers import ExposureCounts
-from rag_sourcebias.stats.sequential import read_state, write_state
+from rag_sourcebias.stats.state import read_state, write_state
 
 # The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
 
@@ -53,8 +51,6 @@ BATCH = 256
 BEHIND = 16 * BATCH
 CAPACITY = 100_000
 GATHER_SECONDS = 1.0
-Closing = Literal["nothing", "due", "all"]
-"""Which of the observations that are being aggregated end with a batch."""
 
 
 class Intake:
@@ -69,7 +65,7 @@ class Intake:
 
     Parameters
     ----------
-    process : callable of (events, closing) to alarms
+    process : callable of events to alarms
         Called by one thread at a time.
     tell : callable of alarms
         Called afterwards, by the same thread, while others may already process the next batch.
@@ -78,7 +74,7 @@ class Intake:
 
     def __init__(
         self,
-        process: Callable[[list[Waiting], Closing], list[Alarm]],
+        process: Callable[[list[Waiting]], list[Alarm]],
         tell: Callable[[list[Alarm]], None],
         losses: Losses,
     ) -> None:
@@ -112,7 +108,7 @@ class Intake:
                     self._losses.note("monitor is full")
                     self._losses.tell()
                 if self._working.acquire(blocking=False):  # no other thread is at it
-                    self._run("nothing")
+                    self._run()
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
             self._losses.note("monitor could not take the event", error=error)
             self._losses.tell()
@@ -122,7 +118,7 @@ class Intake:
         self._working.acquire()
         with self._lock:
             self._waiting += events
-        self._run("nothing")
+        self._run()
 
     def _start(self) -> None:
         with self._lock:
@@ -135,24 +131,24 @@ class Intake:
                     daemon=True,
                 ).start()
 
-    def _run(self, closing: Closing) -> None:
+    def _run(self) -> None:
         """Process what waits; the caller has acquired ``_working``, which is released here."""
         try:
-            alarms = self._empty(closing)
+            alarms = self._empty()
         finally:
             self._working.release()
         self._tell(alarms)
         self._losses.tell()
 
-    def _empty(self, closing: Closing) -> list[Alarm]:
+    def _empty(self) -> list[Alarm]:
         with self._lock:
             batch, self._waiting = self._waiting, []
-        return self._process(batch, closing)
+        return self._process(batch)
 
-    def flush(self, closing: Closing = "nothing") -> None:
+    def flush(self) -> None:
         """Process what waits now."""
         self._working.acquire()
-        self._run(closing)
+        self._run()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -160,7 +156,7 @@ class Intake:
         alarms: list[Alarm] = []
         try:
             with self._working:
-                alarms = self._empty("nothing")
+                alarms = self._empty()
                 yield
         finally:
             self._tell(alarms)
@@ -188,7 +184,7 @@ def _keep_emptying(owner: weakref.ref[Intake], wake: SimpleQueue[bool]) -> None:
 
 
 _KIND = "skew-monitor"
-_VERSION = 2  # 1 had no counts by rank, and changes that did not restart
+_VERSION = 1
 _MOST_ALARMS = 1_000
 _LOOK_SECONDS, _MOST_INDEX = 600.0, 200
 Store = Callable[[], Mapping[str, float]]
@@ -199,7 +195,7 @@ class SkewMonitor:
     """Hold the shares of the ranks against a baseline; an observer for production.
 
     ``observe`` appends to a buffer, which a thread of the monitor empties every 256 events, or a
-    second after the first of them. ``snapshot``, ``flush`` and ``tick`` process at once. Memory is
+    second after the first of them. ``snapshot`` and ``flush`` process at once. Memory is
     bounded, and nothing is raised into the application. A forked child starts empty: each process
     counts its own retrievals. Every retrieval that returned something is one observation of each
     group: its share of the rank weights ("exposure"), and whether its document came first
@@ -212,21 +208,14 @@ class SkewMonitor:
     seen; "resolved" when it ends; "composition" where most of it comes from what the store holds.
     Intervals are of single shares at that level.
 
-    With ``test="independent"`` the error is split evenly over tested groups × measures (union
-    bound), so that a false alarm of rule "baseline" ever comes with probability at most
-    ``1 - confidence_level`` *per set of labels*, for retrievals that are independent:
-    ``aggregate`` those that are not.
-
     Parameters
     ----------
     by : {"source", "style"}
     groups : sequence of str or None
         Groups told apart and tested; further ones are "other", documents without a tag "".
-        None takes those of a :class:`CorpusShare`, or else the first ``max_groups`` that come:
-        the error is then split over that many tests, and each event costs as many.
+        None takes those of a :class:`CorpusShare`, or else the first ``max_groups`` that come.
     baseline : CorpusShare, PoolShare, ReferenceWindow or None
-        None watches without alarms. A reference window is evaluated at once when it is full,
-        which takes some 0.1 ms per observation.
+        None watches without intervals and alarms.
     browsing : str
         Weights of ranks: ``"dcg"``, ``"top-<k>"`` or ``"rbp-<p>"``; see
         :func:`~rag_sourcebias.stats.exposure.attention_weights`.
@@ -238,15 +227,11 @@ class SkewMonitor:
         Told apart; further ones are counted as "other".
     max_documents : int
         Documents of a retrieval that are counted, from rank 1.
-    test : {"blocks", "independent"}
     users : sequence of str
         Labels that name who asks, of which an event's first counts: in a block each counts once.
     topics : str or None
         Label that says what is asked: a shift is split into what the store holds
         (``store``, :meth:`note_index`), what is asked and ranking.
-    aggregate : Aggregation or None
-        With ``test="independent"``. Shares are those of all retrievals, evidence that of the
-        observations.
     tag_errors : TagErrors or None
         How often the tagger errs: ``corrected`` in snapshots are shares of exposure corrected
         for it, of which no interval is given. Tests and alarms are of shares as they are tagged.
@@ -285,10 +270,8 @@ class SkewMonitor:
         max_label_sets: int = 100,
         max_groups: int = 20,
         max_documents: int = 1_000,
-        test: Test = "blocks",
         users: Sequence[str] = ("user", "session"),
         topics: str | None = None,
-        aggregate: Aggregation | None = None,
         tag_errors: TagErrors | None = None,
         store: Store | None = None,
         on_alarm: Callable[[Alarm], object] | None = None,
@@ -313,10 +296,8 @@ class SkewMonitor:
                 max_label_sets=max_label_sets,
                 max_groups=max_groups,
                 max_documents=max_documents,
-                test=test,
                 users=tuple(users),
                 topics=topics,
-                aggregate=aggregate,
                 tag_errors=tag_errors,
             )
         )
@@ -371,25 +352,13 @@ class SkewMonitor:
             n += len(batch)
         return n
 
-    def flush(self, *, finish: bool = False) -> None:
-        """Process what waits; with ``finish`` also what is still being aggregated."""
-        self._intake.flush("all" if finish else "nothing")
+    def flush(self) -> None:
+        """Process what waits."""
+        self._intake.flush()
 
-    def tick(self) -> None:
-        """Process what waits, and test aggregated retrievals whose time is over by the clock.
-
-        For a monitor that aggregates and has little traffic: call it now and then. Not for
-        replays, whose times are long past.
-        """
-        self._intake.flush("due")
-
-    def _process(self, batch: list[Waiting], closing: Closing) -> list[Alarm]:
-        now, self._looked = self._clock(), False
-        raised = self._add(batch, offset=now - time.monotonic())
-        if closing != "nothing":
-            for key, watch in self._watches.items():
-                closed = watch.close(None if closing == "all" else now)
-                raised += [alarm_of(watch, dict(key), one) for one in closed]
+    def _process(self, batch: list[Waiting]) -> list[Alarm]:
+        self._looked = False
+        raised = self._add(batch, offset=self._clock() - time.monotonic())
         self._alarms.extend(raised)
         return raised
 
@@ -485,11 +454,8 @@ class SkewMonitor:
             codes = list(map(watch.groups.__getitem__, map(self._name_of, tags)))
         except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
             codes = [self._code(watch, tag) for tag in tags]
-        labels, together = event.labels, None
-        if settings.aggregate is not None and settings.aggregate.key == "query":
-            together = event.query_hash
-        else:
-            together = next((labels[name] for name in settings.units if name in labels), None)
+        labels = event.labels
+        together = next((labels[name] for name in settings.users if name in labels), None)
         topic = None if settings.topics is None else labels.get(settings.topics)
         key_topic = [None if name is None else short_text(name) for name in (together, topic)]
         found = parts.setdefault(key, Retrievals())
@@ -523,11 +489,7 @@ class SkewMonitor:
             rows = sets == sets[first]
             key = self._key(part.labels_at(first), int(rows.sum()))
             chosen[key] = rows | chosen.get(key, False)
-        names = settings.units
-        if settings.aggregate is not None and settings.aggregate.key == "query":
-            keys: list[str | None] = [str(one) or None for one in part.query_ids]
-        else:
-            keys = _first_of([part.values_of(name) for name in names], len(part))
+        keys = _first_of([part.values_of(name) for name in settings.users], len(part))
         topics = part.values_of(settings.topics) if settings.topics else [None] * len(part)
         found = {}
         for key, rows in chosen.items():
@@ -632,8 +594,6 @@ class SkewMonitor:
     def reset(self, labels: Mapping[str, str] | None = None) -> None:
         """Start anew, with all or one set of labels; the list of alarms stays.
 
-        After an alarm this arms the test again; a reference window is taken anew.
-
         Raises
         ------
         DataError
@@ -689,12 +649,12 @@ class SkewMonitor:
         monitor._begin(SkewSettings.from_plain(settings))
         part = "state"
         try:
-            for name, n in state.get("overflowed", {}).items():  # 0.1 did not count them
+            for name, n in state["overflowed"].items():
                 monitor._overflowed[str(name)] += int(n)
-            monitor._bad_tags = int(state.get("bad_tags", 0))
-            looked_at = state.get("looked_at")
+            monitor._bad_tags = int(state["bad_tags"])
+            looked_at = state["looked_at"]
             monitor._looked_at = None if looked_at is None else float(looked_at)
-            monitor._index += [(float(at), dict(held)) for at, held in state.get("index", ())]
+            monitor._index += [(float(at), dict(held)) for at, held in state["index"]]
             for labels, kept in state["watches"]:
                 key = tuple(labels.items())
                 monitor._caps.add(key)

@@ -17,7 +17,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, to_plain
 from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
-from rag_sourcebias.stats.aggregation import Aggregator
 from rag_sourcebias.stats.exposure import attention_weights
 from rag_sourcebias.stats.ratio import MIN_YOUDEN, DetectorQuality
 
@@ -158,11 +157,7 @@ class PoolShare:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceWindow:
-    """Share in the past: no alarm comes before the first observations.
-
-    The test of blocks learns from all of the past, at most four weeks. The test of independent
-    retrievals freezes the first observations, and counts the error of this window as a part of its
-    level; see :mod:`rag_sourcebias.stats.sequential`.
+    """Share in the past, at most four weeks: no alarm comes before the first observations.
 
     Parameters
     ----------
@@ -181,14 +176,8 @@ class ReferenceWindow:
         if not 2 <= self.n <= 100_000:
             raise DataError(f"a reference window has 2 to 100000 observations, got {self.n}")
 
-    @property
-    def words(self) -> str:
-        """One line for people."""
-        return f"share in the first {self.n} observations"
-
 
 Baseline = CorpusShare | PoolShare | ReferenceWindow
-Test = Literal["blocks", "independent"]
 _BASELINES: Mapping[str, type[Baseline]] = {
     "corpus": CorpusShare,
     "pool": PoolShare,
@@ -202,42 +191,6 @@ def _stored_baseline(data: Mapping[str, Any]) -> Baseline:
     except (KeyError, TypeError):
         kinds = list(_BASELINES)
         raise DataError(f"stored baseline {dict(data)!r:.80} is none of {kinds}") from None
-
-
-# Which retrievals a monitor takes as one observation.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregation:
-    """Retrievals that belong together become one observation: their average.
-
-    Parameters
-    ----------
-    key : str
-        ``"query"`` (its hash; retrievals without one stand for themselves), or the name of a
-        label, such as ``"session"``; retrievals without that label stand for themselves.
-    max_seconds : float
-        An observation is complete this long after its first retrieval.
-    max_events : int
-        It is complete with this many retrievals, too.
-    max_open : int
-        Observations collected at once, for each set of labels; with more, the oldest ends early.
-    remember : int
-        Keys of complete observations that are kept, most recent first, for each set of labels:
-        their retrievals are counted as repeats and left out. 0 begins a new observation instead,
-        as sessions want it.
-    """
-
-    key: str = "query"
-    max_seconds: float = 3600.0
-    max_events: int = 1_000
-    max_open: int = 1_000
-    remember: int = 5_000
-
-    def aggregator(self, groups: int) -> Aggregator:
-        """Return a new aggregator of so many values."""
-        limits = {name: value for name, value in to_plain(self).items() if name != "key"}
-        return Aggregator(groups=groups, **limits)
 
 
 # Shares of the corpus, from what a store of tags holds.
@@ -429,10 +382,8 @@ class SkewSettings:
     max_label_sets: int = 100
     max_groups: int = 20
     max_documents: int = 1_000
-    test: Test = "blocks"
     users: tuple[str, ...] = ("user", "session")
     topics: str | None = None
-    aggregate: Aggregation | None = None
     tag_errors: TagErrors | None = None
 
     def __post_init__(self) -> None:
@@ -466,15 +417,6 @@ class SkewSettings:
         check_range("max_label_sets", self.max_label_sets, 1)
 
     def _check_optional(self) -> None:
-        if self.test not in get_args(Test):
-            raise DataError(f"test {self.test!r} is none of {list(get_args(Test))}")
-        if self.test == "blocks" and self.aggregate is not None:
-            raise DataError(
-                'aggregate= belongs to test="independent"; blocks take users= instead, and hold '
-                "repeats of a query together by themselves"
-            )
-        if self.aggregate is not None:
-            self.aggregate.aggregator(1)  # says what is wrong with it
         if self.tag_errors is None:
             return
         if "exposure" not in self.measures:
@@ -493,13 +435,6 @@ class SkewSettings:
     def shown(self) -> int | None:
         """Documents of an event that were shown; None for all."""
         return self.baseline.shown if isinstance(self.baseline, PoolShare) else None
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Labels of which an event's first says with what it belongs together."""
-        if self.aggregate is not None:
-            return (self.aggregate.key,)
-        return self.users if self.test == "blocks" else ()
 
     @property
     def told_apart(self) -> tuple[str, ...] | None:
@@ -536,11 +471,8 @@ class SkewSettings:
         DataError
             If they are none.
         """
-        # 0.1 and 0.2 had one test, and a rule of changes, which blocks have taken the place of.
-        values: dict[str, Any] = {"test": "independent"} | {
-            k: tuple(v) if isinstance(v, list) else v
-            for k, v in data.items()
-            if k not in ("change_run_length", "change_window")
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
         }
         if data.get("baseline") is not None:
             values["baseline"] = _stored_baseline(data["baseline"])
@@ -550,8 +482,6 @@ class SkewSettings:
         except TypeError:
             raise DataError(f"stored tag errors {dict(errors)!r:.80} cannot be read") from None
         try:
-            if data.get("aggregate") is not None:
-                values["aggregate"] = Aggregation(**data["aggregate"])
             return cls(**values)
         except TypeError as error:
             raise DataError(f"stored settings of a monitor: {error!s:.80}") from None

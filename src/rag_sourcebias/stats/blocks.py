@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, IntArray, check_level
-from rag_sourcebias.stats.sequential import log_mean_exp, read_state, rebuild, write_state
+from rag_sourcebias.stats.state import read_state, write_state
 
 # Retrievals depend on one another: sessions, topics that come and go, the time of day. So they are
 # averaged in blocks, and blocks are joined in twos until their residuals show no autocorrelation.
@@ -50,6 +50,12 @@ _RARE = 0.01
 _GAP = 4
 # Behind sums and waves of a block: observations, units, first and last time, seconds watched.
 _BESIDE = 2 * len(_PERIODS) + 5
+
+
+def log_mean_exp(log_values: FloatArray) -> FloatArray:
+    """Return the logarithm of the mean of exponentials along the last axis."""
+    top = log_values.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(log_values - top).mean(axis=-1)) + top.squeeze(-1))
 
 
 def clock_waves(at: FloatArray) -> FloatArray:
@@ -779,8 +785,8 @@ class BlockTest:
             If another release wrote it.
         """
         settings, state = read_state(data, cls.kind)
-        found = rebuild(cls, settings)
         try:
+            found = cls(**settings)
             for name in ("n", "size", "scale", "gone"):
                 setattr(found, name, int(state[name]))
             found.by_user = bool(state["by_user"])

@@ -169,7 +169,7 @@ def test_counters_rise_and_nothing_counts_twice(registry: CollectorRegistry, add
         if key[0].endswith("_total"):
             assert scrapes[2][key] >= before
     assert value(scrapes[2], "retrievals_total", collection="docs") == 150
-    assert value(scrapes[2], "alarms_total", collection="docs", rule="baseline") == 1
+    assert value(scrapes[2], "alarms_total", collection="docs", rule="shift") == 1
     assert monitor.asked == 3
 
 

@@ -17,7 +17,6 @@ from rag_sourcebias.monitor.log.erasing import erase_events
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import Aggregation
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query, read_key
 
 N = 600
@@ -96,11 +95,7 @@ def test_what_is_deleted_is_gone_and_nothing_else_is(tmp_path: Path, documents: 
 def test_archive_and_state_forget_too(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path, archive, state = tmp_path / "log.db", tmp_path / "archive", tmp_path / "state.json"
-    monitor = SkewMonitor(
-        test="independent",
-        labels=("user",),
-        aggregate=Aggregation(key="session", remember=100, max_seconds=1e9),
-    )
+    monitor = SkewMonitor(labels=("user",))
     with EventLog(path, batch=100, max_bytes=1_000_000, archive=archive) as log:
         for i in range(N):
             log.observe(told(i))

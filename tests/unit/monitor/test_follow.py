@@ -28,7 +28,7 @@ BASELINE = CorpusShare({"human": 0.05, "llm:a": 0.9})
 
 
 def monitor(baseline: object = BASELINE) -> SkewMonitor:
-    return SkewMonitor(baseline=baseline, labels=("route",), test="independent")
+    return SkewMonitor(baseline=baseline, labels=("route",))
 
 
 def total(watched: SkewMonitor) -> int:
@@ -64,17 +64,17 @@ def test_following_gives_what_a_replay_gives(tmp_path: Path) -> None:
     assert live.step() == 0
     assert live.error == "the log is not there yet"
     for part in range(4):
-        written(path, 70, first=70 * part)
-        assert live.step() == 70
+        written(path, 200, first=200 * part)
+        assert live.step() == 200
     assert live.step() == 0
-    assert (live.n_read, live.behind, live.error) == (280, 0, None)
+    assert (live.n_read, live.behind, live.error) == (800, 0, None)
     offline = monitor()
     replay(path, offline)
     assert live.monitor.snapshot() == offline.snapshot()
     assert live.monitor.alarms == offline.alarms
     assert sink.alarms == list(offline.alarms)
     assert sink.alarms
-    assert sink.told == [0, 70, 140, 210, 280, 280]
+    assert sink.told == [0, 200, 400, 600, 800, 800]
     live.close()
 
 
@@ -257,7 +257,7 @@ def test_another_log_under_the_same_path(
     tmp_path: Path, running: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, state = tmp_path / "log.db", tmp_path / "state.json"
-    written(path, 100)
+    written(path, 700)
     live = follower(path, state)
     live.step()
     alarms = live.monitor.alarms
@@ -374,9 +374,9 @@ def test_a_sink_that_raises_is_counted(tmp_path: Path) -> None:
         def alarm(self, alarm: Alarm) -> None:
             raise ValueError
 
-    written(tmp_path / "log.db", 100)
+    written(tmp_path / "log.db", 700)
     live = follower(tmp_path / "log.db", sinks=Broken())
-    assert live.step() == 100
+    assert live.step() == 700
     assert live.dropped.by_reason == {"sink raised": 1}
     assert live.monitor.dropped.by_reason == {"on_alarm raised": len(live.monitor.alarms)}
 

@@ -139,23 +139,23 @@ def test_label_names_are_such_that_prometheus_takes(key: str, name: str) -> None
 
 def test_alarms_are_counted_from_0_on() -> None:
     reader = MonitorReader(lambda: [snapshot()])
-    baseline, shift, notice, composition, resolved = (
+    shift, notice, composition, resolved = (
         (("collection", "docs"), ("rule", rule))
-        for rule in ("baseline", "shift", "notice", "composition", "resolved")
+        for rule in ("shift", "notice", "composition", "resolved")
     )
-    quiet = dict.fromkeys((baseline, shift, notice, composition, resolved), 0.0)
+    quiet = dict.fromkeys((shift, notice, composition, resolved), 0.0)
     assert reader.read()["alarms"] == quiet
     reader.alarm(alarm())
     reader.alarm(alarm())
-    reader.alarm(alarm(rule="shift"))
-    assert reader.read()["alarms"] == quiet | {baseline: 2.0, shift: 1.0}
+    reader.alarm(alarm(rule="notice"))
+    assert reader.read()["alarms"] == quiet | {shift: 2.0, notice: 1.0}
 
 
 def test_an_alarm_of_labels_without_a_snapshot_is_counted_too() -> None:
     reader = MonitorReader(lambda: [snapshot()])
     reader.alarm(alarm(labels={"tenant": "a"}))
     counted = reader.read()["alarms"]
-    assert counted[(("collection", ""), ("rule", "baseline"), ("tenant", "a"))] == 1.0
+    assert counted[(("collection", ""), ("rule", "shift"), ("tenant", "a"))] == 1.0
     assert {tuple(key for key, _ in at) for at in counted} == {("collection", "rule", "tenant")}
 
 

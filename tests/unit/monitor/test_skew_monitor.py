@@ -23,14 +23,12 @@ from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.monitor.data import Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import (
-    Aggregation,
     CorpusShare,
     PoolShare,
     ReferenceWindow,
     corpus_share,
 )
 from rag_sourcebias.observe.observers import ExposureObserver
-from rag_sourcebias.stats.sequential import BettingTest
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
 
@@ -54,48 +52,25 @@ def test_counts_are_those_of_an_exposure_observer() -> None:
     assert (snapshot.n_empty, snapshot.baseline) == (expected.n_empty, "no baseline")
 
 
-def test_shares_and_evidence_are_those_of_a_test_on_hand_made_rows() -> None:
+def test_shares_are_those_of_hand_made_rows() -> None:
     events = stream(2, 300, share=0.6)
     weights = 1 / np.log2(np.arange(2, 7))
     human = np.array([[tag.source == "human" for tag in one.tags] for one in events])
     rows = (human @ weights / weights.sum())[:, None]
     (snapshot,) = watched(
-        events, groups=("human",), baseline=HALF, measures=("exposure",), test="independent"
+        events, groups=("human",), baseline=CorpusShare({"human": 0.6}), measures=("exposure",)
     ).snapshot()
     found = group(snapshot, "human")
-    test = BettingTest(0.5)
-    test.update_many(rows)
     assert found.share == pytest.approx(rows.mean(), rel=1e-12)
-    assert found.evidence == pytest.approx(float(test.log_e[0]), rel=1e-9)
     assert found.lower < found.share < found.upper
-    assert (found.baseline, snapshot.n_observations) == (0.5, 300)
+    assert (found.baseline, snapshot.n_observations) == (0.6, 300)
     assert group(snapshot, "other").baseline is None  # counted, not tested
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "corpus": {"baseline": CorpusShare({"human": 0.6, "llm:a": 0.1})},
-    "corpus, independent": {
-        "baseline": CorpusShare({"human": 0.6, "llm:a": 0.1}),
-        "test": "independent",
-    },
     "pool": {"baseline": PoolShare(3), "topics": "collection", "users": ("collection",)},
-    "pool, independent": {
-        "baseline": PoolShare(2),
-        "groups": ("human", ""),
-        "measures": ("exposure",),
-        "test": "independent",
-    },
     "reference": {"baseline": ReferenceWindow(40), "groups": ("human", "llm:a")},
-    "reference, independent": {
-        "baseline": ReferenceWindow(40),
-        "groups": ("human", "llm:a"),
-        "test": "independent",
-    },
-    "sessions": {
-        "baseline": HALF,
-        "test": "independent",
-        "aggregate": Aggregation(key="collection", max_events=5),
-    },
 }
 
 
@@ -131,21 +106,6 @@ def test_a_restart_changes_nothing(name: str, cut: int) -> None:
     assert after.alarms == whole.alarms  # those before the restart are kept
 
 
-def test_null_streams_raise_no_alarm_and_shifted_ones_do() -> None:
-    false_alarms = 0
-    for seed in range(30):
-        null = SkewMonitor(baseline=HALF, test="independent")
-        null.observe_many(stream(100 + seed, 2_000))
-        false_alarms += bool(null.alarms)
-    assert false_alarms <= 2
-    for seed in range(5):
-        shifted = SkewMonitor(baseline=HALF, test="independent")
-        shifted.observe_many(stream(seed, 2_000, share=0.6))
-        assert {a.group for a in shifted.alarms} == {"human", "llm:a"}
-        assert max(a.n for a in shifted.alarms if a.measure == "exposure") < 500
-        assert min(a.evidence for a in shifted.alarms) >= np.log(4 / 0.05)  # 2 groups, 2 measures
-
-
 def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
     told: list[Alarm] = []
     monitor = SkewMonitor(
@@ -153,30 +113,26 @@ def test_an_alarm_tells_what_happened_and_comes_once_until_reset() -> None:
         measures=("first",),
         on_alarm=told.append,
         groups=("human",),
-        test="independent",
     )
-    for i in range(300):
+    for i in range(600):
         monitor.record(event("human"), at=1_000.0 + i)
     (alarm,) = monitor.alarms
-    test = BettingTest(0.5)
-    test.update_many(np.ones(300))
     assert told == [alarm]
     assert (alarm.rule, alarm.group, alarm.measure, alarm.labels) == (
-        "baseline",
+        "notice",
         "human",
         "first",
         DOCS,
     )
-    assert alarm.n == test.alarm_at[0]
     assert alarm.at == 1_000.0 + alarm.n - 1
     assert alarm.evidence >= np.log(20)
     assert (alarm.share, alarm.baseline) == (1.0, 0.5)
-    assert 0.5 < alarm.lower < alarm.upper == 1.0
-    assert "collection docs: share of first ranks of human left its baseline" in alarm.message
+    assert 0.5 < alarm.lower <= alarm.upper == 1.0
+    assert "collection docs: first ranks of human went up" in alarm.message
     assert group(monitor.snapshot()[0], "human", "first").alarm
     monitor.reset()
     assert monitor.snapshot() == ()
-    monitor.observe_many([event("human")] * 300)
+    monitor.observe_many([event("human")] * 600)
     assert len(monitor.alarms) == len(told) == 2
 
 
@@ -197,33 +153,6 @@ def test_the_pool_of_a_query_is_its_own_baseline() -> None:
     assert human.baseline is not None
     assert abs(human.share - human.baseline) < 0.03
     assert "first 3 shown" in snapshot.baseline
-
-
-def test_a_reference_window_is_frozen_and_then_held_against() -> None:
-    settings: dict[str, Any] = {"baseline": ReferenceWindow(200), "groups": ("human", "llm:a")}
-    settings["test"] = "independent"
-    monitor = watched(stream(8, 150, share=0.7), **settings)
-    (snapshot,) = monitor.snapshot()
-    assert snapshot.n_observations == 0
-    assert "of which there are 150 yet" in snapshot.baseline
-    assert group(snapshot, "human").baseline is None
-    monitor.observe_many(stream(9, 1_000, share=0.7))
-    (snapshot,) = monitor.snapshot()
-    assert monitor.alarms == ()
-    assert snapshot.n_observations == 950
-    assert group(snapshot, "human").baseline == pytest.approx(0.7, abs=0.06)
-    monitor.observe_many(stream(10, 1_500, share=0.4))
-    assert {a.group for a in monitor.alarms} == {"human", "llm:a"}
-
-
-def test_repeats_of_a_query_are_one_observation() -> None:
-    monitor = SkewMonitor(baseline=HALF, test="independent", aggregate=Aggregation(max_events=4))
-    for i in range(2_000):
-        monitor.record(event("human", query=f"q{i % 3}"), at=float(i) / 1_000)
-    monitor.flush(finish=True)
-    (snapshot,) = monitor.snapshot()
-    assert (snapshot.n_retrievals, snapshot.n_observations) == (2_000, 3)
-    assert monitor.alarms == ()
 
 
 def test_groups_and_label_sets_beyond_the_cap_are_other() -> None:
@@ -295,7 +224,6 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
         on_alarm=broken,
         groups=("human",),
         measures=("first",),
-        test="independent",
     )
     poisoned: list[Any] = [
         None,
@@ -305,12 +233,12 @@ def test_broken_events_and_callbacks_are_counted_and_cost_nothing_else(
     ]
     unhashable = event("human")
     object.__setattr__(unhashable, "tags", (type("Tags", (), {"source": []})(),))
-    monitor.observe_many([*poisoned, unhashable, *[event("human")] * 300])
+    monitor.observe_many([*poisoned, unhashable, *[event("human")] * 600])
     deadline = time.monotonic() + 60  # the monitor's thread may be the one that tells
     while "on_alarm raised" not in monitor.dropped.by_reason and time.monotonic() < deadline:
         time.sleep(0.01)
     (snapshot,) = monitor.snapshot()
-    assert (snapshot.n_retrievals, snapshot.n_documents) == (302, 1_301)
+    assert (snapshot.n_retrievals, snapshot.n_documents) == (602, 1_601)
     assert snapshot.bad_tags == 1  # whose document is untagged
     assert snapshot.dropped == {
         "monitor could not read the event": 3,
@@ -354,13 +282,14 @@ def test_a_callback_may_ask_the_monitor() -> None:
         monitor.observe(event("human"))
         seen.append(monitor.snapshot()[0].n_retrievals - alarm.n)
 
-    monitor = SkewMonitor(
-        baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask, test="independent"
-    )
-    monitor.observe_many([event("human")] * 200)
+    monitor = SkewMonitor(baseline=HALF, groups=("human",), measures=("first",), on_alarm=ask)
+    monitor.observe_many([event("human")] * 600)
     assert len(monitor.alarms) == len(seen) == 1
-    assert monitor.snapshot()[0].n_retrievals == 201
+    assert monitor.snapshot()[0].n_retrievals == 601
     assert monitor.dropped.total == 0
+
+
+_BEFORE = 350  # the alarm comes 25 later
 
 
 @pytest.mark.parametrize("n", [100, 256])
@@ -373,15 +302,17 @@ def test_its_own_thread_processes_what_gathered(n: int) -> None:
         where.append(threading.current_thread().name)
         told.set()
 
-    monitor = SkewMonitor(baseline=HALF, on_alarm=tell, test="independent")
+    monitor = SkewMonitor(baseline=HALF, on_alarm=tell)
     assert isinstance(monitor, Observer)
     assert monitor.inline
+    monitor.observe_many([event("human")] * _BEFORE)
     for _ in range(n):
         monitor.observe(event("human"))
     assert told.wait(60)
     assert set(where) == {"rag-sourcebias-monitor"}
     monitor.reset()
     told.clear()
+    monitor.observe_many([event("human")] * _BEFORE)
     for _ in range(n):  # the thread goes on
         monitor.observe(event("human"))
     assert told.wait(60)
@@ -392,7 +323,7 @@ def test_who_brings_more_than_the_thread_can_take_processes_it(
 ) -> None:
     monkeypatch.setattr(threading.Thread, "start", lambda self: None)  # no thread to be had
     told: list[Alarm] = []
-    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append, test="independent")
+    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append)
     for _ in range(4_095):
         monitor.observe(event("human"))
     assert told == []
@@ -455,13 +386,7 @@ def test_shares_of_a_tag_store() -> None:
         ({"max_groups": 0}, "max_groups must be at least 1, got 0"),
         ({"browsing": "eyes"}, "unknown browsing model 'eyes'"),
         ({"groups": ("x",), "baseline": HALF}, r"groups \['x'\] have no share in the baseline"),
-        ({"test": "weekly"}, r"test 'weekly' is none of \['blocks', 'independent'\]"),
         ({"users": "session"}, "sequences of names, got 'session'"),
-        ({"aggregate": Aggregation()}, 'aggregate= belongs to test="independent"'),
-        (
-            {"test": "independent", "aggregate": Aggregation(max_events=0)},
-            "must be at least 1",
-        ),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:

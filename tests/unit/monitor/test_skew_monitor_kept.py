@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
-from monitor_streams import DOCS, HALF, event, mixed, watched
+from monitor_streams import HALF, event, mixed, watched
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor import monitor as intake
 from rag_sourcebias.monitor.data import RANK_LIMITS, Alarm
 from rag_sourcebias.monitor.monitor import SkewMonitor
-from rag_sourcebias.monitor.settings import Aggregation, PoolShare, ReferenceWindow
+from rag_sourcebias.monitor.settings import PoolShare
 from rag_sourcebias.observe.events import RetrievalEvent
 
 
@@ -61,9 +60,9 @@ def test_groups_beyond_the_cap_are_counted_as_other() -> None:
 
 def test_alarms_and_losses_survive_a_restart() -> None:
     told: list[Alarm] = []
-    before = watched(mixed(2, 300), baseline=HALF, test="independent")
+    before = watched(mixed(2, 3_000), baseline=HALF)
     before.observe(None)  # type: ignore[arg-type]
-    assert len(before.alarms) > 2
+    assert len(before.alarms) > 1
     stored = json.loads(json.dumps(before.to_dict(), allow_nan=False))
     after = SkewMonitor.from_dict(stored, on_alarm=told.append)
     assert (after.alarms, told) == (before.alarms, [])
@@ -77,8 +76,8 @@ def test_alarms_and_losses_survive_a_restart() -> None:
 
 def test_states_of_another_version_or_without_sense_are_refused() -> None:
     data = watched(mixed(3, 50), baseline=HALF).to_dict()
-    with pytest.raises(UnsupportedVersionError, match="version 1 cannot be read; this release"):
-        SkewMonitor.from_dict(data | {"version": 1})
+    with pytest.raises(UnsupportedVersionError, match="version 2 cannot be read; this release"):
+        SkewMonitor.from_dict(data | {"version": 2})
     for changed in (
         {"alarms": None},
         {"alarms": [{"rule": "x"}]},
@@ -109,16 +108,14 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
     def broken(_: Alarm) -> None:
         raise RuntimeError
 
-    monitor = SkewMonitor(
-        baseline=HALF, test="independent", on_alarm=broken if way == "alarm" else None
-    )
+    monitor = SkewMonitor(baseline=HALF, on_alarm=broken if way == "alarm" else None)
     handler, logger = _Asking(monitor), logging.getLogger("rag_sourcebias.observe")
     poisoned = event("human")
     object.__setattr__(poisoned, "labels", None)
 
     def work() -> None:
         if way == "alarm":
-            monitor.observe_many([event("human")] * 300)
+            monitor.observe_many([event("human")] * 600)
         elif way == "full":
             with monitor._intake._working:  # as while another thread processes
                 for _ in range(300):
@@ -143,44 +140,3 @@ def test_a_log_handler_may_ask_the_monitor(way: str, monkeypatch: pytest.MonkeyP
     assert reason.get(way, "monitor could not read the event") in message
     assert snapshot.n_retrievals > 0
     assert snapshot.dropped == monitor.dropped.by_reason
-
-
-def test_a_tick_brings_alarms_that_would_wait() -> None:
-    told: list[Alarm] = []
-    now = 1_000.0
-    settings: dict[str, Any] = {"baseline": HALF, "groups": ("human",), "measures": ("first",)}
-    settings["test"] = "independent"
-    monitor = SkewMonitor(on_alarm=told.append, clock=lambda: now, **settings)
-    for i in range(20):
-        monitor.record(event("human"), at=1_000.0 + i)
-    monitor.tick()
-    assert len(told) == 1
-    aggregated = SkewMonitor(
-        clock=lambda: now, aggregate=Aggregation(key="query", max_seconds=60), **settings
-    )
-    for i in range(30):
-        aggregated.record(event("human", query=f"q{i}"), at=1_000.0)
-    for now, observations in ((1_059.0, 0), (1_061.0, 30), (1_200.0, 30)):  # noqa: B007
-        aggregated.tick()
-        assert aggregated.snapshot()[0].n_observations == observations
-    assert [a.at for a in aggregated.alarms] == [1_061.0]
-    restored = SkewMonitor.from_dict(aggregated.to_dict())
-    assert restored.counts(DOCS).n_retrievals == 30
-
-
-def test_share_and_baseline_of_equal_queries_are_of_all_retrievals() -> None:
-    """Frequent queries find other sources than rare ones; nothing shifts."""
-    rng, human = np.random.default_rng(0), {f"q{i}": i < 5 for i in range(300)}
-    weights = 1 / np.arange(1, 301)
-    asked = [f"q{i}" for i in rng.choice(300, 4_000, p=weights / weights.sum())]
-    monitor = SkewMonitor(
-        baseline=ReferenceWindow(200), test="independent", aggregate=Aggregation(key="query"),
-        groups=("human",), measures=("first",), labels=(), clock=lambda: 0.0,
-    )  # fmt: skip
-    for at, query in enumerate(asked):
-        monitor.record(event("human" if human[query] else "llm:a", query=query), at=20.0 * at)
-    (share,) = [g for g in monitor.snapshot()[0].groups if g.group == "human"]
-    truth, once = np.mean([human[q] for q in asked]), np.mean([human[q] for q in set(asked)])
-    assert share.share == pytest.approx(truth)
-    assert share.baseline == pytest.approx(truth, abs=0.06)
-    assert abs(once - truth) > 0.2

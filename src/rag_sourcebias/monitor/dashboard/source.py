@@ -31,7 +31,6 @@ from rag_sourcebias.monitor.log.reading import (
     rollup_extent,
 )
 from rag_sourcebias.monitor.log.schema import WIDTHS, EventColumns, reading
-from rag_sourcebias.stats.aggregation import beta_interval
 
 # Values that strict JSON can hold.
 
@@ -245,7 +244,7 @@ def _readable_step(step: int, rollups: Rollups) -> int:
     return max([one for one in _LENGTHS if step < one <= most] or [step])
 
 
-# Shares over time, with a confidence sequence for each step.
+# Shares over time.
 
 
 _MOST_GROUPS = 20
@@ -261,16 +260,12 @@ def read_series(
     until: float | None,
     labels: Mapping[str, str] | None,
     confidence_level: float,
-    bounds: bool = True,
     kept: KeptCounts | None = None,
 ) -> dict[str, Any]:
     """Return shares of groups over time; parameters as in the API.
 
-    The share of a step is that of all its rank weights (or first ranks). Its bounds are those of
-    a Beta-mixture confidence sequence with one observation for each retrieval kept that returned
-    something: right for observations in [0, 1], and wider than needed for those that are not 0 or
-    1. Each step stands alone. Without ``bounds`` they are unknown. The 20 groups with the most
-    documents are told apart.
+    The share of a step is that of all its rank weights (or first ranks); its bounds are unknown.
+    The 20 groups with the most documents are told apart.
 
     Raises
     ------
@@ -296,12 +291,7 @@ def read_series(
     )
     total = weights.sum(axis=1, keepdims=True)
     share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
-    empty = np.zeros_like(rollups.empty)
-    np.divide(rollups.empty, rollups.retrievals, out=empty, where=rollups.retrievals > 0)
-    answered = np.rint(rollups.kept * (1 - empty))  # kept retrievals that returned something
-    lower, upper = np.full((2, *share.shape), np.nan)
-    if bounds:
-        lower, upper = _bounds(answered[:, None], share, confidence_level)
+    unknown = [[None] * len(rollups.starts) for _ in groups]
     return {
         "by": by,
         "measure": measure,
@@ -309,8 +299,8 @@ def read_series(
         "starts": rollups.starts.tolist(),
         "groups": list(groups),
         "share": finite_list(share.T),
-        "lower": finite_list(lower.T),
-        "upper": finite_list(upper.T),
+        "lower": unknown,
+        "upper": [row.copy() for row in unknown],
         "retrievals": rollups.retrievals.tolist(),
         "empty": rollups.empty.tolist(),
         "documents": documents.T.tolist(),
@@ -358,16 +348,6 @@ def _widen(
                 None if share is None or half is None else min(max(share + sign * half[t], 0), 1)
                 for t, share in enumerate(found["share"][i])
             ]
-
-
-def _bounds(n: FloatArray, share: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    if not share.size:
-        return share, share
-    counts = np.broadcast_to(n, share.shape)
-    known = np.isfinite(share) & (counts > 0)
-    total = np.where(known, share, 0.0) * counts
-    lower, upper = beta_interval(counts, total, a=1.0, b=1.0, confidence_level=level)
-    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
 # Single retrievals of a log, newest first, page by page.
@@ -567,8 +547,6 @@ class DashboardSource:
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
         self._fresh_until = -1.0
         self._kept: KeptCounts = {}
-        if follower is None or follower.settings["test"] != "blocks":
-            beta_interval(1, 1, a=1, b=1, confidence_level=_LEVEL)  # nobody waits for SciPy then
 
     def snapshots(self) -> tuple[MonitorSnapshot, ...]:
         """Return the state of the monitor, at most a second old."""
@@ -656,7 +634,6 @@ class DashboardSource:
             for snapshot in self.snapshots()
             if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
         ]
-        blocks = any(snapshot.block is not None for snapshot, _ in chosen)
         found = read_series(
             self.log,
             by=by,
@@ -666,7 +643,6 @@ class DashboardSource:
             until=until,
             labels=labels,
             confidence_level=self.confidence_level,
-            bounds=not blocks,
             kept=self._kept,
         )
         # baselines by group, where all label sets that are asked for have the same
@@ -676,8 +652,7 @@ class DashboardSource:
                 if group.baseline is not None:
                     levels.setdefault(name, set()).add(group.baseline)
         alike = {name: min(values) for name, values in levels.items() if len(values) == 1}
-        if blocks:
-            _widen(found, chosen, self.confidence_level)
+        _widen(found, chosen, self.confidence_level)
         return {**found, "baseline": alike or None}
 
     def alarms(self, parameters: Parameters) -> dict[str, Any]:

@@ -231,11 +231,4 @@ def _erase_from_state(path: Path, wanted: Mapping[str, str]) -> None:
     state["alarms"] = [
         alarm for alarm in state.get("alarms", []) if not wanted.items() <= alarm["labels"].items()
     ]
-    together = (monitor.get("settings", {}).get("aggregate") or {}).get("key")
-    for _, watch in state["watches"]:
-        kept = (watch.get("aggregator") or {}).get("state")
-        if kept is not None and together in wanted:
-            value = wanted[str(together)]
-            kept["open"] = [bucket for bucket in kept["open"] if bucket[0] != value]
-            kept["closed"] = [key for key in kept["closed"] if key != value]
     write_position(path, position, monitor)

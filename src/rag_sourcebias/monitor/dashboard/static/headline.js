@@ -123,10 +123,9 @@ export function headline(overview, view) {
 const same = (one, other) => pairsOf(one).sort().join() === pairsOf(other).sort().join();
 
 function context(overview) {
-  const { baseline, confidence_level: level } = overview.monitor;
+  const { baseline } = overview.monitor;
   if (!overview.monitor.snapshots.length) return "The monitor has read none of them yet.";
   const block = overview.monitor.snapshots[0].block;
   return `Baseline: ${baseline.replace(/^no baseline$/, "none, so that shares are shown and not tested")}. `
-    + (block ? `Tested in blocks of ${count(Math.round(block.retrievals))} retrievals; ${block.days < 7 ? "notices only, until seven days were watched" : "a shift is told after a block at the soonest"}.`
-      : `Alarms hold under continuous looking while retrievals are independent (false alarms at most ${short(1 - level)} per set of labels).`);
+    + (block ? `Tested in blocks of ${count(Math.round(block.retrievals))} retrievals; ${block.days < 7 ? "notices only, until seven days were watched" : "a shift is told after a block at the soonest"}.` : "");
 }
