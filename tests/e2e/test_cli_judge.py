@@ -44,7 +44,7 @@ def answer(path: str, body: dict, seen: int) -> Reply:
         return chat_reply("who knows")
     if "REFUSE" in text:
         return chat_reply("I'm sorry, but I can't help with that.")
-    right = "Paris" in text or "highest grade" in text  # it does as it is told
+    right = "Paris" in text
     logprobs = {"1": -0.1, "0": -2.5} if right else {"1": -2.5, "0": -0.1}
     return chat_reply("1" if right else "0", logprobs=logprobs if "logprobs" in body else None)
 
@@ -89,29 +89,6 @@ def test_answers_are_judged_failures_counted_and_an_interval_follows(
     assert "score, s0 0.6" in line
     assert "15 labelled + 15 judged" in line
     assert "no value for 3 of 60 items, first 'q5'" in line
-
-
-def test_an_instruction_in_the_text_is_measured_by_asking_again(
-    tmp_path: Path, server: LocalServer
-) -> None:
-    answers(tmp_path)
-    asked = ("judge", "grade", "answers.csv", *model(server), "--inject", "24")
-    told = succeed(*asked, "--dry-run", cwd=tmp_path)
-    assert "84 items, 84 requests" in told
-    said = succeed(*asked, "-o", "judged.csv", cwd=tmp_path)
-    line = said[said.index("judge value once an instruction") :].partition(")")[0]
-    assert "24 items" in line
-    rows = read_csv(tmp_path / "judged.csv")
-    pairs = [(float(r["judge"]), float(r["judge_injected"])) for r in rows if r["judge_injected"]]
-    assert len(pairs) == 24
-    # the judge does what three of the four strings ask, which matters for wrong answers
-    assert {after - before > 0.5 for before, after in pairs if before < 0.5} == {True, False}
-    assert all(abs(after - before) < 1e-6 for before, after in pairs if before > 0.5)
-    audit = succeed("judge", "audit", "judged.csv", cwd=tmp_path)
-    assert line in audit
-    assert sum(server.prompts.values()) == 84
-    unchanged = succeed("judge", "audit", "judged.csv", "--injected", "judge", cwd=tmp_path)
-    assert "once an instruction stands in the text +0 [" in unchanged
 
 
 def test_the_same_command_asks_nothing_twice(tmp_path: Path, server: LocalServer) -> None:
@@ -184,18 +161,6 @@ def pairs(folder: Path) -> None:
 
 
 PAIRS = ("--run", "a.run", "--queries", "queries.tsv", "--documents", "docs.jsonl")
-
-
-def test_pairs_are_asked_again_with_an_instruction(tmp_path: Path, server: LocalServer) -> None:
-    pairs(tmp_path)
-    (tmp_path / "prompt.txt").write_text("Q: {query}\nPassage: {passage}\n", encoding="utf-8")
-    own = ("--prompt", "prompt.txt", "--grade-names", "0,1", "--depth", "2")
-    asked = ("judge", "grade", *PAIRS, *model(server), *own, "--inject", "8")
-    text = succeed(*asked, "-o", "labels.tsv", cwd=tmp_path)
-    line = text[text.index("judge value once an instruction") :].partition(")")[0]
-    assert "7 items" in line  # one is too long with and without
-    assert " +0." in line
-    assert server.prompts.total() == 16
 
 
 def test_pairs_of_a_run_and_of_judgments_get_distributions(

@@ -16,7 +16,7 @@ from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
 
 pytestmark = pytest.mark.slow
 RUNS = 1500
-TESTED = ("length", "verbosity", "self_preference", "first_place", "injection")
+TESTED = ("length", "verbosity", "self_preference", "first_place")
 
 
 def draw(rng, kind, n, size, *, longer=0.0, swayed=0.0):
@@ -24,8 +24,7 @@ def draw(rng, kind, n, size, *, longer=0.0, swayed=0.0):
 
     ``longer``: doublings of length for one standard deviation of quality; then the error of a
     judge that is too mild to weak items goes with length, though length does not sway it.
-    ``swayed``: in judge units, per doubling of length, for its own family, for the first place
-    and for an instruction.
+    ``swayed``: in judge units, per doubling of length, for its own family, for the first place.
     """
     clusters = np.arange(n) // size
     g = clusters[-1] + 1
@@ -65,7 +64,6 @@ def draw(rng, kind, n, size, *, longer=0.0, swayed=0.0):
     return items, BiasColumns(
         length=np.exp2(doublings),
         swapped=judge(-2 * swayed),
-        injected=judge(2 * swayed),
         judge_name="gpt-4o",
     )
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -652,14 +652,6 @@ class Asking:
             concurrency=self.concurrency,
             prices=prices,
         )
-
-    def recipe(self, kind: type[LLMJudge]) -> Callable[[], LLMJudge]:
-        """Return what builds the judge in another process, whose folder may be another."""
-        prompt = self.prompt
-        if prompt is not None and prompt not in _PROMPTS:
-            prompt = str(Path(prompt).absolute())
-        whole = replace(self, prompt=prompt, cache=(self.cache or cache_dir()).absolute())
-        return partial(whole.judge, kind)
 
     def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
         if self.prompt is None:

@@ -442,7 +442,7 @@ class JudgeBias:
         The judge's own, for ``"self_preference"``.
     """
 
-    kind: Literal["length", "verbosity", "self_preference", "first_place", "flips", "injection"]
+    kind: Literal["length", "verbosity", "self_preference", "first_place", "flips"]
     n: int
     effect: Interval
     p_value: float | None = None
@@ -457,7 +457,6 @@ class JudgeBias:
             "equal human value,",
             "first_place": "judge value of the same thing shown first instead of second",
             "flips": "share of verdicts that change with the order",
-            "injection": "judge value once an instruction stands in the text",
         }[self.kind]
         e, form = self.effect, ".3g" if self.p_adjusted is None else "+.3g"
         ends = f"{e.estimate:{form}} [{e.lower:{form}}, {e.upper:{form}}]"
@@ -497,7 +496,7 @@ class JudgeAudit(Stored):
         Where human labels are 0 and 1 and judge values are graded in [0, 1].
     notes : tuple of str
     sways : tuple of JudgeBias
-        Length, order, family, instructions: what the file has columns for.
+        Length, order, family: what the file has columns for.
     """
 
     n: int

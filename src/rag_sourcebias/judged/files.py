@@ -200,19 +200,17 @@ def read_audited_items(
     cluster: str | None = None,
     length: str | None = None,
     swapped: str | None = None,
-    injected: str | None = None,
     judge_name: str | None = None,
 ) -> tuple[JudgedItems, BiasColumns]:
     """Read items as :func:`read_judged_items`, and what may sway their judge.
 
     Parameters
     ----------
-    length, swapped, injected : str or None
+    length, swapped : str or None
         Columns of the length of what was judged (or the text itself, whose characters are then
-        counted), of the judge value with the two things compared in the other order, and of that
-        with an instruction in the text. Where None: ``length``, ``n_words``, ``n_chars``,
-        ``answer``, ``response``, ``output``, ``text`` or ``passage``; ``judge_swapped``;
-        ``judge_injected``.
+        counted), and of the judge value with the two things compared in the other order. Where
+        None: ``length``, ``n_words``, ``n_chars``, ``answer``, ``response``, ``output``, ``text``
+        or ``passage``; ``judge_swapped``.
     judge_name : str or None
         Model of the judge.
 
@@ -230,7 +228,6 @@ def read_audited_items(
         also={
             "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
             "swapped": (swapped, ("judge_swapped",)),
-            "injected": (injected, ("judge_injected",)),
         },
     )
     values = {

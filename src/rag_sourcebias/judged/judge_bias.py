@@ -1,4 +1,4 @@
-"""What sways a judge beside what people judge: length, order, its own family, instructions."""
+"""What sways a judge beside what people judge: length, order, its own family."""
 
 from __future__ import annotations
 
@@ -35,15 +35,12 @@ class BiasColumns:
     swapped : float64 array of shape (n,) or None
         Judge value of the same item with the two things compared shown in the other order; for the
         same side, so that a judge without a preference for a place gives both values alike.
-    injected : float64 array of shape (n,) or None
-        Judge value once an instruction was appended to the text.
     judge_name : str or None
         Model of the judge; with groups named after models, their families are compared.
     """
 
     length: FloatArray | None = None
     swapped: FloatArray | None = None
-    injected: FloatArray | None = None
     judge_name: str | None = None
 
     def __post_init__(self) -> None:
@@ -237,7 +234,7 @@ def judge_biases(
     length at equal human value. ``self_preference``: judge value of groups of the judge's own
     family above that of other known families, at equal human value. ``first_place``: judge value of
     one thing shown first less shown second; ``flips``: share of verdicts that change with the
-    order. ``injection``: change of the judge value by an instruction in the text.
+    order.
 
     Parameters
     ----------
@@ -258,7 +255,7 @@ def judge_biases(
         If a column differs in length, or a judge is named and no groups of its own family and of
         another known one are there.
     """
-    for name in ("length", "swapped", "injected"):
+    for name in ("length", "swapped"):
         column = getattr(columns, name)
         if column is not None and len(column) != len(items):
             raise DataError(f"{len(column)} values of {name} for {len(items)} items")
@@ -266,7 +263,7 @@ def judge_biases(
     codes = np.unique(units, return_inverse=True)[1]
     found = [
         bias
-        for measure in (_of_length, _of_family, _of_changes)
+        for measure in (_of_length, _of_family, _of_order)
         for bias in measure(items, columns, codes, confidence_level)
     ]
     adjusted = adjust_p_values([bias.p_value for bias in found])
@@ -314,25 +311,23 @@ def _of_family(
         )
 
 
-def _of_changes(
+def _of_order(
     items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
 ) -> Iterator[JudgeBias]:
-    """The same item judged twice: in the other order, or with an instruction in the text."""
-    kinds: tuple[Literal["first_place", "injection"], ...] = ("first_place", "injection")
-    for kind, column in zip(kinds, (columns.swapped, columns.injected), strict=True):
-        if column is None:
-            continue
-        rows = np.flatnonzero(items.judged & ~np.isnan(column))
-        once, again = items.judge[rows], column[rows]
-        span, verdicts = _scale(once, again)
-        change = once - again if kind == "first_place" else again - once
-        found = paired_shift(change, codes[rows], span=span, level=level)
-        if found is not None:
-            yield JudgeBias(kind=kind, n=len(rows), effect=found[0], p_value=found[1])
-        if found is not None and verdicts and kind == "first_place":
-            changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
-            share = clustered_mean(changed, codes[rows], confidence_level=level, bounds=(0.0, 1.0))
-            yield JudgeBias(kind="flips", n=len(rows), effect=share)
+    """The same item judged twice, in either order of a pair."""
+    if columns.swapped is None:
+        return
+    rows = np.flatnonzero(items.judged & ~np.isnan(columns.swapped))
+    once, again = items.judge[rows], columns.swapped[rows]
+    span, verdicts = _scale(once, again)
+    found = paired_shift(once - again, codes[rows], span=span, level=level)
+    if found is None:
+        return
+    yield JudgeBias(kind="first_place", n=len(rows), effect=found[0], p_value=found[1])
+    if verdicts:
+        changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
+        share = clustered_mean(changed, codes[rows], confidence_level=level, bounds=(0.0, 1.0))
+        yield JudgeBias(kind="flips", n=len(rows), effect=share)
 
 
 def _scale(first: FloatArray, second: FloatArray) -> tuple[float, bool]:

@@ -1,7 +1,7 @@
 """``judge``: grade pairs or answers with a model, and hold a judge against people."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,10 +27,9 @@ from rag_sourcebias.cli.console import (
     used,
 )
 from rag_sourcebias.cli.models import Asking, estimate
-from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
+from rag_sourcebias.core.completions import JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.protocols import Engine
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
@@ -54,21 +53,12 @@ from rag_sourcebias.judged.judge_audit import (
     require_stable,
     write_anchor_set,
 )
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
-from rag_sourcebias.judged.judges import (
-    CorrectnessJudge,
-    LLMJudge,
-    RelevanceJudge,
-    injected,
-    judge_with,
-)
-from rag_sourcebias.retrieval.rerank import engine_factory
+from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge
 
-_DATA, _PAIRS, _COLUMNS, _WORKERS, _DRIFT = (
+_DATA, _PAIRS, _COLUMNS, _DRIFT = (
     "What to judge",
     "Documents of rankings",
     "Columns (found by their usual names)",
-    "Where to ask from",
     "Then and now",
 )
 
@@ -227,81 +217,17 @@ _MEANING = {
 }
 _LITTLE_MASS = 0.5
 _SAME = 1e-6
-_SAMPLE_SEED = 0  # so that the same command asks about the same items again
 
 
-Inject = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="Ask again about so many items, drawn at random, with a known instruction appended to "
-        "the text, and report the change of the grade.",
-        rich_help_panel=_DATA,
-    ),
-]
-
-
-def ask(
-    judge: LLMJudge,
-    items: Sequence[JudgeItem],
-    engine: Engine | None,
-    make_judge: Callable[[], LLMJudge],
-) -> Judgments:
-    """Judge items under a progress bar: in this process, or by the workers of an engine."""
-    with stages() as progress, ExitStack() as running:
+def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
+    """Judge items under a progress bar."""
+    with stages() as progress:
         progress.begin(f"judging {len(items):,} items with {judge.name}")
-
-        advance = partial(progress.advance, total=len(items))
-        if engine is None:
-            return judge.judge(items, on_progress=advance)
-        if isinstance(engine, AbstractContextManager):
-            running.enter_context(engine)
-        return judge_with(engine, make_judge, items, on_progress=advance)
+        return judge.judge(items, on_progress=partial(progress.advance, total=len(items)))
 
 
-def ask_injected(
-    judge: LLMJudge,
-    items: Sequence[JudgeItem],
-    judgments: Judgments,
-    *,
-    n: int,
-    engine: Engine | None,
-    make_judge: Callable[[], LLMJudge],
-    clusters: Sequence[str] | None,
-) -> tuple[list[float | None], Judgments]:
-    """Ask about a sample again, with an instruction in the text, and print what it changed.
-
-    Returns
-    -------
-    list of float or None
-        Judge value with the instruction, None where there is none; of every item.
-    Judgments
-        Of the sample.
-    """
-    rows, changed = injected(
-        items, n, max_chars=judge.max_chars, rng=np.random.default_rng(_SAMPLE_SEED)
-    )
-    again = ask(judge, changed, engine, make_judge)
-    after = np.full(len(items), np.nan)
-    after[rows] = again.values()
-    pairs = JudgedItems(
-        ids=tuple(map(str, range(len(items)))),
-        human=np.full(len(items), np.nan),
-        judge=judgments.values(),
-        clusters=None if clusters is None else tuple(map(str, clusters)),
-    )
-    told = "\n".join(map(str, judge_biases(pairs, BiasColumns(injected=after))))
-    say(told or "too few answers to tell what an instruction changes")
-    return [None if np.isnan(value) else float(value) for value in after], again
-
-
-def show_estimate(
-    judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking, *, inject: int
-) -> None:
+def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
     """Say what a run would ask and cost."""
-    if inject:
-        rng = np.random.default_rng(_SAMPLE_SEED)
-        items = [*items, *injected(items, inject, max_chars=judge.max_chars, rng=rng)[1]]
     found = estimate(
         judge,
         items,
@@ -371,60 +297,6 @@ def require_complete(judgments: Judgments) -> None:
 
 def _warn(text: str) -> None:
     say(f"Warning: {text}")
-
-
-# Where a judge asks from: this process, or the workers of an engine.
-
-
-_ENGINES = ("local", "ray")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Options of the workers."""
-
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            help="local, or ray: chunks of items are asked by all workers of a Ray cluster, each "
-            "with so many requests at once. The judgments are the same.",
-            rich_help_panel=_WORKERS,
-        ),
-    ] = "local"
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Workers of --engine ray; one per core by default.", rich_help_panel=_WORKERS
-        ),
-    ] = None
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Ray cluster to use: host:port of its head node, or auto; by default one is "
-            "started on this machine.",
-            rich_help_panel=_WORKERS,
-        ),
-    ] = None
-
-    def engine_of(self, asking: Asking) -> Engine | None:
-        """Return the engine that asks; None for this process.
-
-        Raises
-        ------
-        DataError
-            If an option does not go with the engine.
-        """
-        if choice("engine", self.engine, _ENGINES) == "local":
-            if self.workers is not None or self.address is not None:
-                raise DataError("--workers and --address are of --engine ray")
-            return None
-        if asking.max_cost is not None:
-            raise DataError(
-                "--max-cost cannot be kept by several workers, each of which knows only what it "
-                "spent; use --engine local, or --dry-run to see the cost"
-            )
-        return engine_factory(self.engine)(workers=self.workers, address=self.address)
 
 
 # ``judge grade``: pairs of rankings, or answers of a file.
@@ -514,12 +386,10 @@ def grade(
         ),
     ] = False,
     limit: opt.Limit = None,
-    inject: Inject = 0,
     answers: Answers,
     rankings: Rankings,
     asking: Asking,
     dry_run: opt.DryRun = False,
-    where: Where,
 ) -> None:
     """Grade with a language model: answers of a file, or documents of rankings.
 
@@ -561,22 +431,13 @@ def grade(
         items, kept = read_answers(file, id=answers.id, columns=named)
         items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
     kind = CorrectnessJudge if file is not None else RelevanceJudge
-    judge, engine = asking.judge(kind, ask=not dry_run), where.engine_of(asking)
+    judge = asking.judge(kind, ask=not dry_run)
     if dry_run:
-        show_estimate(judge, items, asking, inject=inject)
+        show_estimate(judge, items, asking)
         return
-    recipe = asking.recipe(kind)
-    judgments = ask(judge, items, engine, recipe)
+    judgments = ask(judge, items)
     _write(judgments, target, kept, failures=left)
     require_complete(judgments)
-    if inject:
-        clusters = kept.get("cluster") if kept else [item.query_id for item in items]
-        after, again = ask_injected(
-            judge, items, judgments, n=inject, engine=engine, make_judge=recipe, clusters=clusters
-        )
-        if kept:
-            write_item_judgments(judgments, target, kept | {"judge_injected": after})
-        require_complete(again)
 
 
 def _write(
@@ -639,14 +500,6 @@ def audit(
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
-    injected: Annotated[
-        str | None,
-        typer.Option(
-            help="Judge value once an instruction was appended to the text (judge_injected, as "
-            "judge grade --inject writes it).",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
     judge_name: Annotated[
         str | None,
         typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
@@ -678,8 +531,8 @@ def audit(
 ) -> None:
     """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
 
-    And what sways it, where the file has a column for it: length, the order of a pair, an
-    instruction in the text, its own family of models. Other columns give no such finding.
+    And what sways it, where the file has a column for it: length, the order of a pair, its own
+    family of models. Other columns give no such finding.
 
     With --against, exit code 1 if the judge has drifted: intervals built on the old calibration
     are not valid for it.
@@ -698,7 +551,7 @@ def audit(
         raise DataError("give one file of judged items, or --sample")
     with judged_sample_file() if file is None else nullcontext(file) as path:
         if against is not None:
-            if judge_name or length or swapped or injected or output:
+            if judge_name or length or swapped or output:
                 raise DataError("--against compares judge values only: leave the other columns out")
             _drift(against, path, id=id_column, judge=judge, margin=margin, level=confidence_level)
             return
@@ -706,7 +559,7 @@ def audit(
             raise DataError("--margin goes with --against")
         items, bias = read_audited_items(
             path, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
-            length=length, swapped=swapped, injected=injected, judge_name=judge_name,
+            length=length, swapped=swapped, judge_name=judge_name,
         )  # fmt: skip
     if judge_name is not None and items.groups is None:
         raise DataError("--judge-name is held against groups; name their column with --group")

@@ -17,7 +17,7 @@ from rag_sourcebias.judged.judge_bias import BiasColumns, family_of, judge_biase
 N = 240
 
 
-def world(seed=0, *, size=1, verbose=0.0, own=0.0, first=0.0, injected=0.0):
+def world(seed=0, *, size=1, verbose=0.0, own=0.0, first=0.0):
     """Grades 0 to 3 by people, and a judge that errs and may be swayed by known amounts."""
     rng = np.random.default_rng(seed)
     clusters = np.arange(N) // size
@@ -37,7 +37,6 @@ def world(seed=0, *, size=1, verbose=0.0, own=0.0, first=0.0, injected=0.0):
     columns = BiasColumns(
         length=length,
         swapped=judge + 0.3 * rng.normal(size=N) - first,
-        injected=judge + 0.3 * rng.normal(size=N) + injected,
         judge_name="gpt-4o",
     )
     return items, columns
@@ -50,14 +49,13 @@ def found(items, columns):
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize(
     ("planted", "kind"),
-    [("verbose", "verbosity"), ("own", "self_preference"), ("first", "first_place"),
-     ("injected", "injection")],
-)  # fmt: skip
+    [("verbose", "verbosity"), ("own", "self_preference"), ("first", "first_place")],
+)
 def test_a_planted_bias_is_found_and_no_other(size, planted, kind):
     biases = found(*world(3, size=size, **{planted: 0.4}))
     assert biases[kind].effect.lower < 0.4 < biases[kind].effect.upper
     assert biases[kind].p_adjusted < 0.001
-    others = {"verbosity", "self_preference", "first_place", "injection"} - {kind}
+    others = {"verbosity", "self_preference", "first_place"} - {kind}
     assert all(biases[other].p_adjusted > 0.05 for other in others)
     assert all(not biases[other].effect.excludes(0) for other in others)
 
@@ -122,8 +120,8 @@ def test_nothing_is_said_without_columns():
 def test_p_values_are_adjusted_over_the_biases():
     biases = judge_biases(*world(2))
     raw = sorted(b.p_value for b in biases)
-    assert len(raw) == 5
-    assert min(b.p_adjusted for b in biases) == pytest.approx(min(5 * raw[0], 1))
+    assert len(raw) == 4
+    assert min(b.p_adjusted for b in biases) == pytest.approx(min(4 * raw[0], 1))
 
 
 @pytest.mark.parametrize(
@@ -156,10 +154,8 @@ def test_columns_of_a_file(tmp_path):
     assert len(items) == 12
     assert columns.length.tolist() == [5 * (i + 1) for i in range(12)]
     assert columns.swapped.tolist() == [0.25] * 12
-    assert columns.injected is None
-    _, columns = read_audited_items(path, length="size", injected="other")
+    _, columns = read_audited_items(path, length="size")
     assert columns.length.tolist() == list(range(12))
-    assert columns.injected.tolist() == [0.75] * 12
     with pytest.raises(DataError, match="no column 'words'"):
         read_audited_items(path, length="words")
 
@@ -168,7 +164,7 @@ def test_an_audit_carries_them_and_survives_json():
     items, columns = world(verbose=0.3)
     audit = audit_judge(items, bias=columns)
     assert [b.kind for b in audit.sways] == [
-        "length", "verbosity", "self_preference", "first_place", "injection",
+        "length", "verbosity", "self_preference", "first_place",
     ]  # fmt: skip
     assert JudgeAudit.from_dict(audit.to_dict()).sways == audit.sways
     assert "per doubling of length at equal human value, +0.3" in str(audit)

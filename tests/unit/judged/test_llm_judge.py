@@ -19,7 +19,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Judge
 from rag_sourcebias.judged.judges import (
     CORRECTNESS,
-    INJECTIONS,
     RELEVANCE_DOCUMENT,
     RELEVANCE_PASSAGE,
     CorrectnessJudge,
@@ -28,7 +27,6 @@ from rag_sourcebias.judged.judges import (
     RelevanceJudge,
     from_scores,
     from_votes,
-    injected,
     is_refusal,
     read_distribution,
     read_grade,
@@ -114,26 +112,6 @@ def test_caches_and_reports_tell_delimited_prompts_from_bare_ones() -> None:
     assert judges[0].settings["prompt"] != judges[1].settings["prompt"]
     keys = {request_key("x", judge.requests(relevance())[0]) for judge in judges}
     assert len(keys) == 2
-
-
-def test_instructions_are_appended_to_a_drawn_sample() -> None:
-    items = [relevance(f"d{i}", text=f"text {i}", query="what") for i in range(30)]
-    rows, changed = injected(items, 8, max_chars=None, rng=np.random.default_rng(0))
-    assert len(set(rows.tolist())) == 8
-    for place, (row, item) in enumerate(zip(rows.tolist(), changed, strict=True)):
-        order = INJECTIONS[place % len(INJECTIONS)]
-        assert item.texts["passage"] == item.texts["document"] == f"text {row}\n{order}"
-        assert item.texts["query"] == "what"
-        assert (item.query_id, item.doc_id) == ("q", f"d{row}")
-    assert items[rows[0]].texts["passage"] == f"text {rows[0]}"  # what was judged stays
-    # a judge that cuts its texts still reads the instruction
-    judge = RelevanceJudge(Echoing(), max_chars=100)
-    long = [relevance("d", text="x" * 500)]
-    _, changed = injected(long, 5, max_chars=100, rng=np.random.default_rng(0))
-    assert INJECTIONS[0] in judge.requests(changed[0])[0].prompt
-    assert len(changed) == 1
-    _, lost = injected(long, 1, max_chars=None, rng=np.random.default_rng(0))
-    assert INJECTIONS[0] not in judge.requests(lost[0])[0].prompt
 
 
 def test_braces_in_texts_and_templates_mean_nothing() -> None:
