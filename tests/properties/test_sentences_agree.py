@@ -254,7 +254,7 @@ def judged(rng: Rng) -> Any:
         groups=groups * n,
         clusters=tuple(f"q{i // k}" for i in range(k * n)),
     )
-    config = JudgedConfig(coverage_runs=0, method=str(rng.choice(["regression", "ppi", "ppi++"])))
+    config = JudgedConfig(method=str(rng.choice(["regression", "ppi", "ppi++"])))
     report = judge_items_with_intervals(items, measure="helpfulness", name="random", config=config)
 
     def another(mean: Any) -> Any:

@@ -11,7 +11,7 @@ from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, Ta
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 
-FAST = JudgedConfig(coverage_runs=0)
+FAST = JudgedConfig()
 
 
 def items_of(truth, judge, *, n_labeled, **columns):
@@ -39,7 +39,7 @@ def single(kind="good", n_labeled=60, *, method="regression", target="population
         "perfect": truth.copy(),
         "scale": 100 * truth + rng.normal(0, 40, n),
     }[kind]
-    config = JudgedConfig(coverage_runs=0, method=method, target=target)
+    config = JudgedConfig(method=method, target=target)
     items = items_of(truth, judge, n_labeled=n_labeled)
     bounds = (-3.0, 9.0) if n_labeled < 10 else None  # so few labels do not tell their scale
     return judge_items_with_intervals(
@@ -63,7 +63,7 @@ def answers():
         clusters=tuple(f"q{i // 3}" for i in range(3 * n)),
     )
     return judge_items_with_intervals(
-        items, measure="correctness", name="answers", config=JudgedConfig(coverage_runs=25)
+        items, measure="correctness", name="answers", config=JudgedConfig()
     )
 
 
@@ -106,5 +106,5 @@ def rankings():
         measures=("NDCG@5", "DCG@5"),
         tags=tags,
         name="rankings",
-        config=JudgedConfig(coverage_runs=20),
+        config=JudgedConfig(),
     )

@@ -323,7 +323,6 @@ def intervals(
             target=target,
             confidence_level=confidence_level,
             per_query=False,
-            coverage_runs=0,
             seed=seed,
         ),
         bounds=bounds,

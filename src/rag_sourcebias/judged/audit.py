@@ -34,7 +34,6 @@ from rag_sourcebias.judged.comparisons import (
 )
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
-    CoveragePoint,
     JudgeAudit,
     JudgedComparison,
     JudgedConfig,
@@ -47,7 +46,6 @@ from rag_sourcebias.judged.data import (
 from rag_sourcebias.judged.evidence import evidence_of
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
-from rag_sourcebias.stats.coverage import coverage_study
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.stats.crc_intervals import (
     CAVEAT,
@@ -69,10 +67,7 @@ from rag_sourcebias.stats.samples import (
     how_drawn,
 )
 
-# Pieces both judged evaluations share: one mean, its worth, and what other sizes would give.
-
-
-_SIZES = (10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500)
+# Pieces both judged evaluations share: one mean, and its worth.
 
 
 def judged_mean(
@@ -155,65 +150,6 @@ def labels_saved(interval: Interval, alone: Interval | None, values: JudgedValue
     # of a pool, no more than all of it need be labelled
     share = n / (n + pool) if interval.target == "pool" else 0.0
     return round(n / (share + (1 - share) / gain) - n)
-
-
-def resampled_curves(
-    measure: str,
-    system: str,
-    values: JudgedValues,
-    config: JudgedConfig,
-    *,
-    bounds: tuple[float, float] | None,
-    warnings: list[str],
-    on_stage: Callable[[str], None],
-) -> tuple[CoveragePoint, ...]:
-    """Width and coverage at other numbers of labels, resampling the labelled units.
-
-    The labelled units (clusters, where there are such) stand in for the population, with as many
-    unlabelled ones as there are. Nothing is returned with fewer than 20 units, which cannot stand
-    in for anything. A study that is refused adds to ``warnings`` why it is left out.
-    """
-    clusters = values.design.get("clusters")
-    units, pool = (
-        (len(values.y), len(values.f_unlabeled))
-        if clusters is None
-        else (len(np.unique(clusters)), len(np.unique(values.design["clusters_unlabeled"])))
-    )
-    name = f"{measure} {system}".rstrip()
-    varied = units >= 2 * MIN_LABELED and np.ptp(values.y) > 0 and np.ptp(values.f) > 0
-    if not varied or config.coverage_runs < 1 or pool < 2:
-        return ()
-    on_stage(f"width against labels: {name}")
-    # that of the paper is defined for neither clusters nor other targets
-    paper = clusters is None and config.target == "population"
-    try:
-        study = coverage_study(
-            values.y,
-            values.f,
-            sizes=[size for size in _SIZES if size <= units],
-            methods=["regression", "labels", *["ppi-paper"] * paper],
-            n_unlabeled=min(pool, 5000),
-            n_runs=config.coverage_runs,
-            target=config.target,
-            clusters=clusters,
-            bounds=bounds,
-            confidence_level=config.confidence_level,
-            rng=config.seed,
-        )
-    except SourceBiasError as error:
-        warnings.append(f"no width against labels for {name}: {error}")
-        return ()
-    return tuple(
-        CoveragePoint(
-            measure=measure,
-            system=system,
-            method=cell.method,
-            n=round(cell.n * len(values.y) / units),  # labels that so many clusters hold
-            coverage=cell.coverage,
-            mean_width=cell.mean_width,
-        )
-        for cell in study.cells
-    )
 
 
 # Runs beside human and judge labels.
@@ -480,7 +416,7 @@ def judge_items_with_intervals(
     groups = _groups(items)
     begin(f"intervals for {len(groups)} mean(s)")
     warnings = [*_crc_warning(config), *_warnings(items, missing)]
-    found = [
+    means = [
         _one_mean(
             items if len(groups) == 1 else items.take(rows),
             measure,
@@ -488,12 +424,9 @@ def judge_items_with_intervals(
             config=config,
             bounds=bounds,
             missing=missing,
-            warnings=warnings,
-            on_stage=begin,
         )
         for system, rows in groups.items()
     ]
-    means = [mean for mean, _ in found]
     begin("comparisons and judge audit")
     found_between = group_differences(items, groups, means, measure, config, bounds=bounds)
     return JudgedReport(
@@ -509,7 +442,6 @@ def judge_items_with_intervals(
         ranks=tuple(found_between.ranks),
         clusters=_clusters(items),
         per_query=(),
-        curves=tuple(point for _, points in found for point in points),
         audits=_audits(items, measure, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -535,9 +467,7 @@ def _one_mean(
     config: JudgedConfig,
     bounds: tuple[float, float] | None,
     missing: Missing,
-    warnings: list[str],
-    on_stage: Callable[[str], None],
-) -> tuple[JudgedMean, tuple[CoveragePoint, ...]]:
+) -> JudgedMean:
     clusters, found_clusters = items.clusters, _clusters(items)
     if clusters is not None and len(set(clusters)) == len(clusters):
         clusters = None  # one item each: ordinary independent items
@@ -556,29 +486,25 @@ def _one_mean(
     try:
         middle = values(float(known.mean()), several_judges(items))
         if missing == "mean" or items.judged.all():
-            found = judged_mean(measure, system, middle, config, bounds=bounds)
-        else:
-            low, high = (
-                judged_mean(measure, system, values(float(fill)), config, bounds=bounds).interval
-                for fill in (known.min(), known.max())
-            )
-            hull = replace(
-                low,
-                estimate=(low.estimate + high.estimate) / 2,
-                lower=min(low.lower, high.lower),
-                upper=max(low.upper, high.upper),
-                notes=(
-                    *low.notes,
-                    f"worst case over {items.n_judge_missing} item(s) without a judge value",
-                ),
-            )
-            found = judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
+            return judged_mean(measure, system, middle, config, bounds=bounds)
+        low, high = (
+            judged_mean(measure, system, values(float(fill)), config, bounds=bounds).interval
+            for fill in (known.min(), known.max())
+        )
+        hull = replace(
+            low,
+            estimate=(low.estimate + high.estimate) / 2,
+            lower=min(low.lower, high.lower),
+            upper=max(low.upper, high.upper),
+            notes=(
+                *low.notes,
+                f"worst case over {items.n_judge_missing} item(s) without a judge value",
+            ),
+        )
+        return judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
     except InsufficientDataError as error:
         where = f"group {system!r}: " if system else ""
         raise InsufficientDataError(f"{where}{error}", n=error.n, n_needed=error.n_needed) from None
-    return found, resampled_curves(
-        measure, system, middle, config, bounds=bounds, warnings=warnings, on_stage=on_stage
-    )
 
 
 def _clusters(items: JudgedItems) -> LabelledClusters | None:
@@ -676,17 +602,15 @@ def judge_ranking_with_intervals(
     if not cutoffs:
         raise DataError("no measure asked for, such as NDCG@10")
     means: list[JudgedMean] = []
-    curves: list[CoveragePoint] = []
     warnings = [*_crc_warning(config), *unjudged_notes(systems, max(cutoffs))]
     warnings += _partial_judges(judges, len(judge))
     cells: dict[tuple[str, str], JudgedValues] = {}
     for measure, system in product(measures, systems):
         begin(f"{measure} of {system.name}")
         cells[measure, system.name] = values = system.values(measure, config)
-        asked = (measure, system.name, values, config)
-        bounds = measure_bounds(measure)
-        means.append(judged_mean(*asked, bounds=bounds))
-        curves.extend(resampled_curves(*asked, bounds=bounds, warnings=warnings, on_stage=begin))
+        means.append(
+            judged_mean(measure, system.name, values, config, bounds=measure_bounds(measure))
+        )
     first = cells[measures[0], systems[0].name]
     warnings += check_random_labels(first.f, first.f_unlabeled)
     begin("comparisons")
@@ -714,7 +638,6 @@ def judge_ranking_with_intervals(
         comparisons=tuple(comparisons),
         ranks=tuple(between.ranks),
         per_query=per_query,
-        curves=tuple(curves),
         audits=grade_audits(human, judge, tags, config),
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

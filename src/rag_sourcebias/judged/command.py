@@ -431,7 +431,6 @@ def interval(
         gain=choice("gain", rankings.gain, ("exponential", "linear")),
         min_grade=rankings.min_grade,
         per_query=rankings.per_query,
-        coverage_runs=200 if report else 0,  # the curves stand in the pages only
         baseline=baseline,
         seed=seed,
     )

@@ -15,7 +15,7 @@ from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
 from rag_sourcebias.stats.samples import Drawn
 
-# The parts of a judged evaluation: means, comparisons, single queries, curves.
+# The parts of a judged evaluation: means, comparisons, single queries.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,25 +227,6 @@ class QueryIntervals:
     rule: str
     confidence_level: float
     assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoveragePoint:
-    """What a method would do with n labels, by resampling the labelled items.
-
-    Parameters
-    ----------
-    coverage : float
-        Share of simulated intervals that held the mean of the labelled items.
-    mean_width : float
-    """
-
-    measure: str
-    system: str
-    method: str
-    n: int
-    coverage: float
-    mean_width: float
 
 
 # How far a judge is above or below people, by group.
@@ -574,8 +555,6 @@ class JudgedConfig:
         Lowest grade that counts as relevant in P, MAP, MRR and recall.
     per_query : bool
         Whether intervals of single queries are wanted (DCG and P only).
-    coverage_runs : int
-        Simulated evaluations per size for the width and coverage curves; 0 for none.
     baseline : str
         System that every other one is compared with; ``""``: all pairs, and ranks.
     seed : int
@@ -587,7 +566,6 @@ class JudgedConfig:
     gain: Literal["exponential", "linear"] = "exponential"
     min_grade: int = 1
     per_query: bool = True
-    coverage_runs: int = 200
     baseline: str = ""
     seed: int = 0
 
@@ -637,7 +615,6 @@ class JudgedReport(Shown):
     means: tuple[JudgedMean, ...]
     comparisons: tuple[JudgedComparison, ...]
     per_query: tuple[QueryIntervals, ...]
-    curves: tuple[CoveragePoint, ...]
     audits: Mapping[str, JudgeAudit]
     environment: Mapping[str, str]
     created: str

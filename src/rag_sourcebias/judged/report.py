@@ -1,8 +1,6 @@
 """The report of a judged evaluation: what it says, in the order in which it says it."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +8,6 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.judged.data import (
-    CoveragePoint,
     GroupBias,
     JudgeAudit,
     JudgedMean,
@@ -57,18 +54,14 @@ from rag_sourcebias.report.blocks import (
 )
 
 _LOOKS: dict[Role, str] = {"helps": "good", "useless": "poor", "costs": "poor", "unused": "poor"}
-_SHOWN = 6  # means whose curves are shown at once
 _LISTED = 10  # comparisons that a terminal lists whether or not they say anything
 _FINITE = 0.1  # share of labelled items from which a finite population is worth a word
 _TICKS = 15  # places that all have a tick
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
-_LOWEST = 0.8  # coverage that a picture shows at least
 
 
 def document(report: JudgedReport) -> b.Document:
     """Return everything there is to say about a judged evaluation."""
-    simulated = [replace(p, method=method_name(p.method))
-                 for p in report.curves if p.mean_width > 0 or p.coverage > 0]  # fmt: skip
     missing = report.n_judge_missing
     return b.Document(
         kind="Judged evaluation",
@@ -93,7 +86,6 @@ def document(report: JudgedReport) -> b.Document:
             _means(report),
             *([_ledger(report)] if any(m.ledger for m in report.means) else ()),
             *([_comparisons(report)] if report.comparisons else ()),
-            *([_curves(report, simulated)] if simulated else ()),
             *([_queries(report)] if report.per_query else ()),
             *([_judge(report)] if report.audits else ()),
             b.reading(how_to_read(report)),
@@ -461,103 +453,6 @@ def _comparisons(report: JudgedReport) -> b.Section:
             ),
         ),
     )
-
-
-def _curves(report: JudgedReport, points: Sequence[CoveragePoint]) -> b.Section:
-    """Return what other numbers of labels would have done, where an interval was returned."""
-    runs, aim = count(report.config.coverage_runs), level(report.config.confidence_level)
-    drawn = {(p.measure, p.system) for p in points}
-    figures = [
-        b.Figures(items=tuple(_curve_pictures(report, mean, points)))
-        for mean in report.means
-        if (mean.measure, mean.system) in drawn
-    ]
-    shown, rest = figures[:_SHOWN], figures[_SHOWN:]
-    methods = tuple(dict.fromkeys(p.method for p in points))
-    digits = {p.measure: digits_of(report, p.measure) for p in points}
-    cells = {
-        (name_of(p), count(p.n), p.method):
-        f"{number(p.mean_width, digits=digits[p.measure])}, {number(100 * p.coverage)}%"
-        for p in points
-    }  # fmt: skip
-    table = b.Table(
-        columns=("mean", "labels", *methods),
-        rows=tuple(
-            (*head, *(cells.get((*head, method), MISSING) for method in methods))
-            for head in dict.fromkeys((name_of(p), count(p.n)) for p in points)
-        ),
-        n_heads=2,
-    )
-    return b.Section(
-        id="curves",
-        nav="More labels, fewer labels",
-        title="Width and coverage against labels",
-        lead="What would fewer or more labels have done? The labelled values stand in for the "
-        f"whole population: {runs} evaluations of each size are drawn from them, and each method "
-        f"gives its interval. Coverage is the share that holds the true mean; it should be {aim}, "
-        f"and the shaded band is what {runs} runs leave to chance. A method below the band "
-        "promises too much. Width is only worth comparing among methods that cover. The dotted "
-        "line marks the labels there are: near it, the same few labels are drawn again and again, "
-        "so read the right end with care. Labels that were not drawn at random would not show "
-        "here.",
-        blocks=(
-            *shown,
-            *([b.Fold(summary=f"{len(rest)} more", blocks=tuple(rest), to=b.PAGE)] if rest else ()),
-            b.Paragraph(text="Each cell: mean width, coverage.", to=b.MARKDOWN),
-            b.Fold(
-                summary="The numbers: mean width and coverage",
-                blocks=(b.Grid(table=table, caption="Mean width and coverage of each method"),),
-            ),
-        ),
-    )
-
-
-def _curve_pictures(
-    report: JudgedReport, mean: JudgedMean, points: Sequence[CoveragePoint]
-) -> list[tuple[str, pic.Lines]]:
-    """Show mean width and coverage of each method against the number of labels."""
-    by_method: dict[str, list[CoveragePoint]] = {}
-    for p in sorted(points, key=lambda p: p.n):
-        if (p.measure, p.system) == (mean.measure, mean.system):
-            by_method.setdefault(p.method, []).append(p)
-    colours: tuple[pic.Colour, ...] = ("baseline", "even", "other", "ink", "muted")
-    name, now, aim = name_of(mean), mean.interval.n_labeled, report.config.confidence_level
-    error = 1.96 * math.sqrt(aim * (1 - aim) / max(report.config.coverage_runs, 1))
-    labels = "labels" if report.kind == "items" else "labelled queries"
-    band = pic.Guide(
-        at=100 * (aim - error), to=100 * min(aim + error, 1), level=True, colour="grid"
-    )
-    lowest = 100 * min(_LOWEST, *(p.coverage for p in points))
-    shown = (
-        ("width", pic.Axis(label="mean width", span=(0, None), digits=3), ()),
-        (
-            "coverage",
-            pic.Axis(label="coverage, %", span=(lowest - 1, 101)),
-            (band, pic.Guide(at=100 * aim, level=True)),
-        ),
-    )
-    return [
-        (
-            f"{name}: {what}",
-            pic.Lines(
-                title=f"{what.capitalize()} against labels, {name}",
-                curves=tuple(
-                    pic.Curve(
-                        x=tuple(float(p.n) for p in found),
-                        y=tuple(p.mean_width if what == "width" else 100 * p.coverage
-                                for p in found),
-                        line="colour", colour=colours[place % len(colours)],
-                        name=shorten(method, 26),
-                    )
-                    for place, (method, found) in enumerate(by_method.items())
-                ),
-                x=pic.Axis(label=f"{labels} (dotted: the {now:,} there are)", log=True, digits=0),
-                y=y,
-                guides=(pic.Guide(at=now, look="dotted", colour="ink"), *guides),
-            ),
-        )
-        for what, y, guides in shown
-    ]  # fmt: skip
 
 
 def _queries(report: JudgedReport) -> b.Section:
@@ -985,7 +880,6 @@ def _data(report: JudgedReport) -> b.Section:
             ("lowest relevant grade", str(c.min_grade)),
             ("intervals of single queries", "yes" if c.per_query else "no"),
         )),
-        ("simulated evaluations per size", count(c.coverage_runs)),
         ("seed", str(c.seed)),
     )  # fmt: skip
     return b.data(

@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 from rag_sourcebias.core.values import JUDGE_NOTES, Interval
 from rag_sourcebias.judged.data import (
-    CoveragePoint,
     JudgedComparison,
     JudgedMean,
     JudgedRanks,
@@ -578,7 +577,7 @@ def method_name(method: str) -> str:
     return _METHODS.get(method, method)
 
 
-def name_of(of: JudgedMean | QueryIntervals | CoveragePoint, link: str = ", ") -> str:
+def name_of(of: JudgedMean | QueryIntervals, link: str = ", ") -> str:
     """Return ``NDCG@10, BM25``, or the measure where there is one system."""
     return f"{of.measure}{link}{of.system}" if of.system else of.measure
 

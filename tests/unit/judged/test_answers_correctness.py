@@ -25,7 +25,7 @@ def test_each_system_gets_its_own_interval():
         correct=np.concatenate([np.where(labeled, truth[s], np.nan) for s in share]),
         words=[2] * n + [40] * n,
     )
-    config = JudgedConfig(coverage_runs=0, target="pool")
+    config = JudgedConfig(target="pool")
     report = judge_items_with_intervals(answers.judged_items(), measure="correct", config=config)
     for system in share:
         found = report.mean("correct", system)

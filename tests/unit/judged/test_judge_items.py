@@ -8,9 +8,7 @@ from scipy.stats import binom
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.audit import (
-    JudgedValues,
     judge_items_with_intervals,
-    resampled_curves,
 )
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
 from rag_sourcebias.judged.files import read_judged_items
@@ -20,7 +18,7 @@ from rag_sourcebias.stats.means import mean_interval, unpaired_difference_interv
 from rag_sourcebias.stats.samples import how_drawn
 from rag_sourcebias.stats.systems import compare_systems
 
-FAST = JudgedConfig(coverage_runs=0)
+FAST = JudgedConfig()
 
 
 def answers(n=300, labeled=60, seed=0, missing=0):
@@ -99,18 +97,6 @@ def test_labels_chosen_by_the_judge_are_noticed():
     assert any("do not look drawn at random" in warning for warning in report.warnings)
 
 
-def test_curves_resample_the_labelled_items():
-    config = JudgedConfig(coverage_runs=50)
-    report = judge_items_with_intervals(answers(), config=config)
-    sizes = {point.n for point in report.curves if point.system == "a"}
-    assert min(sizes) == 10
-    assert max(sizes) <= 60
-    widths = {
-        p.n: p.mean_width for p in report.curves if p.system == "a" and p.method == "regression"
-    }
-    assert widths[50] < widths[15]
-
-
 def repeated(n=60, copies=3):
     """Each of two systems answers every question several times."""
     rng = np.random.default_rng(2)
@@ -126,46 +112,10 @@ def repeated(n=60, copies=3):
     )
 
 
-@pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
-def test_curves_of_clusters_that_recur_within_a_group_draw_whole_clusters(target):
-    config = JudgedConfig(coverage_runs=20, target=target)
-    report = judge_items_with_intervals(repeated(), config=config)
-    points = [p for p in report.curves if p.system == "a"]
-    assert {p.n for p in points} == {30, 45, 60}  # labels in 10, 15 and 20 of the 25 questions
-    assert {p.method for p in points} == {"regression", "labels"}  # none that takes no clusters
-    assert not [w for w in report.warnings if "width against labels" in w]
-
-
-def test_curves_are_for_the_target_of_the_report():
-    """Of the pool, an interval is narrower; where questions are single, all methods stand."""
-    widths = {}
-    for target in ("population", "pool"):
-        config = JudgedConfig(coverage_runs=50, target=target)
-        found = judge_items_with_intervals(answers(n=120, labeled=60), config=config)
-        points = [p for p in found.curves if (p.system, p.n) == ("a", 50)]
-        widths[target] = {p.method: p.mean_width for p in points}
-    assert widths["pool"]["labels"] < 0.9 * widths["population"]["labels"]
-    assert "ppi-paper" in widths["population"]
-    assert "ppi-paper" not in widths["pool"]
-
-
-def test_a_curve_that_cannot_be_drawn_is_left_out_with_a_warning():
-    items = answers()
-    values = JudgedValues(items.human, items.judge)
-    warnings: list[str] = []
-    config = JudgedConfig(coverage_runs=5)
-    told = {"warnings": warnings, "on_stage": lambda _: None}
-    assert resampled_curves("score", "a", values, config, bounds=(0, 1), **told) == ()
-    assert len(warnings) == 1
-    assert warnings[0].startswith("no width against labels for score a: ")
-    assert resampled_curves("score", "a", values, config, bounds=(-9, 9), **told)
-    assert len(warnings) == 1
-
-
 def test_report_survives_json():
     import json
 
-    report = judge_items_with_intervals(answers(), config=JudgedConfig(coverage_runs=20))
+    report = judge_items_with_intervals(answers(), config=JudgedConfig())
     again = JudgedReport.from_dict(json.loads(json.dumps(report.to_dict())))
     assert again.to_dict() == report.to_dict()
 
@@ -189,9 +139,7 @@ def judged(y, f, n, **config):
     """Return the one mean of binary items of which the first ``n`` are labelled."""
     human = np.where(np.arange(len(y)) < n, y, np.nan)
     items = JudgedItems(ids=tuple(map(str, range(len(y)))), human=human, judge=f)
-    (mean,) = judge_items_with_intervals(
-        items, config=JudgedConfig(coverage_runs=0, **config)
-    ).means
+    (mean,) = judge_items_with_intervals(items, config=JudgedConfig(**config)).means
     return mean
 
 
@@ -259,7 +207,7 @@ def test_single_draws_from_a_finite_set_are_not_clusters():
         ids=tuple(map(str, range(n))), human=human, judge=judge, clusters=tuple(map(str, code))
     )
     alone = dataclasses.replace(items, clusters=None)
-    pool = JudgedConfig(coverage_runs=0, target="pool")
+    pool = JudgedConfig(target="pool")
     both = [judge_items_with_intervals(x, config=pool) for x in (items, alone)]
     assert both[0].means == both[1].means
     assert both[0].clusters == LabelledClusters(
@@ -276,7 +224,7 @@ def test_crc_of_items_moves_probabilities():
     judge = np.clip(0.5 + 0.5 * (truth - 0.5) + 0.2 * rng.normal(size=300), 0, 1)
     human = np.where(np.arange(300) < 100, truth, np.nan)
     items = JudgedItems(ids=tuple(map(str, range(300))), human=human, judge=judge)
-    config = JudgedConfig(method="crc", target="unlabeled", coverage_runs=0)
+    config = JudgedConfig(method="crc", target="unlabeled")
     found = judge_items_with_intervals(items, config=config).means[0].interval
     assert (found.target, found.method) == ("unlabeled", "crc (paper)")
     assert found.lower < truth[100:].mean() < found.upper

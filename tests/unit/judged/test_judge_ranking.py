@@ -10,7 +10,7 @@ from rag_sourcebias.stats.crc import JudgedRanking
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.stats.means import mean_interval
 
-FAST = JudgedConfig(coverage_runs=0)
+FAST = JudgedConfig()
 N_QUERIES, N_LABELED, N_DOCS = 120, 40, 20
 
 
@@ -65,7 +65,7 @@ def data():
 def test_means_are_regressions_of_per_query_values(data):
     runs, human, judge, _, truth = data
     measures = ["NDCG@10", "DCG@10", "MAP@20"]
-    config = JudgedConfig(coverage_runs=0, target="pool")
+    config = JudgedConfig(target="pool")
     report = judge_ranking_with_intervals(runs, human, judge, measures=measures, config=config)
     place = [judge.query_ids.index(q) for q in human.query_ids]
     rest = np.setdiff1d(np.arange(N_QUERIES), place)
@@ -165,7 +165,7 @@ def test_a_measure_that_never_varies_still_has_an_honest_interval(data):
 
 def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
     runs, human, judge, *_ = data
-    config = JudgedConfig(method="crc", target="unlabeled", coverage_runs=0, per_query=False)
+    config = JudgedConfig(method="crc", target="unlabeled", per_query=False)
     report = judge_ranking_with_intervals(runs, human, judge, measures=["DCG@10"], config=config)
     joined = JudgedRanking.join(runs[0], judge)
     labels = joined.ranked_labels("DCG@10")

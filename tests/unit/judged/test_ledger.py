@@ -81,7 +81,7 @@ def test_clusters_have_a_part_of_their_own():
         judge=truth + 0.5 * rng.normal(size=800),
         clusters=tuple(map(str, code)),
     )
-    report = judge_items_with_intervals(items, config=JudgedConfig(coverage_runs=0))
+    report = judge_items_with_intervals(items, config=JudgedConfig())
     ledger = report.means[0].ledger
     assert ledger.within_clusters == pytest.approx(ledger.items, rel=0.6)  # 2²/4 against 1
     assert ledger.items + ledger.within_clusters + ledger.labels == pytest.approx(1)

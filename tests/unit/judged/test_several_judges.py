@@ -266,7 +266,7 @@ def test_the_mean_of_distributions_is_over_the_judges_of_a_pair():
 
 def test_rankings_take_several_judges():
     run, human, judges = ranked()
-    config = JudgedConfig(coverage_runs=0, per_query=False)
+    config = JudgedConfig(per_query=False)
     report = judge_ranking_with_intervals(run, human, judges, measures=["DCG@5"], config=config)
     queries = judges["near"].query_ids
     columns = np.full((len(queries), 2), np.nan)

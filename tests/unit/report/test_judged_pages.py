@@ -97,8 +97,8 @@ def test_markdown_holds_every_sentence(report):
 
 def test_sections_follow_the_content():
     full, small = (set(Page(to_html(r)).ids) for r in (rankings(), single()))
-    assert {"findings", "means", "comparisons", "curves", "queries", "judge", "caveats"} <= full
-    assert not {"comparisons", "curves", "queries"} & small
+    assert {"findings", "means", "comparisons", "queries", "judge", "caveats"} <= full
+    assert not {"comparisons", "queries"} & small
 
 
 def test_cards_place_bars_on_one_scale():
@@ -118,13 +118,11 @@ def test_cards_place_bars_on_one_scale():
 def test_hostile_names_are_escaped():
     base = answers()
     means = tuple(dataclasses.replace(m, system=HOSTILE + m.system) for m in base.means)
-    curves = tuple(dataclasses.replace(c, system=HOSTILE + c.system) for c in base.curves)
     comparisons = tuple(dataclasses.replace(c, first=HOSTILE) for c in base.comparisons)
     report = dataclasses.replace(
         base,
         name=HOSTILE,
         means=means,
-        curves=curves,
         comparisons=comparisons,
         warnings=(HOSTILE,),
         audits={HOSTILE: base.audits["correctness"]},

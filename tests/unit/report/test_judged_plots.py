@@ -21,8 +21,6 @@ def drawn(name):
     captions = {
         "means": "Mean correctness",
         "one mean": "Mean helpfulness",
-        "widths": "correctness, plain: width",
-        "coverages": "correctness, plain: coverage",
         "labelled": "DCG@5, good: labelled",
         "others": "DCG@5, good: others",
         "bias": "Bias by group",
@@ -43,7 +41,7 @@ def picture(report, caption):
 
 
 NAMES = (
-    "means", "one mean", "widths", "coverages", "labelled", "others", "bias", "shares", "gain",
+    "means", "one mean", "labelled", "others", "bias", "shares", "gain",
 )  # fmt: skip
 
 
@@ -72,34 +70,6 @@ def test_means_are_described_with_and_without_the_judge():
         assert f"{mean.system}: {mean.interval.estimate:.3f} [" in text
         assert f"{mean.judge_alone:.3f} (judge alone)" in text
     assert {"plain", "fluent", "terse", "labels alone", "judge alone"} <= set(texts(drawn("means")))
-
-
-def test_curves_mark_the_labels_there_are():
-    for name in ("widths", "coverages"):
-        words = texts(drawn(name))
-        assert "labels (dotted: the 80 there are)" in words
-        assert "regression on the judge" in words
-    points = [p for p in answers().curves if p.system == "plain" and p.method == "labels"]
-    widths, coverages = (ET.fromstring(drawn(name))[1].text for name in ("widths", "coverages"))
-    for p in points:
-        assert f"{p.n}: {p.mean_width:.3f}" in widths
-        assert f"{p.n}: {100 * p.coverage:.1f}" in coverages
-
-
-def test_a_coverage_is_drawn_however_low_it_is():
-    base = answers()
-    low = dataclasses.replace(base.curves[0], coverage=0.31)
-    report = dataclasses.replace(base, curves=(low, *base.curves[1:]))
-    text = ET.fromstring(picture(report, "correctness, plain: coverage"))[1].text
-    assert f"{low.n}: 31.0" in text
-
-
-def test_a_size_at_which_nothing_was_returned_is_left_out():
-    base = answers()
-    gone = dataclasses.replace(base.curves[0], n=7, coverage=0.0, mean_width=0.0)
-    report = dataclasses.replace(base, curves=(gone, *base.curves))
-    assert " 7: " not in ET.fromstring(picture(report, "correctness, plain: width"))[1].text
-    assert picture(dataclasses.replace(base, curves=(gone,)), "correctness, plain: width") == ""
 
 
 def test_covered_and_missed_queries_are_counted():
