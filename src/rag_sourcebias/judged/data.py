@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
 from rag_sourcebias.stats.samples import Drawn
@@ -622,7 +621,6 @@ class JudgedReport(Shown):
     ranks: tuple[JudgedRanks, ...] = ()
     clusters: LabelledClusters | None = None
     judges: tuple[JudgeShare, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
     inputs: str = ""
 
     def _outcomes(self) -> Iterator[Outcome]:

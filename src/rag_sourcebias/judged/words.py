@@ -1,11 +1,10 @@
-"""What a judged evaluation says in words: the headline, each mean, and how to read the numbers."""
+"""What a judged evaluation says in words: the first screen, each mean, and who may be best."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.values import JUDGE_NOTES, Interval
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedMean,
@@ -47,7 +46,7 @@ _TARGETS = {
     "unlabeled": "the mean people would give the unlabelled {units} of this set",
 }
 #: The worth of the judge in a few words; saved and lost labels are counted.
-_SHORT: dict[Role, str] = {
+_WORTH: dict[Role, str] = {
     "absent": "From labels alone, as asked",
     "unused": "The judge was not used",
     "useless": "This judge is useless: use labels alone",
@@ -56,71 +55,13 @@ _SHORT: dict[Role, str] = {
     "same": "The judge makes no clear difference",
     "unknown": "Labels alone give no interval",
     "short": "Too short by construction: its width saves no label",
+    "helps": "The judge saves at least {labels}",
+    "costs": "The judge costs about {labels}",
 }
 _FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
-_ALL_SAID = 2  # means of which the headline says everything; of more, a summary
 _FIRST_ROWS = 10  # systems of a first screen
-_NAMED = 3  # means that the headline names
-
-
-# The headline: no more certain than its intervals
-
-
-def headline(report: JudgedReport) -> str:
-    """Return what a reader in a hurry should take away."""
-    total = len(report.means)
-    if total <= _ALL_SAID:
-        return " ".join(sentence(report, m) for m in report.means) or "No mean was estimated."
-    each = [mean.interval.n_labeled for mean in report.means]
-    spans = (_span(report, measure) for measure in dict.fromkeys(m.measure for m in report.means))
-    wrong = sum(_excludes_judge(report, mean) for mean in report.means)
-    which = f"all {total}" if wrong == total else f"{wrong} of {total}"
-    return " ".join((
-        *(who_is_best(ranks) for ranks in report.ranks),
-        f"{level(report.config.confidence_level)} intervals for {total} means, each from "
-        f"{_range_of_labels(report, each, human=True)}: {'; '.join(spans)}.",
-        f"The judge alone would have been outside the interval for {which}." if wrong else
-        f"The means of the judge alone lie inside all {total} intervals.",
-        *_worths(report),
-    ))  # fmt: skip
-
-
-def _range_of_labels(report: JudgedReport, counts: list[int], *, human: bool = False) -> str:
-    low, high = min(counts), max(counts)
-    return f"{count(low)} to " * (low != high) + _labels(report, high, human=human)
-
-
-def _span(report: JudgedReport, measure: str) -> str:
-    means = [mean for mean in report.means if mean.measure == measure]
-    low, high = (pick(means, key=lambda m: m.interval.estimate) for pick in (min, max))
-    if low is high:
-        return f"{name_of(low, ' of ')} is {with_interval(report, low)}"
-    return (
-        f"{measure} runs from {with_interval(report, low)} for {shorten(low.system, 40)} to "
-        f"{with_interval(report, high)} for {shorten(high.system, 40)}"
-    )
-
-
-def _worths(report: JudgedReport) -> Iterator[str]:
-    """Say for how many means the judge was of use, and for which it was not."""
-    others: dict[Role, str] = {
-        "same": "it makes no clear difference",
-        "costs": "labels alone give a narrower interval",
-        "useless": "this judge is useless and labels alone are the better choice",
-        "unused": "it was not used",
-        "short": "CRC is too short by construction, and saves no label",
-    }
-    roles = [(role(report, mean), mean) for mean in report.means]
-    if helped := [mean for kind, mean in roles if kind == "helps"]:
-        saved = _range_of_labels(report, [mean.labels_saved or 0 for mean in helped])
-        yield (
-            f"With its help {len(helped)} of {len(report.means)} intervals are narrower, worth "
-            f"at least {saved}{' each' if len(helped) > 1 else ''}."
-        )
-    for found, words in others.items():
-        if names := [shorten(name_of(mean, " of "), 48) for kind, mean in roles if kind == found]:
-            named = join(names) if len(names) <= _NAMED else f"{len(names)} means"
-            yield f"For {named}, {words}."
+_NAMED = 4  # systems that a sentence names
+_NAME = 40  # characters of a name in a sentence
 
 
 # The first screen
@@ -131,17 +72,20 @@ def first(report: JudgedReport) -> First:
     if not report.means:
         return First(answer="No mean was estimated.")
     one = report.means[0]
-    wrong = any(_excludes_judge(report, mean) for mean in report.means)
+    answer, caption = _plain_mean(report, one), ""
+    if len(report.means) > 1:
+        answer = _plain_best(report)
+        caption = f"What people would say: {_measure(one.measure)}; squares: the judge alone"
+        if report.ranks:
+            caption += "; #: places it may have; blue: may be best"
+    contradicted = any(excludes_judge(report, mean) for mean in report.means)
     useless = any(role(report, mean) == "useless" for mean in report.means)
     return First(
-        answer=_plain_mean(report, one) if len(report.means) == 1 else _plain_best(report),
+        answer=answer,
         verdict=_plain_judge(report),
-        standing="other" if wrong or useless else "baseline",
+        standing="other" if contradicted or useless else "baseline",
         doubts=_plain_doubts(report),
-        caption=""
-        if len(report.means) == 1
-        else f"What people would say: {_measure(one.measure)}; squares: the judge alone"
-        + "; #: places it may have; blue: may be best" * bool(report.ranks),
+        caption=caption,
         rows=_mean_rows(report),
         why=_next(report),
         command=_command(report),
@@ -153,24 +97,25 @@ def _command(report: JudgedReport) -> str:
     if report.kind == "ranking":
         files = report.inputs or "--run bm25.run --labels judge.tsv"
         return f"rag-sourcebias labels {files} --half-width 0.5"
-    told = _each(report, report.ranks[0].to_tell or 0) if report.ranks else 0
-    narrower = 0.75 * report.means[0].interval.half_width or 0.03
     file = report.inputs or "answers.csv"
-    if told:
-        return f"rag-sourcebias labels {file} -n {told} --output sheet.csv"
+    if report.ranks and report.ranks[0].to_tell:
+        n = _each(report, report.ranks[0].to_tell)
+        return f"rag-sourcebias labels {file} -n {n} --output sheet.csv"
+    narrower = 0.75 * report.means[0].interval.half_width or 0.03
     return f"rag-sourcebias labels {file} --half-width {narrower:.1g}"
 
 
 def _next(report: JudgedReport) -> str:
     """Say what more labels would tell, or ask how many."""
-    ranks = report.ranks[0] if report.ranks else None
-    if ranks is None or sum(best == 1 for best in ranks.best) == 1:
+    if not report.ranks or len(_may_be_best(report.ranks[0])) == 1:
         return "How many more labels?" if report.kind == "items" else "How many more judgments?"
-    top = " and ".join(shorten(name, 40) for name in ranks.systems[:2])
+    ranks = report.ranks[0]
+    top = " and ".join(shorten(name, _NAME) for name in ranks.systems[:2])
     if ranks.to_tell is None:
         return f"{top} are too close for labels to tell apart; for narrower intervals:"
-    more = _labels(report, _each(report, ranks.to_tell - ranks.n_labeled), more=True)
-    return f"Next: about {more} would tell {top} apart, if they differ as estimated:"
+    n = _each(report, ranks.to_tell - ranks.n_labeled)
+    return f"Next: about {_labels(report, n, 'more ')} would tell {top} apart, if they differ as \
+estimated:"
 
 
 def _each(report: JudgedReport, n: int) -> int:
@@ -180,38 +125,44 @@ def _each(report: JudgedReport, n: int) -> int:
 
 def _plain_mean(report: JudgedReport, mean: JudgedMean) -> str:
     found = mean.interval
-    low, high = (value_of(report, mean, end) for end in (found.lower, found.upper))
-    labels = _labels(report, found.n_labeled, human=True)
-    about = f"{_measure(mean.measure)} of {mean.system}" if mean.system else _measure(mean.measure)
+    about = _measure(mean.measure)
+    if mean.system:
+        about = f"{about} of {mean.system}"
     return (
-        f"{capital(about)} is about {value_of(report, mean, found.estimate)}, between {low} and "
-        f"{high}, going by {labels}."
+        f"{capital(about)} is about {value_of(report, mean, found.estimate)}, between "
+        f"{value_of(report, mean, found.lower)} and {value_of(report, mean, found.upper)}, going "
+        f"by {_labels(report, found.n_labeled, 'human ')}."
     )
+
+
+def _may_be_best(ranks: JudgedRanks) -> list[str]:
+    pairs = zip(ranks.systems, ranks.best, strict=True)
+    return [shorten(name, _NAME) for name, best in pairs if best == 1]
 
 
 def _plain_best(report: JudgedReport) -> str:
     """Say who is best, or who may be, and else what can be told apart."""
     if report.ranks:
         ranks = report.ranks[0]
-        names = [shorten(name, 40) for name in ranks.systems]
-        may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
+        may, total = _may_be_best(ranks), len(ranks.systems)
         if len(may) == 1:
-            return f"{may[0]} is the best of {len(names)} systems in {_measure(ranks.measure)}."
-        listed = join(may, "or") if len(may) <= _NAMED + 1 else f"one of {len(may)}"
-        return f"Which of {len(names)} systems is best cannot be told: it may be {listed}."
+            return f"{may[0]} is the best of {total} systems in {_measure(ranks.measure)}."
+        named = join(may, "or") if len(may) <= _NAMED else f"one of {len(may)}"
+        return f"Which of {total} systems is best cannot be told: it may be {named}."
     measure = report.means[0].measure
-    of = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
-    clear = [c for c in of if c.interval.excludes(0)]
-    if not of:
+    compared = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
+    if not compared:
         return f"{len(report.means)} means were estimated from labels and a judge."
-    told = f"{len(clear)} of {len(of)} comparisons of systems are clear"
+    clear = [c for c in compared if c.interval.excludes(0)]
     if not clear:
-        return f"None of {len(of)} comparisons of systems is clear."
-    top = clear[0]
-    higher, lower = top.first, top.second
-    if top.interval.estimate < 0:
+        return f"None of {len(compared)} comparisons of systems is clear."
+    higher, lower = clear[0].first, clear[0].second
+    if clear[0].interval.estimate < 0:
         higher, lower = lower, higher
-    return f"{higher} scores higher than {lower}" + (f"; {told}." if len(of) > 1 else ".")
+    answer = f"{higher} scores higher than {lower}"
+    if len(compared) > 1:
+        answer += f"; {len(clear)} of {len(compared)} comparisons of systems are clear"
+    return f"{answer}."
 
 
 def _measure(name: str) -> str:
@@ -221,138 +172,137 @@ def _measure(name: str) -> str:
 
 def _plain_judge(report: JudgedReport) -> str:
     """Say of how many means the judge alone would have been wrong, and whether it is of use."""
-    wrong = [m for m in report.means if _excludes_judge(report, m)]
-    roles, n = {role(report, m) for m in report.means}, len(report.means)
+    n = len(report.means)
+    contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
     if n == 1:
         mean = report.means[0]
-        says, high = value_of(report, mean, mean.judge_alone), mean.judge_alone
-        far = "high" if high > mean.interval.estimate else "low"
-        alone = (
-            f"Alone, the judge would have said {says}: too {far}."
-            if wrong
-            else f"Alone, the judge says {says}, which the labels do not contradict."
-        )
-        return alone if not other_scale(report, mean) else "The judge answers on another scale."
-    many = "all" if len(wrong) == n else f"{len(wrong)} of"
-    if wrong:
+        if other_scale(report, mean):
+            return "The judge answers on another scale."
+        says = value_of(report, mean, mean.judge_alone)
+        if not contradicted:
+            return f"Alone, the judge says {says}, which the labels do not contradict."
+        far = "high" if mean.judge_alone > mean.interval.estimate else "low"
+        return f"Alone, the judge would have said {says}: too {far}."
+    if contradicted:
+        many = "all" if len(contradicted) == n else f"{len(contradicted)} of"
         return f"Alone, the judge would have been wrong about {many} {n} means."
-    return f"The labels contradict the judge about none of {n} means{_unless(roles)}."
-
-
-def _unless(roles: set[Role]) -> str:
-    return ", but it is of no use for some" if "useless" in roles else ""
+    if any(role(report, mean) == "useless" for mean in report.means):
+        return (
+            f"The labels contradict the judge about none of {n} means, but it is of no use for "
+            "some."
+        )
+    return f"The labels contradict the judge about none of {n} means."
 
 
 def _plain_doubts(report: JudgedReport) -> tuple[str, ...]:
     """Say where the judge does not help."""
-    useless = [m for m in report.means if role(report, m) == "useless"]
-    unused = [m for m in report.means if role(report, m) == "unused"]
-    told = []
-    if useless:
-        of = "" if len(report.means) == 1 else f" for {_who_of(useless)}"
-        told.append(f"This judge is useless{of}: use labels alone.")
-    if unused:
-        of = "" if len(report.means) == 1 else f" for {_who_of(unused)}"
-        told.append(f"The judge was not used{of}.")
-    tailed = [m for m in report.means if LONG_TAIL in m.interval.notes]
-    if tailed:
-        of = "" if len(report.means) == 1 else f" of {_who_of(tailed)}"
-        told.append(
-            f"A few labels{of} lie far from the rest: without known bounds the interval may hold "
-            "the truth less often than it says."
+    doubts = []
+    if useless := [m for m in report.means if role(report, m) == "useless"]:
+        who = _who(report, useless, "for")
+        doubts.append(f"This judge is useless{who}: use labels alone.")
+    if unused := [m for m in report.means if role(report, m) == "unused"]:
+        doubts.append(f"The judge was not used{_who(report, unused, 'for')}.")
+    if tailed := [m for m in report.means if LONG_TAIL in m.interval.notes]:
+        doubts.append(
+            f"A few labels{_who(report, tailed, 'of')} lie far from the rest: without known bounds "
+            "the interval may hold the truth less often than it says."
         )
-    return tuple(told)
+    return tuple(doubts)
 
 
-def _who_of(means: list[JudgedMean]) -> str:
-    names = [shorten(mean.system or mean.measure, 40) for mean in means]
-    return join(names) if len(names) <= _NAMED else f"{len(names)} means"
+def _who(report: JudgedReport, means: list[JudgedMean], link: str) -> str:
+    if len(report.means) == 1:
+        return ""
+    if len(means) >= _NAMED:
+        return f" {link} {len(means)} means"
+    names = [shorten(mean.system or mean.measure, _NAME) for mean in means]
+    return f" {link} {join(names)}"
 
 
 def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
     """Return each system with its ends, of the first measure; or one mean beside the judge's."""
-    same = [m for m in report.means if m.measure == report.means[0].measure]
-    ranks, places = report.ranks[0] if report.ranks else None, dict[str, tuple[int, int]]()
-    if ranks is not None:
-        places = dict(zip(ranks.systems, zip(ranks.best, ranks.worst, strict=True), strict=True))
+    means = [m for m in report.means if m.measure == report.means[0].measure]
+    places: dict[str, tuple[int, int]] = {}
+    if report.ranks:
+        ranks = report.ranks[0]
+        ends = zip(ranks.best, ranks.worst, strict=True)
+        places = dict(zip(ranks.systems, ends, strict=True))
         last = (len(places) + 1,) * 2  # a system that could not be ranked
-        same.sort(key=lambda m: (*places.get(m.system, last), -m.interval.estimate))
-    same = same[:_FIRST_ROWS]
-    ends = [end for m in same for end in (m.interval.lower, m.interval.upper)]
-    ends += [m.judge_alone for m in same if not other_scale(report, m)]
-    margin = 0.04 * (max(ends) - min(ends)) or 0.5
-    span = (min(ends) - margin, max(ends) + margin)
-    rows = []
-    for mean in same:
-        found, judge = mean.interval, mean.judge_alone
-        best, worst = places.get(mean.system, (1, 0))
-        place = f"  #{best}" + f"–{worst}" * (worst > best) if worst else ""
-        rows.append(
-            FirstRow(
-                name=shorten(mean.system, 40) if len(same) > 1 else "with labels",
-                bar=Bar.over(
-                    (found.lower, found.estimate, found.upper),
-                    span,
-                    side="baseline" if best == 1 else "even",
-                    solid=True,
-                    was=judge if len(same) > 1 and not other_scale(report, mean) else None,
-                ),
-                text=value_of(report, mean, found.estimate) + place,
-            )
-        )
-        if len(same) == 1 and not other_scale(report, mean):
+        means.sort(key=lambda m: (*places.get(m.system, last), -m.interval.estimate))
+    means = means[:_FIRST_ROWS]
+    span = _scale(report, means)
+    if len(means) == 1:
+        mean = means[0]
+        rows = [FirstRow(
+            name="with labels",
+            bar=_bar(mean.interval, span, "baseline"),
+            text=value_of(report, mean, mean.interval.estimate),
+        )]  # fmt: skip
+        if not other_scale(report, mean):
+            judge = mean.judge_alone
             bar = Bar.over((judge, judge, judge), span, side="other", solid=True)
-            said = value_of(report, mean, judge)
-            rows.append(FirstRow(name="judge alone", bar=bar, text=said))
+            text = value_of(report, mean, judge)
+            rows.append(FirstRow(name="judge alone", bar=bar, text=text))
+        return tuple(rows)
+    rows = []
+    for mean in means:
+        text, best = value_of(report, mean, mean.interval.estimate), 1
+        if mean.system in places:
+            best, worst = places[mean.system]
+            text += f"  #{best}" if best == worst else f"  #{best}–{worst}"
+        was = None if other_scale(report, mean) else mean.judge_alone
+        bar = _bar(mean.interval, span, "baseline" if best == 1 else "even", was=was)
+        rows.append(FirstRow(name=shorten(mean.system, _NAME), bar=bar, text=text))
     return tuple(rows)
 
 
-# Systems in order
+def _scale(report: JudgedReport, means: list[JudgedMean]) -> tuple[float, float]:
+    """Return a scale on which intervals and judge values of some means can be drawn."""
+    ends = [end for m in means for end in (m.interval.lower, m.interval.upper)]
+    ends += [m.judge_alone for m in means if not other_scale(report, m)]
+    margin = 0.04 * (max(ends) - min(ends)) or 0.5
+    return min(ends) - margin, max(ends) + margin
 
 
-def who_is_best(ranks: JudgedRanks) -> str:
-    """Say which system is best, or which may be."""
-    names = [shorten(name, 40) for name in ranks.systems]
-    may = [name for name, best in zip(names, ranks.best, strict=True) if best == 1]
-    total, held = len(names), f"({level(ranks.confidence_level)}, all compared at once)"
-    if len(may) == 1:
-        return f"{may[0]} is best of {total} systems in {ranks.measure} {held}."
-    if len(may) == total:
-        return (
-            f"Which of the {total} systems is best in {ranks.measure} cannot be told: each may be "
-            f"{held}."
-        )
-    left = [name for name in names if name not in may]
-    named = join(may, "or") if len(may) <= 2 * _NAMED else f"one of {len(may)}, {may[0]} among them"
-    but = join(left, "nor") if len(left) <= _NAMED else f"one of the other {len(left)}"
+def _bar(found: Interval, span: tuple[float, float], side: str, *, was: float | None = None) -> Bar:
+    ends = (found.lower, found.estimate, found.upper)
+    return Bar.over(ends, span, side=side, solid=True, was=was)
+
+
+# Means
+
+
+def headline(report: JudgedReport) -> str:
+    """Return what a reader in a hurry should take away."""
+    total = len(report.means)
+    if total == 0:
+        return "No mean was estimated."
+    if total == 1:
+        mean = report.means[0]
+        return f"{name_of(mean)}: {sentence(report, mean)}"
+    outside = sum(excludes_judge(report, mean) for mean in report.means)
     return (
-        f"Which system is best in {ranks.measure} cannot be told: it may be {named}, not {but} "
-        f"{held}."
+        f"{level(report.config.confidence_level)} intervals for {total} means. The judge alone is "
+        f"outside {outside} of them."
     )
 
 
-def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
-    """Say who is best, how far the judge's own order agrees, and what would tell more."""
-    first, second = (shorten(name, 40) for name in ranks.systems[:2])
-    known = (ranks.tau, ranks.tau_lower, ranks.tau_upper)
-    tau, low, high = (number(value, digits=2) for value in known)
-    agrees = (
-        "The judge alone orders the systems like their corrected means by "
-        f"Kendall's τ = {tau} [{low}, {high}]."
-    )
-    more = (
-        f"About {count(ranks.to_tell)} labelled {units_of(report)}"
-        f"{' of each system' * (report.kind == 'items')} would tell {first} from "
-        f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
-    ) if ranks.to_tell is not None else (
-        f"{first} and {second}, the first two, are too close for a number of labels that would "
-        "tell them apart."
-        if ranks.worst[0] > 1 and ranks.best[1] == 1 else ""
-    )  # fmt: skip
-    return " ".join(filter(None, (who_is_best(ranks), agrees, more)))
-
-
-# One mean: what was found, and whether the judge was any use
+def sentence(report: JudgedReport, mean: JudgedMean) -> str:
+    """Return one mean with its interval, its labels, the judge alone, and the judge's worth."""
+    i = mean.interval
+    labels = f"{count(i.n_labeled)} labelled"
+    if i.n_unlabeled:
+        labels += f" + {count(i.n_unlabeled)} judged"
+    facts = [level(i.confidence_level), labels]
+    if i.target != "population":
+        facts.append(f"of the {i.target}")
+    judge = f"judge alone {value_of(report, mean, mean.judge_alone)}"
+    if other_scale(report, mean):
+        judge += " on its own scale"
+    facts.append(judge)
+    if i.correlation is not None:
+        facts.append(f"r = {number(i.correlation, digits=2)}")
+    return f"{with_interval(report, mean)} ({', '.join(facts)}). {worth_of(report, mean)}."
 
 
 def role(report: JudgedReport, mean: JudgedMean) -> Role:
@@ -365,44 +315,29 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
     covers less than it says. ``"helps"`` and ``"costs"``: by the labels it saves and by the width
     alike.
     """
-    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
-    narrower = 0.0 if alone is None else alone.half_width - found.half_width
-    rules: tuple[tuple[bool, Role], ...] = (
-        (report.config.method in {"labels", "bootstrap"}, "absent"),
-        (report.config.method == "crc", "short"),
-        (found.target == "pool" and not found.n_unlabeled, "complete"),
-        (found.judge in {"few", "constant"}, "unused"),
-        (found.judge == "weak" or _weak(found), "useless"),
-        (found.half_width == 0, "exact"),
-        (alone is None or mean.labels_saved is None, "unknown"),
-        (saved > 0 and narrower > 0, "helps"),
-        (saved < 0 and narrower < 0, "costs"),
-    )
-    return next((kind for applies, kind in rules if applies), "same")
-
-
-def _weak(found: Interval) -> bool:
-    return found.correlation is not None and abs(found.correlation) <= _needed(found)
-
-
-def _needed(found: Interval) -> float:
-    return 1 / math.sqrt(max(found.n_labeled - 2, 1))
-
-
-def sentence(report: JudgedReport, mean: JudgedMean) -> str:
-    """Return everything about one mean: estimate, interval, labels, the judge alone, its worth."""
-    i, units = mean.interval, units_of(report)
-    judged = f" and {count(i.n_unlabeled)} {units} that only the judge saw"
-    labels = _labels(report, i.n_labeled, human=True) + judged * (i.n_unlabeled > 0)
-    where = {
-        "population": "",
-        "pool": f" over exactly these {count(i.n_labeled + i.n_unlabeled)} {units}",
-        "unlabeled": f" over the {count(i.n_unlabeled)} unlabelled {units}",
-    }.get(i.target, f" over the {i.target}")
-    return (
-        f"Mean {name_of(mean, ' of ')}{where} is {with_interval(report, mean)} "
-        f"({level(i.confidence_level)} interval from {labels}). {worth_of(report, mean)}"
-    )
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved
+    if report.config.method in ("labels", "bootstrap"):
+        return "absent"
+    if report.config.method == "crc":
+        return "short"
+    if found.target == "pool" and not found.n_unlabeled:
+        return "complete"
+    if found.judge in ("few", "constant"):
+        return "unused"
+    needed = 1 / math.sqrt(max(found.n_labeled - 2, 1))
+    uncorrelated = found.correlation is not None and abs(found.correlation) <= needed
+    if found.judge == "weak" or uncorrelated:
+        return "useless"
+    if found.half_width == 0:
+        return "exact"
+    if alone is None or saved is None:
+        return "unknown"
+    narrower = alone.half_width - found.half_width
+    if saved > 0 and narrower > 0:
+        return "helps"
+    if saved < 0 and narrower < 0:
+        return "costs"
+    return "same"
 
 
 def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
@@ -419,85 +354,63 @@ def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
     return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
 
 
-def _excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
+def excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
+    """Whether the interval shows that the judge alone is wrong."""
     return not other_scale(report, mean) and mean.interval.excludes(mean.judge_alone)
 
 
 def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
-    """Return what the judge alone says of one mean, and whether it was any use, in labels."""
-    says, gap = value_of(report, mean, mean.judge_alone), mean.judge_alone - mean.interval.estimate
-    by = f"too {'high' if gap > 0 else 'low'} by about {value_of(report, mean, abs(gap))}"
-    told = by if _excludes_judge(report, mean) else "which the interval does not contradict"
-    judge = (
-        f"The mean of the judge is {says}, far from people's: it seems to answer on another "
-        "scale, so this is not comparable."
-        if other_scale(report, mean)
-        else f"The judge alone would have said {says}, {told}."
-    )
-    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved or 0
-    r, labels = number(found.correlation, digits=2), _labels(report, abs(saved))
-    who = "The judge" if found.correlation is None else f"The judge (r = {r} with people)"
-    said = "" if alone is None else f", {estimate(alone, digits=digits_of(report, mean.measure))}"
-    change = 0.0 if not alone or not alone.half_width else 1 - found.half_width / alone.half_width
-    percent = f"{number(100 * abs(change), digits=0 if abs(change) >= 0.095 else 1)}%"
-    threshold = f", and it takes more than {number(_needed(found), digits=2)}"
-    worths: dict[Role, str] = {
-        "absent": f"The judge was not used ({method_name(report.config.method)} was asked for).",
-        "unused": f"This interval comes from the labels alone: {JUDGE_NOTES.get(found.judge, '')}.",
-        "useless": f"{who} is useless here{threshold * _weak(found)}: use labels alone{said}.",
-        "complete": "People labelled every item of the pool: this is its mean, and nothing is "
-        "estimated.",
-        "exact": f"{who} follows people on every labelled item, which leaves the interval no "
-        "width. That says nothing of where they would part on the others.",
-        "unknown": f"{who} cannot be held against labels alone, which give no interval here.",
-        "short": f"CRC has no term for the sampling error of the unlabelled {units_of(report)}: "
-        "on fresh draws its intervals hold their mean less often than they say. Its width saves no "
-        f"label{said and ', beside labels alone'}{said[1:]}.",
-        "same": f"{who} makes no clear difference: the interval is {percent} "
-        f"{'narrower' if change > 0 else 'wider'} than that of labels alone{said}, which may be "
-        "chance."
-        if change
-        else f"{who} makes no difference: labels alone give as narrow an interval.",
-        "helps": f"{who} narrows the interval by {percent}: labels alone would need at least "
-        f"{_labels(report, saved, more=True)} for this width.",
-        "costs": f"{who} made this interval {percent} wider than labels alone{said}: it cost the "
-        f"worth of about {labels}.",
-    }
-    return f"{judge} {worths[role(report, mean)]}"
-
-
-def worth_in_short(report: JudgedReport, mean: JudgedMean) -> str:
     """Return the worth of the judge in a few words."""
-    kind, labels = role(report, mean), _labels(report, abs(mean.labels_saved or 0))
-    helps, costs = f"The judge saves at least {labels}", f"The judge costs about {labels}"
-    few = kind == "unused" and mean.interval.judge == "few"
-    return (
-        "Too few labels to use the judge"
-        if few
-        else {**_SHORT, "helps": helps, "costs": costs}[kind]
-    )
+    kind = role(report, mean)
+    if kind == "unused" and mean.interval.judge == "few":
+        return "Too few labels to use the judge"
+    return _WORTH[kind].format(labels=_labels(report, abs(mean.labels_saved or 0)))
 
 
 # Comparisons, and how to read the numbers
 
 
+def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
+    """Say how far the judge's own order agrees, and what would tell the first two apart."""
+    tau, low, high = (
+        number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
+    )
+    agrees = (
+        "The judge alone orders the systems like their corrected means by "
+        f"Kendall's τ = {tau} [{low}, {high}]."
+    )
+    best, second = (shorten(name, _NAME) for name in ranks.systems[:2])
+    if ranks.to_tell is not None:
+        units = units_of(report)
+        if report.kind == "items":
+            units += " of each system"
+        return (
+            f"{agrees} About {count(ranks.to_tell)} labelled {units} would tell {best} from "
+            f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
+        )
+    if ranks.worst[0] > 1 and ranks.best[1] == 1:
+        return (
+            f"{agrees} {best} and {second}, the first two, are too close for a number of labels "
+            "that would tell them apart."
+        )
+    return agrees
+
+
 def comparison(report: JudgedReport, c: JudgedComparison) -> str:
-    """Return one comparison: who is higher and by how much, or that it cannot be told."""
-    i, first, second = c.interval, c.first, c.second
-    clear, relative = i.excludes(0), c.kind == "relative_delta"
+    """Return a clear comparison: who is higher, and by how much."""
+    i, higher, lower = c.interval, c.first, c.second
+    relative = c.kind == "relative_delta"
     # A sentence that names the higher side first states the difference in that direction.
-    if clear and i.estimate < 0:
-        first, second = second, first
+    if i.estimate < 0:
+        higher, lower = lower, higher
         if not relative:
             i = replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
     digits = decimals(report, c)
-    size = number(i.estimate, digits=digits, signed=relative or not clear)
+    size = number(i.estimate, digits=digits, signed=relative)
     numbers = f"{size} {ends_about_zero(i, digits=digits)}"
-    what = f"Relative Δ of {c.measure}{within(c)}" if relative else c.measure
-    if not clear:
-        return f"{first} against {second}: cannot be told apart ({what} {numbers}, includes 0)."
-    told = f": {what} {numbers}" if relative else f" in {what} by {numbers}"
-    return f"{first} is higher than {second}{told}."
+    if relative:
+        return f"{higher} is higher than {lower}: Relative Δ of {c.measure}{within(c)} {numbers}."
+    return f"{higher} is higher than {lower} in {c.measure} by {numbers}."
 
 
 def within(c: JudgedComparison) -> str:
@@ -517,54 +430,21 @@ def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
         (
             "What does an interval promise?",
             f"In {level(report.config.confidence_level)} of evaluations like this one the interval "
-            f"holds {_TARGETS.get(target, target).format(units=units)}, as people would judge it. "
-            f"It counts the chance in which {units} were labelled; it cannot count people who "
-            "disagree with each other, or labels that were not drawn at random.",
-        ),
-        (
-            "How can a judge narrow it?",
-            "The judge has seen everything, people only a part. Where the two agree in what they "
-            f"find better and worse, the judge's values tell how the labelled {units} differ from "
-            "the rest. How far it rates too high or too low does not matter: the human labels "
-            "correct that. Only the correlation r counts, and it must exceed 1/√(n − 2).",
+            f"holds {_TARGETS[target].format(units=units)}, as people would judge it. It counts "
+            f"the chance in which {units} were labelled; it cannot count people who disagree with "
+            "each other, or labels that were not drawn at random.",
         ),
         (
             "What does “saved” mean?",
             "How many more labels the labels alone would need for an interval as narrow: at least "
-            "so many in about 80% of samples like this. It compares the two widths, less what "
-            "chance may have added to the judge's correlation. Savings of 0–10% are common. A "
-            "negative number means that the judge made this interval wider; that can happen by "
-            "chance with a judge that helps on average. Do not pick whichever interval "
-            "came out narrower: that spoils the promise of both.",
+            "so many in about 80% of samples like this. A negative number means that the judge "
+            "made this interval wider. Do not pick whichever interval came out narrower: that "
+            "spoils the promise of both.",
         ),
         (
             "Why not trust the judge alone?",
             f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
             "more precise and no more right.",
-        ),
-        *(
-            [
-                (
-                    "What is Relative Δ?",
-                    "The difference of two mean scores in percent of their average, from −200 to "
-                    "+200. Positive: the first, the baseline, is higher. Each source is corrected "
-                    "by its own human labels, since judges treat sources differently.",
-                )
-            ]
-            if any(c.kind == "relative_delta" for c in report.comparisons)
-            else ()
-        ),
-        *(
-            [
-                (
-                    "What does the interval of one query promise?",
-                    "That of all queries, the stated share has its human value inside. It is no "
-                    "promise for a particular kind of query, and it is wide, because a judge that "
-                    "is right on average is often wrong about one query.",
-                )
-            ]
-            if report.per_query
-            else ()
         ),
     )
 
@@ -587,14 +467,14 @@ def units_of(report: JudgedReport) -> str:
     return "items" if report.kind == "items" else "queries"
 
 
-def _labels(report: JudgedReport, n: int, *, human: bool = False, more: bool = False) -> str:
+def _labels(report: JudgedReport, n: int, before: str = "") -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
-    unit = (
-        f"{'human-' * human}labelled {'query' if n == 1 else 'queries'}"
-        if report.kind == "ranking"
-        else f"{'human ' * human}label{'s' * (n != 1)}"
-    )
-    return f"{count(n)} {'more ' * more}{unit}"
+    if report.kind == "items":
+        noun = "label" if n == 1 else "labels"
+    else:
+        noun = "labelled query" if n == 1 else "labelled queries"
+        before = before.replace("human ", "human-")
+    return f"{count(n)} {before}{noun}"
 
 
 def digits_of(report: JudgedReport, measure: str) -> int:
@@ -606,8 +486,9 @@ def digits_of(report: JudgedReport, measure: str) -> int:
         for i in (mean.interval, mean.labels_alone)
         if i is not None and i.half_width > 0
     ]
-    known = half and math.isfinite(min(half))
-    return min(4, max(1, 1 - math.floor(math.log10(min(half))))) if known else 3
+    if not half or not math.isfinite(min(half)):
+        return 3
+    return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
 
 
 def value_of(report: JudgedReport, mean: JudgedMean, value: float) -> str:

@@ -11,9 +11,8 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.judged.data import JudgedReport
-from rag_sourcebias.judged.report import document
-from rag_sourcebias.judged.words import sentence
-from rag_sourcebias.report.blocks import Cards, p_value
+from rag_sourcebias.judged.words import sentence, with_interval
+from rag_sourcebias.report.blocks import p_value
 from rag_sourcebias.reports import (
     read_report_json,
     to_html,
@@ -31,11 +30,6 @@ REPORTS = {
     "perfect": lambda: single("perfect", target="pool"),
     "scale": lambda: single("scale"),
 }
-
-
-def cards(report):
-    (found,) = (x for s in document(report).sections for x in s.blocks if isinstance(x, Cards))
-    return found.cards
 
 
 @pytest.fixture(scope="module", params=list(REPORTS))
@@ -73,10 +67,8 @@ def test_the_page_loads_nothing(html):
 
 def test_every_number_and_warning_is_shown(report, html):
     for text in (html, to_markdown(report).replace("\\", "")):
-        for card in cards(report):
-            for row in card.rows:
-                assert row.value in text
-                assert row.ends in text or row.ends == "no interval"
+        for mean in report.means:
+            assert with_interval(report, mean) in text
         for warning in report.warnings:
             assert warning.split("'")[0] in text.replace("&#39;", "'")
         for audit in report.audits.values():
@@ -97,22 +89,8 @@ def test_markdown_holds_every_sentence(report):
 
 def test_sections_follow_the_content():
     full, small = (set(Page(to_html(r)).ids) for r in (rankings(), single()))
-    assert {"findings", "means", "comparisons", "queries", "judge", "caveats"} <= full
+    assert {"means", "comparisons", "queries", "judge", "caveats"} <= full
     assert not {"comparisons", "queries"} & small
-
-
-def test_cards_place_bars_on_one_scale():
-    found = cards(answers())
-    assert [c.name for c in found] == ["plain", "fluent", "terse"]
-    for card, mean in zip(found, answers().means, strict=True):
-        bars = {row.name: row.bar for row in card.rows}
-        inside = bars["with the judge"].left <= bars["judge alone"].dot
-        inside &= (
-            bars["judge alone"].dot <= bars["with the judge"].left + bars["with the judge"].width
-        )
-        assert inside != mean.interval.excludes(mean.judge_alone)
-    (other,) = cards(single("scale"))
-    assert other.rows[-1].bar is None
 
 
 def test_hostile_names_are_escaped():

@@ -18,10 +18,10 @@ def printed(report, width=2000):
 
 def test_one_line_per_mean():
     text = printed(answers())
-    lines = text[text.index("correctness, ") :].splitlines()  # who is best stands before them
-    for line, mean in zip(lines, answers().means, strict=False):
+    lines = [line for line in text.splitlines() if line.startswith("• correctness, ")]
+    for line, mean in zip(lines, answers().means, strict=True):
         i = mean.interval
-        start = f"correctness, {mean.system} {i.estimate:.3f} [{i.lower:.3f}, {i.upper:.3f}]"
+        start = f"• correctness, {mean.system}: {i.estimate:.3f} [{i.lower:.3f}, {i.upper:.3f}]"
         assert line.startswith(f"{start} (95%, 80 labelled + 220 judged, judge alone ")
         assert f"{mean.judge_alone:.3f}, r = " in line
     assert "The judge saves at least" in lines[0]
@@ -30,7 +30,8 @@ def test_one_line_per_mean():
 
 def test_comparisons_queries_and_warnings_follow():
     text = printed(rankings())
-    assert text.count("• ") == len(rankings().comparisons) + len(rankings().per_query)
+    clear = [c for c in rankings().comparisons if c.interval.excludes(0)]
+    assert text.count("• ") == len(clear) + len(rankings().per_query) + len(rankings().means)
     assert "Warning: helpfulness: the judge is useless" in printed(single("noise"))
     assert "of the pool" in printed(single(target="pool"))
     assert "on its own scale" in printed(single("scale"))
