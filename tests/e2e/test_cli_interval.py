@@ -65,7 +65,7 @@ def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
     table(tmp_path)
     done = run("interval", "items.csv", "--report", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("score 0.")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("• score: 0.")]
     assert len(lines) == 1
     for words in ("95%", "60 labelled + 340 judged", "judge alone"):
         assert words in lines[0]
@@ -74,7 +74,7 @@ def test_one_command_from_a_csv_to_a_line_and_pages(tmp_path: Path) -> None:
         "report.json",
         "report.md",
     ]
-    kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+
     again = succeed("start", "out/report.json", cwd=tmp_path)
     assert lines[0] in again
 

@@ -5,7 +5,7 @@ from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, Ta
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.judged.words import worth_in_short
+from rag_sourcebias.judged.words import worth_of
 from rag_sourcebias.stats.crc import JudgedRanking
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.stats.means import mean_interval
@@ -182,7 +182,7 @@ def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
     assert (found.lower, found.upper) == pytest.approx((expected.lower, expected.upper))
     assert report.means[0].labels_saved is None  # a width that covers less saves nothing
     assert report.warnings[0].startswith("CRC leaves out the sampling error")
-    assert worth_in_short(report, report.means[0]).startswith("Too short by construction")
+    assert worth_of(report, report.means[0]).startswith("Too short by construction")
     with pytest.raises(DataError, match="not target 'population'"):
         JudgedConfig(method="crc")
     with pytest.raises(DataError, match="NDCG@10 is not a weighted sum"):
