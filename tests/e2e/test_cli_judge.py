@@ -86,7 +86,7 @@ def test_answers_are_judged_failures_counted_and_an_interval_follows(
     assert "context length" in rows[7]["reason"]
     assert len(read_label_distributions(tmp_path / "judged.labels.csv")) == 57
     line = succeed("interval", "judged.csv", cwd=tmp_path)
-    assert "score, s0 0.6" in line
+    assert "score, s0: 0.6" in line
     assert "15 labelled + 15 judged" in line
     assert "no value for 3 of 60 items, first 'q5'" in line
 

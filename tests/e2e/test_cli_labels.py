@@ -144,10 +144,21 @@ def test_drawn_items_come_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("plan", "items.csv", "--half-width", "0.1"), ("items.csv", "does not exist")),
-        (("draw", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
+        (("labels", "items.csv", "--half-width", "0.1"), ("items.csv", "does not exist")),
+        (("labels", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
         (
-            ("draw", *POOL, "-n", "90", "--queries", "docs.jsonl", "--documents", "docs.jsonl"),
+            (
+                "labels",
+                *POOL,
+                "-n",
+                "90",
+                "--queries",
+                "docs.jsonl",
+                "--documents",
+                "docs.jsonl",
+                "-o",
+                "s.csv",
+            ),
             ("has no text in --queries", "'q0d0'"),
         ),
         (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv:2")),
@@ -160,7 +171,7 @@ def test_bad_input_is_named_with_a_remedy(
     if args[0] == "interval":
         succeed("labels", *POOL, "-n", "90", *TEXTS, "-o", "sheet.csv", cwd=pool)
         fill(pool, "sheet.csv", "nine.csv", grade="9")
-    message = refused("labels", *args, cwd=pool)
+    message = refused(*args, cwd=pool)
     for word in words:
         assert word in message
 
