@@ -10,7 +10,7 @@ import training
 from study import Measured
 
 from rag_sourcebias.core.values import to_plain
-from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
+from rag_sourcebias.debias.data import DebiasScores
 
 
 def tables(found: Sequence[Measured]) -> dict[str, list[dict]]:
@@ -37,28 +37,21 @@ def trained_scores(
 
 
 def searches(scores: dict[str, dict[float, dict[int, DebiasScores]]]) -> tuple[dict, dict]:
-    margin = DebiasConfig().relative_margin
     found, drawn = {}, {}
     for data, runs in scores.items():
-        result = curves.search(
-            runs, skew=figures.SKEW_AT, quality=figures.QUALITY_AT, margin=margin
-        )
+        result = curves.search(runs, skew=figures.SKEW_AT, quality=figures.QUALITY_AT)
         found[data] = (
             {"refusal": result}
             if isinstance(result, str)
             else {
-                "selected": result.selected,
-                "chosen": result.chosen,
                 "zero_crossing": to_plain(result.zero_crossing),
-                "refusal": result.refusal,
-                "notes": list(result.notes),
                 "seeds": result.n_seeds,
             }
         )
         drawn[data] = {
             name: column
             for cutoff in curves.CUTOFFS
-            for name, column in curves.series(runs, cutoff, margin).items()
+            for name, column in curves.series(runs, cutoff).items()
         }
     return found, drawn
 
@@ -74,12 +67,11 @@ def dial_curves(dialled: Sequence[Measured]) -> dict[str, dict]:
         outcome = one.report.datasets[0].outcome(one.name)
         multiple = float(one.name.rpartition(" ")[2])
         scores.setdefault(one.data, {})[multiple] = {0: outcome.scores}
-    margin = DebiasConfig().relative_margin
     return {
         f"{data}, offset": {
             name: column
             for cutoff in curves.CUTOFFS
-            for name, column in curves.series(runs, cutoff, margin, deterministic=True).items()
+            for name, column in curves.series(runs, cutoff, deterministic=True).items()
         }
         for data, runs in scores.items()
     }

@@ -8,8 +8,8 @@ import numpy as np
 from figures import QUALITY_AT, SKEW_AT
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.debias.data import DebiasCandidate, DebiasScores, DebiasSearch
-from rag_sourcebias.debias.search import search_debias_weight
+from rag_sourcebias.debias.data import MIN_SEEDS, DebiasConfig, DebiasScores, DebiasSearch
+from rag_sourcebias.debias.search import debias_curve
 
 CUTOFFS = (1, 3, 5, 10)
 MIN_WEIGHTS = 3  # fewer draw no curve
@@ -24,44 +24,24 @@ def complete(runs: Runs) -> tuple[list[float], list[int]]:
     return weights, sorted(set.intersection(*(set(runs[w]) for w in weights)))
 
 
-def candidate(
-    weight: float, runs: Mapping[int, DebiasScores], seeds: Sequence[int], skew: int, quality: int
-) -> DebiasCandidate:
-    def stacked(row: str, cutoff: int) -> np.ndarray:
-        return np.stack([runs[seed].of(row, cutoff) for seed in seeds])
-
-    return DebiasCandidate(
-        weight=weight,
-        baseline=stacked("baseline", skew),
-        other=stacked("other", skew),
-        human_only=stacked("human-only", quality),
-        llm_only=stacked("llm-only", quality),
-        mixed=stacked("mixed", quality),
-        seeds=tuple(seeds),
-        query_ids=runs[seeds[0]].query_ids,
-    )
-
-
 def search(
-    runs: Runs, *, skew: int, quality: int, margin: float, deterministic: bool = False
+    runs: Runs, *, skew: int, quality: int, deterministic: bool = False
 ) -> DebiasSearch | str:
-    """Search the weight; why not, where runs are missing."""
+    """The curve; why not, where runs are missing."""
     weights, seeds = complete(runs)
     if len(weights) < 2 or 0 not in weights:
         return f"runs of weights {weights} so far; 0 and at least one more are needed"
+    if not deterministic and len(seeds) < MIN_SEEDS:
+        return f"{len(seeds)} seeds so far; at least {MIN_SEEDS} are needed"
+    config = DebiasConfig(cutoffs=(skew,), skew_cutoff=skew, quality_cutoff=quality)
+    scores = {weight: [runs[weight][seed] for seed in seeds] for weight in weights}
     try:
-        return search_debias_weight(
-            [candidate(w, runs[w], seeds, skew, quality) for w in weights],
-            relative_margin=margin,
-            deterministic=deterministic,
-        )
+        return debias_curve(scores, searched="debias weight", data="", config=config)
     except InsufficientDataError as error:
         return str(error)
 
 
-def series(
-    runs: Runs, cutoff: int, margin: float, *, deterministic: bool = False
-) -> dict[str, dict]:
+def series(runs: Runs, cutoff: int, *, deterministic: bool = False) -> dict[str, dict]:
     """Relative Δ and human-only quality over the weight, with intervals where seeds allow them.
 
     Without enough seeds only means over the finished ones are given.
@@ -69,7 +49,7 @@ def series(
     weights, seeds = complete(runs)
     if not seeds or len(weights) < MIN_WEIGHTS:
         return {}
-    found = search(runs, skew=cutoff, quality=cutoff, margin=margin, deterministic=deterministic)
+    found = search(runs, skew=cutoff, quality=cutoff, deterministic=deterministic)
     seeded = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
     columns = {}
     for name in ("relative_delta", "human-only", "llm-only", "mixed"):

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts
 from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
-from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 
 PROJECTIONS = {"pca": ("pca", 4), "mean": ("mean", 1)}
-FORMS = ("offset", "quantiles")
 MULTIPLES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 UNSEEN = ", unseen pairs"
 
@@ -63,28 +60,36 @@ def calibrations(
     exclude: Collection[str] = (),
     suffix: str = "",
 ) -> list[System]:
-    found = []
-    for form in FORMS:
-        fitted = fit_parity_calibration(train, encoder, form=form, exclude=exclude)
-        name = f"calibration, {form}{suffix}"
-        gap = fitted.gaps[0]
-        described = DebiasMethod(
-            name=name,
-            kind="calibration",
-            settings={
-                "form": form,
-                "mean gap": f"{gap.estimate:+.5f} [{gap.lower:+.5f}, {gap.upper:+.5f}]",
-            },
-            fitted_on=fitted_on,
-            n_pairs=fitted.n_pairs[0],
-        )
+    fitted = fit_parity_calibration(train, encoder, exclude=exclude)
+    gap = fitted.gaps[0]
+    shown = f"{gap.estimate:+.5f} [{gap.lower:+.5f}, {gap.upper:+.5f}]"
+    name = f"calibration, offset{suffix}"
+    return [
+        calibrated(fitted, encoder, name=name, fitted_on=fitted_on, settings={"mean gap": shown})
+    ]
 
-        def spec_for(data: Dataset, fitted: ParityCalibration = fitted, name: str = name):
-            calibration = carried_over(fitted, llm_sources(data))
-            return RescoredSpec(DenseSpec(encoder), calibration, name=name)
 
-        found.append(System(described, spec_for))
-    return found
+def calibrated(
+    fitted: ParityCalibration,
+    encoder: Encoder,
+    *,
+    name: str,
+    fitted_on: str,
+    settings: dict[str, str],
+) -> System:
+    described = DebiasMethod(
+        name=name,
+        kind="calibration",
+        settings=settings,
+        fitted_on=fitted_on,
+        n_pairs=fitted.n_pairs[0],
+    )
+
+    def spec_for(data: Dataset) -> RescoredSpec:
+        calibration = carried_over(fitted, llm_sources(data))
+        return RescoredSpec(DenseSpec(encoder), calibration, name=name)
+
+    return System(described, spec_for)
 
 
 def dial(train: Dataset, encoder: Encoder, *, fitted_on: str) -> dict[str, System]:
@@ -93,21 +98,16 @@ def dial(train: Dataset, encoder: Encoder, *, fitted_on: str) -> dict[str, Syste
     found = {}
     for multiple in MULTIPLES:
         name = f"calibration, offset × {multiple:g}"
-        moved = ScoreMap(knots=np.zeros(1), values=fitted.maps[0].values * multiple)
-        scaled = replace(fitted, maps=(moved,))
-        described = DebiasMethod(
-            name=name,
-            kind="calibration",
-            settings={"form": "offset", "multiple": f"{multiple:g}"},
-            fitted_on=fitted_on,
-            n_pairs=fitted.n_pairs[0],
+        gap = fitted.gaps[0]
+        moved = replace(
+            gap,
+            estimate=gap.estimate * multiple,
+            lower=gap.lower * multiple,
+            upper=gap.upper * multiple,
         )
-
-        def spec_for(data: Dataset, scaled: ParityCalibration = scaled, name: str = name):
-            calibration = carried_over(scaled, llm_sources(data))
-            return RescoredSpec(DenseSpec(encoder), calibration, name=name)
-
-        found[name] = System(described, spec_for)
+        scaled = replace(fitted, gaps=(moved,))
+        settings = {"multiple": f"{multiple:g}"}
+        found[name] = calibrated(scaled, encoder, name=name, fitted_on=fitted_on, settings=settings)
     return found
 
 
@@ -121,7 +121,6 @@ def carried_over(fitted: ParityCalibration, sources: Sequence[str]) -> ParityCal
     return replace(
         fitted,
         sources=tuple(sources),
-        maps=fitted.maps[:1] * n,
         gaps=fitted.gaps[:1] * n,
         n_pairs=fitted.n_pairs[:1] * n,
     )

@@ -173,95 +173,46 @@ def test_training_goes_on_after_an_interruption(folder: Path, monkeypatch) -> No
     assert "exists" in refused(*arguments, cwd=folder)
 
 
-@pytest.mark.parametrize("method", ["project", "calibrate"])
-def test_search_writes_what_it_chose(folder: Path, method: str) -> None:
-    output = "best" if method == "project" else "best.json"
-    succeed(
-        "debias", "data", "--search", *TINY, "--method", method, "--values", "0.5,1",
-        *(("--projection", "mean") if method == "project" else ()),
-        "--output", output, "--report", "r", cwd=folder,
-    )  # fmt: skip
+def test_search_reports_on_every_strength_and_writes_no_model(folder: Path) -> None:
+    asked = ("debias", "data", "--search", *TINY, "--method", "project", "--values", "0.5,1")
+    succeed(*asked, "--projection", "mean", "--report", "r", cwd=folder)
     report = report_of(folder / "r")
     search = report.search
     assert search is not None
     assert [point.weight for point in search.points] == [0, 0.5, 1]
-    assert search.chosen in (0.5, 1)
-    assert report.search_data == "data/dev"
-    if method == "project":
-        written = read_projection(folder / output / "source_projection.npz")
-        assert written.strength == search.chosen
-    else:
-        full = report.methods[0]
-        assert full.settings["share"] == f"{search.chosen:g}"
-        assert read_parity(folder / output).sources == (LLM,)
-        kept = report.datasets[0].outcomes[1].quality_at("human-only", 10).test
-        assert kept is not None
-        assert kept.note == "unchanged by construction"
-    assert f"chosen on {report.search_data}" in " ".join(report.warnings)
-
-
-def test_search_that_admits_nothing_writes_nothing(folder: Path) -> None:
-    code, shown, told = inside(
-        "debias", "--search", "data", *TINY[:4], "--margin", "0.001", "--values", "1", "--method",
-        "project", "--projection", "mean", "--output", "best", "--report", "r", cwd=folder,
-    )  # fmt: skip
-    assert code == 1
-    assert "nothing was written" in told
-    assert not (folder / "best").exists()
-    assert "not admitted and not written" in " ".join(shown.split())
-    assert report_of(folder / "r").search.chosen is None
-
-
-def test_search_leaves_an_encoder_that_is_at_the_target_as_it_is(folder: Path) -> None:
-    arguments = (
-        *("debias", "--search", "data", *TINY, "--values", "1"),
-        *("--method", "project", "--projection", "mean"),
-    )
-    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
-    now = report_of(folder / "r").search.points[0].relative_delta.estimate
-    code, _, told = inside(
-        *arguments, f"--target={now:.3f}", "--output", "again", "--report", "s", cwd=folder
-    )
-    assert code == 1
-    assert "nothing was written: tiny as it is comes nearest to the target" in told
-    assert not (folder / "again").exists()
-    report = report_of(folder / "s")
-    assert report.search.chosen == 0
-    assert "tiny as it is comes nearest to the target; " in " ".join(report.warnings)
+    assert (search.searched, search.data, search.n_seeds) == ("strength", "data/dev", 1)
+    half, whole = report.datasets[0].outcomes[1:]
+    assert half.skew_at(5).after.estimate == search.points[1].relative_delta.estimate
+    assert whole.name == "tiny+projection×1"
+    assert report.methods[0].settings["strength"] == "0.5"
+    told = refused(*asked, "--output", "best", cwd=folder)
+    assert "--search writes no projection" in told
+    assert "--search goes with" in refused("debias", "data", "--search", *TINY, cwd=folder)
 
 
 def test_search_over_weights_trains_each_model_once(folder: Path) -> None:
     arguments = (
         "debias", "--search", "data", *TINY, "--method", "train", "--values", "0.3",
-        "--training", "max_steps=3,batch_size=32,learning_rate=0.01", "--margin", "0.2",
+        "--training", "max_steps=3,batch_size=32,learning_rate=0.01", "--output", "tried",
     )  # fmt: skip
-    succeed(*arguments, "--output", "best", "--report", "r", cwd=folder)
-    models = sorted(path.name for path in (folder / "best.search").iterdir())
+    succeed(*arguments, "--report", "r", cwd=folder)
+    models = sorted(path.name for path in (folder / "tried").iterdir())
     assert models == [f"weight-0.3-seed-{seed}" for seed in range(3)]
     report = report_of(folder / "r")
     assert report.search is not None
     assert report.search.n_seeds == 3
     assert len(report.training) == 3
-    chosen = folder / "best.search" / f"weight-{report.search.chosen:g}-seed-0"
-    assert_same_file(chosen, folder / "best", "model.safetensors")
-    times = {path: path.stat().st_mtime_ns for path in (folder / "best.search").iterdir()}
-    shutil.rmtree(folder / "best")
-    shutil.rmtree(folder / "best.search" / models[-1])
-    code, _, told = inside(*arguments, "--output", "best", cwd=folder)
+    assert [outcome.name for outcome in report.datasets[0].outcomes[1:]] == models
+    times = {path: path.stat().st_mtime_ns for path in (folder / "tried").iterdir()}
+    shutil.rmtree(folder / "tried" / models[-1])
+    code, _, told = inside(*arguments, cwd=folder)
     assert code == 0, told
     assert told.count("is trained already") == 2
     assert {p for p, t in times.items() if p.stat().st_mtime_ns != t} == {
-        folder / "best.search" / models[-1]
+        folder / "tried" / models[-1]
     }
-    shutil.rmtree(folder / "best")
     other = ["max_steps=4" if a.startswith("max_steps") else a for a in arguments]
-    told = refused(*other, "--output", "best", cwd=folder)
-    assert "max_steps 3, not 4" in told
-
-
-def assert_same_file(first: Path, second: Path, name: str) -> None:
-    found = [next(root.rglob(name)).read_bytes() for root in (first, second)]
-    assert found[0] == found[1]
+    assert "max_steps 3, not 4" in refused(*other, cwd=folder)
 
 
 PROJECT = ("--method", "project", "data")

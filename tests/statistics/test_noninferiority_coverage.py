@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.debias.data import DebiasCandidate, DebiasPoint
+from rag_sourcebias.debias.data import DebiasPoint
 from rag_sourcebias.debias.search import relative_delta_over_seeds, zero_crossing
 from rag_sourcebias.stats.changes import noninferiority_test
 
@@ -58,8 +58,8 @@ def test_relative_delta_covers_over_new_queries_and_seeds(n, seeds, seed_sd) -> 
     rng, runs = np.random.default_rng(n + seeds), 600
     hits = 0
     for _ in range(runs):
-        candidate = drawn(rng, weight=0.0, tilt=-0.1, n=n, seeds=seeds, seed_sd=seed_sd)
-        hits += not relative_delta_over_seeds(candidate, confidence_level=0.95).excludes(-20.0)
+        human, llm = drawn(rng, tilt=-0.1, n=n, seeds=seeds, seed_sd=seed_sd)
+        hits += not relative_delta_over_seeds(human, llm, confidence_level=0.95).excludes(-20.0)
     assert hits / runs >= acceptable(FLOOR, runs)
 
 
@@ -74,30 +74,22 @@ def test_zero_crossing_covers() -> None:
 
 
 def on_curve(rng, weight: float, tilt: float) -> DebiasPoint:
-    candidate = drawn(rng, weight=weight, tilt=tilt, n=100, seeds=3, seed_sd=0.01)
-    delta = relative_delta_over_seeds(candidate, confidence_level=0.95)
+    human, llm = drawn(rng, tilt=tilt, n=100, seeds=3, seed_sd=0.01)
+    delta = relative_delta_over_seeds(human, llm, confidence_level=0.95)
     return DebiasPoint(
         weight=weight,
         relative_delta=delta,
         human_only=delta,
         llm_only=delta,
         mixed=delta,
-        tests=(),
-        p_value=None,
-        p_adjusted=None,
-        admitted=True,
     )
 
 
-def drawn(rng, *, weight: float, tilt: float, n: int, seeds: int, seed_sd: float):
-    """One weight with mean scores 0.5 ± tilt / 2, so that Relative Δ is 200 · tilt."""
+def drawn(rng, *, tilt: float, n: int, seeds: int, seed_sd: float):
+    """Scores of both sources with means 0.5 ± tilt / 2, so that Relative Δ is 200 · tilt."""
     shared = rng.uniform(-0.2, 0.2, n)
     gap = effects(rng, seeds, n, query=0.05, seed=seed_sd, rest=0.03)
-    quality = 0.5 + shared + effects(rng, seeds, n, query=0, seed=0, rest=0.01)
-    return DebiasCandidate(
-        weight=weight,
-        baseline=np.clip(0.5 + shared + (tilt + gap) / 2, 0, 1),
-        other=np.clip(0.5 + shared - (tilt + gap) / 2, 0, 1),
-        human_only=quality,
-        llm_only=quality,
+    return (
+        np.clip(0.5 + shared + (tilt + gap) / 2, 0, 1),
+        np.clip(0.5 + shared - (tilt + gap) / 2, 0, 1),
     )

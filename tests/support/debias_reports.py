@@ -13,7 +13,6 @@ from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.debias.audit import quality_changes, skew_changes
 from rag_sourcebias.debias.data import (
     DEBIAS_ROWS,
-    DebiasCandidate,
     DebiasConfig,
     DebiasDataset,
     DebiasMethod,
@@ -24,7 +23,7 @@ from rag_sourcebias.debias.data import (
     TrainingHistory,
     TrainingPoint,
 )
-from rag_sourcebias.debias.search import search_debias_weight
+from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.stats.clusters import adjust_p_values
 
 CONFIG = DebiasConfig(resamples=2000)
@@ -158,28 +157,17 @@ def simulated_search(
     seeds: int = 3,
     n: int = 400,
 ) -> DebiasSearch:
-    """Search simulated rankings with the function that real searches use."""
-    candidates = []
-    for weight, shift, gain in zip(weights, shifts, gains, strict=True):
-        runs = [
+    """Return a curve through simulated rankings, by the function that real searches use."""
+    scores = {
+        weight: [
             simulated_scores(
                 "", shift, n=n, quality=gain, seed=7 * s + round(1000 * weight), noise=0.02
             )
             for s in range(seeds)
         ]
-        skew, kept = CONFIG.skew_cutoff, CONFIG.quality_cutoff
-        candidates.append(
-            DebiasCandidate(
-                weight=weight,
-                baseline=np.array([r.of("baseline", skew) for r in runs]),
-                other=np.array([r.of("other", skew) for r in runs]),
-                human_only=np.array([r.of("human-only", kept) for r in runs]),
-                llm_only=np.array([r.of("llm-only", kept) for r in runs]),
-                mixed=np.array([r.of("mixed", kept) for r in runs]),
-                seeds=tuple(range(seeds)),
-            )
-        )
-    return search_debias_weight(candidates, deterministic=seeds == 1)
+        for weight, shift, gain in zip(weights, shifts, gains, strict=True)
+    }
+    return debias_curve(scores, searched="debias weight", data="nfcorpus", config=CONFIG)
 
 
 def training_runs(
@@ -225,7 +213,7 @@ METHODS = (
     DebiasMethod(
         name="projection, 4 directions",
         kind="projection",
-        settings={"method": "pca", "directions": "4", "strength": "1", "sides": "both"},
+        settings={"method": "pca", "directions": "4", "strength": "1"},
         fitted_on="nfcorpus",
         n_pairs=2400,
         encode_cost=1.004,
@@ -233,7 +221,7 @@ METHODS = (
     DebiasMethod(
         name="parity offset",
         kind="calibration",
-        settings={"form": "offset", "similarity": "cosine"},
+        settings={"similarity": "cosine"},
         fitted_on="nfcorpus",
         n_pairs=2400,
     ),
@@ -292,8 +280,6 @@ def full_report() -> DebiasReport:
         (first, second, third),
         methods=METHODS,
         search=simulated_search(),
-        searched="debias weight",
-        search_data="nfcorpus",
         training=training_runs("trained, weight 0.1"),
         warnings=("80 queries of nq-utd are few.",),
     )

@@ -5,5 +5,5 @@ from .projection import ProjectedEncoder as ProjectedEncoder
 from .projection import SourceProjection as SourceProjection
 from .projection import read_projection as read_projection
 from .rescore import RescoredSpec as RescoredSpec
-from .search import search_debias_weight as search_debias_weight
+from .search import debias_curve as debias_curve
 from .twins import TwinRescorer as TwinRescorer

@@ -27,12 +27,10 @@ from rag_sourcebias.debias.data import (
     DebiasOutcome,
     DebiasReport,
     DebiasScores,
-    DebiasSearch,
     QualityChange,
     SkewChange,
     TrainingHistory,
 )
-from rag_sourcebias.debias.evidence import evidence_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
@@ -93,19 +91,6 @@ def score_debias(
         If ``depth`` is too small, a source is missing or has no relevant document, or no judged
         query has a text.
     """
-    return _scored(spec, dataset, config, other=other, depth=depth, on_stage=on_stage)[0]
-
-
-def _scored(
-    spec: RetrieverSpec,
-    dataset: Dataset,
-    config: DebiasConfig,
-    *,
-    other: str,
-    depth: int,
-    on_stage: Callable[[str], None] | None,
-) -> tuple[DebiasScores, Run]:
-    """Return the scores of a system, and what it retrieved from the mixed corpus."""
     if depth < max(config.cutoffs):
         raise DataError(
             f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
@@ -146,7 +131,7 @@ def _scored(
         )
         for source in (config.baseline_source, other)
     ]
-    found = DebiasScores(
+    return DebiasScores(
         name=spec.name,
         query_ids=qrels.query_ids,
         cutoffs=config.cutoffs,
@@ -160,7 +145,6 @@ def _scored(
         ),
         settings=dict(spec.settings),
     )
-    return found, mixed
 
 
 def two_sources(dataset: Dataset, baseline: str, other: str) -> Dataset:
@@ -626,9 +610,6 @@ def measure_debias(
     other: str | None = None,
     config: DebiasConfig | None = None,
     depth: int = 100,
-    search: DebiasSearch | None = None,
-    searched: str = "",
-    search_data: str = "",
     training: Sequence[TrainingHistory] = (),
     on_stage: Callable[[str], None] | None = None,
 ) -> DebiasReport:
@@ -653,7 +634,7 @@ def measure_debias(
     config : DebiasConfig, optional
     depth : int
         Documents retrieved per query; at least the largest cutoff.
-    search, searched, search_data, training
+    training : sequence of TrainingHistory
         Put into the report as they are.
     on_stage : callable, optional
         Told what begins, for progress display.
@@ -703,9 +684,6 @@ def measure_debias(
         n_tests=n_tests,
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        search=search,
-        searched=searched,
-        search_data=search_data,
         training=tuple(training),
         warnings=unchecked_fit(described, fitted_texts),
     )
@@ -724,21 +702,19 @@ def _measured(
 ) -> DebiasDataset:
     """Score and compare all systems on a data set of two sources."""
     score = partial(
-        _scored,
+        score_debias,
         dataset=dataset,
         config=config,
         other=other,
         depth=depth,
         on_stage=lambda stage: on_stage(f"{dataset.name}: {stage}"),
     )
-    first = score(before)
-    reference = first[0]
+    reference = score(before)
     pairs = judged_pairs(dataset, config.baseline_source, other)
     n_seen = seen_pairs(dataset, config.baseline_source, pairs, fitted_texts)
     outcomes = [DebiasOutcome(scores=reference, skew=skew_changes(None, reference, config))]
     for spec in after:
-        changed = score(spec)
-        scores = changed[0]
+        scores = score(spec)
         on_stage(f"{dataset.name}: {spec.name}: comparing")
         outcomes.append(
             DebiasOutcome(
@@ -753,7 +729,6 @@ def _measured(
                     ),
                 ),
                 n_seen=n_seen,
-                evidence=evidence_of(dataset, other, config, first, changed),
             )
         )
     return DebiasDataset(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import shutil
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,16 +24,17 @@ from rag_sourcebias.cli.console import (
     writes_report,
 )
 from rag_sourcebias.cli.models import SpecBuilder, parse_spec
+from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.debias import job as opt
 from rag_sourcebias.debias.data import (
     FIT,
+    MIN_SEEDS,
     DebiasConfig,
     DebiasMethod,
     DebiasReport,
-    DebiasSearch,
     TrainingHistory,
 )
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
@@ -62,7 +61,7 @@ from rag_sourcebias.debias.job import (
     training_method,
     written_model,
 )
-from rag_sourcebias.debias.parity import ParityCalibration, ParityForm, read_parity, write_parity
+from rag_sourcebias.debias.parity import ParityCalibration, read_parity, write_parity
 from rag_sourcebias.debias.projection import (
     ProjectedEncoder,
     ProjectionMethod,
@@ -82,215 +81,128 @@ from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.retrieval.search import DenseSpec
 
 if TYPE_CHECKING:
-    from rag_sourcebias.debias.search import DebiasVariant
     from rag_sourcebias.neural.training_data import TrainingSettings
 
 
-# ``--search``: systems tried at several weights, and what is made of their curves.
+# ``--search``: systems at several weights or strengths.
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tried:
-    """Systems at several weights, 0 (the model as it is) among them, and what to make of one."""
+    """One system of a search."""
 
-    searched: str
-    variants: Sequence[DebiasVariant]
-    system: Callable[[DebiasVariant, str], RetrieverSpec]  # under its name in the report
-    write: Callable[[DebiasVariant, Path], object]
-    method: Callable[[DebiasVariant, str, Path | None], DebiasMethod]  # None: was not written
-    deterministic: bool = True
-    training: tuple[TrainingHistory, ...] = ()
-
-
-def _tried_weights(
-    job: Job,
-    before: Encoder,
-    values: Sequence[float],
-    *,
-    model: str,
-    seeds: Sequence[int],
-    settings: TrainingSettings,
-    output: Path,
-    cache: Path,
-    progress: Stages,
-) -> _Tried:
-    """Train what is missing; weight 0 is the model as it is, for every seed."""
-    from rag_sourcebias.debias.search import DebiasVariant
-
-    folder = output.with_name(f"{output.name}.search")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
-    variants = [DebiasVariant(weight=0.0, spec=DenseSpec(before))]
-    histories: dict[tuple[float, int | None], TrainingHistory] = {}
-    folders: dict[tuple[float, int | None], Path] = {}
-    # Seed by seed, so that what an interrupted search leaves spans all weights.
-    for seed, weight in product(seeds, filter(None, values)):
-        place = folders[weight, seed] = folder / f"weight-{weight:g}-seed-{seed}"
-        asked = replace(settings, debias_weight=weight, seed=seed)
-        histories[weight, seed] = trained_model(
-            job, model, asked, place, before=before, progress=progress
-        )
-        spec = DenseSpec(written_model(place, cache, progress.advance))
-        variants.append(DebiasVariant(weight=weight, spec=spec, seed=seed))
-
-    def method(variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
-        texts = job.twins.baseline_texts
-        return training_method(
-            histories[variant.weight, variant.seed],
-            name,
-            fitted_on=job.fitting.name,
-            encode_cost=None if path is None else encode_cost(before, _encoder(variant), texts),
-        )
-
-    return _Tried(
-        searched="debias weight",
-        variants=variants,
-        system=_dense,
-        write=lambda variant, path: shutil.copytree(folders[variant.weight, variant.seed], path),
-        method=method,
-        deterministic=False,
-        training=tuple(histories.values()),
-    )
+    weight: float
+    spec: RetrieverSpec
+    method: DebiasMethod
+    training: TrainingHistory | None = None
 
 
 def _tried_strengths(
-    job: Job, model: str, before: Encoder, values: Sequence[float], chosen: ProjectionChoice
-) -> _Tried:
-    from rag_sourcebias.debias.search import projection_variants
-    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
-
-    def method(variant: DebiasVariant, name: str, path: Path | None) -> DebiasMethod:
-        texts = job.twins.baseline_texts
-        return DebiasMethod(
-            name=name,
-            kind="projection",
-            settings=projection_settings(_encoder(variant).projection),
-            fitted_on=job.fitting.name,
-            n_pairs=len(job.twins),
-            encode_cost=None if path is None else encode_cost(before, SentenceEncoder(path), texts),
+    job: Job, before: Encoder, values: Sequence[float], chosen: ProjectionChoice
+) -> Iterator[_Tried]:
+    """Fit one projection and take it out by several shares."""
+    whole = _fitted(job, before, chosen, 1.0)
+    for strength in filter(None, values):
+        name = f"{before.name}+projection×{strength:g}"
+        projection = replace(whole, strength=strength)
+        yield _Tried(
+            weight=strength,
+            spec=DenseSpec(ProjectedEncoder(before, projection, name=name)),
+            method=DebiasMethod(
+                name=name,
+                kind="projection",
+                settings=projection_settings(projection),
+                fitted_on=job.fitting.name,
+                n_pairs=len(job.twins),
+            ),
         )
 
-    return _Tried(
-        searched="strength",
-        variants=projection_variants(
-            before,
-            job.twins,
-            strengths=values,
-            method=chosen.method,
-            n_directions=chosen.directions,
-        ),
-        system=_dense,
-        write=lambda variant, path: write_projected_model(
-            model, _encoder(variant).projection, path
-        ),
-        method=method,
-    )
+
+def _tried_weights(
+    asked: _Asked,
+    before: Encoder,
+    values: Sequence[float],
+    *,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    progress: Stages,
+) -> Iterator[_Tried]:
+    """Train what is missing, seed by seed, so that an interrupted search has whole seeds."""
+    job = asked.job
+    try:
+        asked.output.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{asked.output} cannot be written: {error.strerror or error}") from error
+    for seed, weight in product(seeds, filter(None, values)):
+        place = asked.output / f"weight-{weight:g}-seed-{seed}"
+        wanted = replace(settings, debias_weight=weight, seed=seed)
+        history = trained_model(job, asked.model, wanted, place, before=before, progress=progress)
+        encoder = written_model(place, asked.cache, progress.advance)
+        yield _Tried(
+            weight=weight,
+            spec=DenseSpec(encoder),
+            method=training_method(history, encoder.name, fitted_on=job.fitting.name),
+            training=history,
+        )
 
 
-def _tried_offsets(job: Job, before: Encoder, values: Sequence[float], form: ParityForm) -> _Tried:
-    from rag_sourcebias.debias.search import calibration_variants
-
-    first = DenseSpec(before)
-    fitted = fit_parity_calibration(
-        job.fitting.judged,
-        before,
-        sources=[job.source],
-        baseline=job.baseline,
-        form=form,
-        exclude=job.excluded,
-    )
-    return _Tried(
-        searched="share of the calibration",
-        variants=calibration_variants(first, fitted, shares=values),
-        # over the first stage itself: a report tells from it what cannot have changed
-        system=lambda variant, name: RescoredSpec(first, _calibration(variant), name=name),
-        write=lambda variant, path: write_parity(_calibration(variant), path),
-        method=lambda variant, name, _: calibration_method(
-            _calibration(variant),
-            name,
-            fitted_on=job.fitting.name,
-            share=f"{variant.weight:g}",
-        ),
-    )
-
-
-def _dense(variant: DebiasVariant, name: str) -> RetrieverSpec:
-    return DenseSpec(_encoder(variant), name=name)
-
-
-def _encoder(variant: DebiasVariant) -> Any:  # noqa: ANN401 - projected or plain
-    return cast("DenseSpec", variant.spec).encoder
-
-
-def _calibration(variant: DebiasVariant) -> Any:  # noqa: ANN401
-    return cast("RescoredSpec", variant.spec).rescorer
-
-
-# What a search makes of its curves: one choice, written and compared, or none.
-
-
-def _measured_choice(
-    job: Job, before: Encoder, tried: _Tried, output: Path, progress: Stages
+def _searched(
+    asked: _Asked,
+    method: str,
+    way: Any,  # noqa: ANN401 - settings of the method
+    *,
+    numbers: Sequence[float],
+    n_seeds: int,
+    progress: Stages,
 ) -> DebiasReport:
-    """Search, write what was chosen, and compare it (or the nearest to the target) with before."""
-    from rag_sourcebias.debias.search import search_debias
+    """Report on every value, and on the curve through them."""
+    from rag_sourcebias.debias.search import debias_curve
 
-    judged = job.judged
-    data = judged.datasets[0]
-    found = search_debias(
-        data,
-        tried.variants,
-        other=job.source if job.source in data.corpus.tags.sources else None,
-        config=judged.config,
-        deterministic=tried.deterministic,
-        on_stage=progress.begin,
-        rng=judged.config.seed,
+    job, before = asked.job, asked.before(progress)
+    data = job.judged.datasets[0]
+    other = _searched_source(data, job)
+    progress.begin(f"fitting on {job.fitting.name}")
+    if method == "project":
+        n_seeds, searched = 1, "strength"
+        tried = [*_tried_strengths(job, before, numbers, way[0])]
+    else:
+        first, searched = way[0].seed, "debias weight"
+        seeds = range(first, first + n_seeds)
+        tried = [
+            *_tried_weights(asked, before, numbers, seeds=seeds, settings=way[0], progress=progress)
+        ]
+    measured = job.judged.report(
+        DenseSpec(before),
+        [one.spec for one in tried],
+        methods=[one.method for one in tried],
+        fitted_texts=job.fitted_texts,
+        training=[one.training for one in tried if one.training is not None],
+        progress=progress,
     )
-    shown = _shown(tried.variants, found)
-    written = bool(found.chosen)  # at 0 the encoder stays as it is
-    name = shown.spec.name
-    if written:
-        tried.write(shown, output)
-        name = distinct_name(output.stem if output.is_file() else output.name, [before.name])
-    with removed_on_failure(output) if written else nullcontext():
-        measured = judged.report(
-            DenseSpec(before),
-            [tried.system(shown, name)],
-            methods=[tried.method(shown, name, output if written else None)],
-            fitted_texts=job.fitted_texts,
-            search=found,
-            searched=tried.searched,
-            search_data=data.name,
-            training=tried.training,
-            progress=progress,
+    judged = next(d for d in measured.datasets if (d.data.name, d.other) == (data.name, other))
+    scores = {0.0: [judged.outcomes[0].scores] * n_seeds}
+    for one in tried:
+        scores.setdefault(one.weight, []).append(judged.outcome(one.spec.name).scores)
+    try:
+        curve = debias_curve(scores, searched=searched, data=data.name, config=job.judged.config)
+    except InsufficientDataError as error:
+        return replace(measured, warnings=(*measured.warnings, f"there is no curve: {error}"))
+    return replace(measured, search=curve)
+
+
+def _searched_source(data: Dataset, job: Job) -> str:
+    """Return the source that the curve compares with the baseline."""
+    from rag_sourcebias.debias.audit import other_sources
+
+    others = other_sources(data, job.baseline)
+    if job.source in others:
+        return job.source
+    if len(others) > 1:
+        raise DataError(
+            f"data set {data.name!r} has several sources beside {job.baseline!r}: {list(others)}; "
+            "judge on data that hold the one that is fitted on, or one alone"
         )
-    of_seed = "" if shown.seed is None else f", seed {shown.seed}"
-    said = (
-        f"{name} is {tried.searched} {shown.weight:g}{of_seed}, chosen on {data.name}: its figures "
-        "there are those of a choice, other data show what it is worth"
-        if written
-        else f"{_as_it_is(measured)}; {name} is the nearest of the others and was not written"
-        if found.chosen is not None
-        else f"{name} was not admitted and not written; it is shown as the nearest to the target"
-    )
-    return replace(measured, warnings=(*measured.warnings, said))
-
-
-def _as_it_is(measured: DebiasReport) -> str:
-    return f"{measured.datasets[0].outcomes[0].name} as it is comes nearest to the target"
-
-
-def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVariant:
-    """Return the chosen variant, of the first seed, or the one nearest the target."""
-    weight = found.chosen or found.selected
-    if not weight:
-        weight = min(
-            (point for point in found.points if point.weight > 0),
-            key=lambda p: abs(p.relative_delta.estimate - found.target),
-        ).weight
-    return next(variant for variant in variants if variant.weight == weight)
+    return others[0]
 
 
 # Options of ``debias`` that belong together.
@@ -298,12 +210,7 @@ def _shown(variants: Sequence[DebiasVariant], found: DebiasSearch) -> DebiasVari
 
 METHODS = ("calibrate", "twins", "project", "train")
 _FILES = ("calibrate", "twins")
-_VALUES = {
-    "project": "0,0.25,0.5,0.75,1",
-    "calibrate": "0,0.25,0.5,0.75,1,1.25",
-    "train": "0,0.003,0.01,0.03",
-}
-_MIN_SEEDS = 3
+_VALUES = {"project": "0,0.25,0.5,0.75,1", "train": "0,0.003,0.01,0.03"}  # of --search
 _FIT, _WAYS, _SEARCH, _COMPARE = FIT, "How", "Search", "Compare what is there already"
 
 
@@ -360,18 +267,6 @@ class Projecting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrating:
-    """Settings of ``--method calibrate``."""
-
-    form: ParityForm = setting(
-        "offset",
-        "calibrate: offset (one number per source) or quantiles (a rising curve, for a "
-        "gap that changes with the score).",
-        panel=_WAYS,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Training:
     """Settings of ``--method train``."""
 
@@ -392,16 +287,14 @@ class Searching:
 
     search: bool = setting(
         False,
-        "Try several strengths (project), shares (calibrate) or weights (train), and "
-        "write the one with the least skew among those whose loss of quality is tested to be "
-        "below --margin.",
+        "Report on several strengths (project) or weights (train, models in --output), and where "
+        "Relative Δ meets --target.",
         panel=_SEARCH,
     )
     values: str | None = setting(
         None,
         "Numbers to try, separated by commas; 0, the model as it is, is added. "
-        "\\[default: "
-        "0,0.25,0.5,0.75,1 of project, and 1.25 of calibrate; 0,0.003,0.01,0.03 of train]",
+        "\\[default: 0,0.25,0.5,0.75,1 of project; 0,0.003,0.01,0.03 of train]",
         panel=_SEARCH,
     )
     seeds: int = setting(
@@ -486,7 +379,6 @@ def debias(
     ] = "calibrate",
     pairs: Pairs,
     projecting: Projecting,
-    calibrating: Calibrating,
     training: Training,
     searching: Searching,
     comparing: Comparing,
@@ -515,7 +407,7 @@ def debias(
 
         rag-sourcebias debias my-data --method train --training max_steps=500 --output my-model
 
-        rag-sourcebias debias my-data --method project --search --output my-model
+        rag-sourcebias debias my-data --method project --search --report report
 
         rag-sourcebias debias --compare my-model --compare parity.json --on my-data:test
 
@@ -534,23 +426,22 @@ def debias(
             )
         deliver(found, report)
         return
-    if output is None:
+    if output is None and not (searching.search and method == "project"):
         raise DataError(
             "--output missing: name what is to be written, or --compare a model that is there"
         )
-    model, way = model_of(encoder), _way(method, projecting, calibrating, training, config.seed)
-    require_new("output", output, what="file" if method in _FILES else "folder")
+    model, way = model_of(encoder), _way(method, projecting, training, config.seed)
     numbers = search_values(method, searching.values or _VALUES.get(method, "0,1"))
-    if searching.seeds < _MIN_SEEDS:
-        raise DataError(
-            f"--seeds {searching.seeds}: at least {_MIN_SEEDS}, to tell luck from effect"
-        )
+    _check_searched(method, searching, output)
+    place_out = output or Path()  # a search over strengths writes nothing
+    if not searching.search:
+        require_new("output", place_out, what="file" if method in _FILES else "folder")
     job = prepare(
         folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
-        source=pairs.source, several=method in _FILES and not searching.search, on=on,
+        source=pairs.source, several=method in _FILES, on=on,
         report=report, unseen=pairs.unseen, texts_only=method == "twins", config=config,
     )  # fmt: skip
-    asked = _Asked(job=job, model=model, encoder=encoder, output=output, cache=place)
+    asked = _Asked(job=job, model=model, encoder=encoder, output=place_out, cache=place)
     with stages() as progress:
         if searching.search:
             found = _searched(
@@ -565,26 +456,42 @@ def debias(
             }
             found = fit[method](asked, way, progress)
     deliver(found, report)
-    _conclude(found, output, force=force)
+    if searching.search:
+        kept = "" if output is None else f"; the trained models are in {output}"
+        tell(f"choose a value from the report and train or project with it{kept}")
+    else:
+        _conclude(found, place_out, force=force)
 
 
 def _refuse_useless(
     ctx: typer.Context, method: str, searching: Searching, comparing: Comparing
 ) -> None:
     """Refuse options of another way."""
-    ways = {"project": Projecting, "calibrate": Calibrating, "train": Training}
+    ways = {"project": Projecting, "train": Training}
     for name, kind in ways.items():
         if (name != method or comparing.compare) and (given := used(ctx, kind)):
             raise DataError(f"{', '.join(given)}: goes with --method {name}")
     if (comparing.compare or not searching.search) and (given := used(ctx, Searching)):
         raise DataError(f"{', '.join(given)}: goes with --search, and without --compare")
-    if searching.search and method == "twins":
-        raise DataError("--search: there is nothing to search with --method twins")
+    if searching.search and method not in _VALUES:
+        raise DataError("--search goes with --method project or --method train")
     if comparing.fitted_on and not comparing.compare:
         raise DataError("--fitted-on goes with --compare")
     given = [name for name in used(ctx, Pairs) if name != "--sample"]
     if given and method == "twins" and not comparing.compare:
         raise DataError(f"{', '.join(given)}: nothing is fitted on pairs with --method twins")
+
+
+def _check_searched(method: str, searching: Searching, output: Path | None) -> None:
+    if searching.seeds < MIN_SEEDS:
+        raise DataError(
+            f"--seeds {searching.seeds}: at least {MIN_SEEDS}, to tell luck from effect"
+        )
+    if searching.search and method == "project" and output is not None:
+        raise DataError(
+            f"--output {output}: --search writes no projection; run --method project with the "
+            "--strength you choose"
+        )
 
 
 def _of_words(encoder: str) -> bool:
@@ -610,13 +517,9 @@ def _retriever(builder: SpecBuilder, text: str) -> tuple[RetrieverSpec, Encoder 
     return DenseSpec(encoder), encoder
 
 
-def _way(
-    method: str, projecting: Projecting, calibrating: Calibrating, training: Training, seed: int
-) -> Any:  # noqa: ANN401 - settings of the method
+def _way(method: str, projecting: Projecting, training: Training, seed: int) -> Any:  # noqa: ANN401 - settings of the method
     """Return the checked settings of a method."""
-    if method == "calibrate":
-        return calibrating.form
-    if method == "twins":
+    if method in _FILES:
         return None
     if method == "train":
         return read_settings(training.training, seed=seed), training.resume
@@ -624,31 +527,6 @@ def _way(
         raise DataError(f"--strength {projecting.strength:g} is outside [0, 1]")
     chosen = projection_choice(projecting.projection, projecting.directions)
     return chosen, projecting.strength
-
-
-def _searched(
-    asked: _Asked,
-    method: str,
-    way: Any,  # noqa: ANN401 - settings of the method
-    *,
-    numbers: Sequence[float],
-    n_seeds: int,
-    progress: Stages,
-) -> DebiasReport:
-    """Try several values, and write the one with the least skew that keeps quality."""
-    job, before = asked.job, asked.before(progress)
-    progress.begin(f"fitting on {job.fitting.name}")
-    if method == "project":
-        tried = _tried_strengths(job, asked.model, before, numbers, way[0])
-    elif method == "calibrate":
-        tried = _tried_offsets(job, before, numbers, way)
-    else:
-        first = way[0].seed
-        tried = _tried_weights(
-            job, before, numbers, model=asked.model, seeds=range(first, first + n_seeds),
-            settings=way[0], output=asked.output, cache=asked.cache, progress=progress,
-        )  # fmt: skip
-    return _measured_choice(job, before, tried, asked.output, progress)
 
 
 def search_values(method: str, text: str) -> list[float]:
@@ -671,10 +549,6 @@ def search_values(method: str, text: str) -> list[float]:
 
 def _conclude(found: DebiasReport, output: Path, *, force: bool) -> None:
     """Say what was written, or take away what made things worse."""
-    searched = found.search
-    if searched is not None and not searched.chosen:
-        tell(f"nothing was written: {searched.refusal or _as_it_is(found)}")
-        raise typer.Exit(1)
     worse = [f"{verdict.on}: {short(verdict)}" for verdict in verdicts(found) if verdict.made_worse]
     for line in worse:
         tell(f"made it worse: {line}")
@@ -737,12 +611,12 @@ def _fitted(
         ) from error
 
 
-def _calibrate(asked: _Asked, form: ParityForm, progress: Stages) -> DebiasReport:
+def _calibrate(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
     """Move the scores of documents tagged as LLM-written so that twins score alike."""
     job, output, before = asked.job, asked.output, asked.before(progress)
     progress.begin(f"scoring twins of {job.fitting.name}")
     found = fit_parity_calibration(
-        job.fitting.judged, before, sources=job.sources, baseline=job.baseline, form=form,
+        job.fitting.judged, before, sources=job.sources, baseline=job.baseline,
         exclude=job.excluded,
     )  # fmt: skip
     write_parity(found, output)

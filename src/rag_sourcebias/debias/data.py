@@ -1,8 +1,7 @@
-"""Data of debiasing: training histories, scores, the search for a weight, and the report."""
+"""Data of debiasing: training histories, scores, curves by weight, and the report."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
@@ -10,7 +9,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary, SkewCode
 from rag_sourcebias.core.values import (
@@ -143,106 +141,11 @@ class DebiasScores:
         return np.asarray(self.values[DEBIAS_ROWS.index(row), self.cutoffs.index(cutoff)])
 
 
-# The search for a debias weight as data: what goes in, and the curves and choice that come out.
+# Skew and quality by weight, as data.
 
 
 QUALITIES = ("human-only", "llm-only", "mixed")
-_ROUNDING = 1e-9  # a measure that divides sums may exceed 1 by this
-COLUMNS = ("baseline", "other", "human_only", "llm_only", "mixed")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DebiasCandidate:
-    """Per-query scores of one weight (or strength), one row per training seed.
-
-    Row s and column q of every array, and of every other candidate, belong to the same seed and
-    the same query. An array of shape (n,) is read as one row.
-
-    Parameters
-    ----------
-    weight : float
-        At least 0; 0 is the unchanged method that the others are compared with.
-    baseline, other : float64 arrays of shape (seeds, n)
-        Scores in [0, 1] on the mixed corpus of the human versions and of the LLM versions
-        ([K] §3.1: one target source at a time).
-    human_only, llm_only : float64 arrays of shape (seeds, n)
-        Quality on a corpus of one source.
-    mixed : float64 array of shape (seeds, n) or None
-        Quality on the mixed corpus with both versions relevant; the mean of ``baseline`` and
-        ``other`` where None.
-    unchanged : tuple of str
-        Qualities that the method cannot change by construction, out of ``"human-only"``,
-        ``"llm-only"`` and ``"mixed"``: an offset on the scores of one source keeps the order
-        within each source. They must equal those of weight 0 and pass without a test.
-    seeds : tuple of int
-        Names of the rows; empty where they have none.
-    query_ids : tuple of str
-        Names of the columns; empty where they have none.
-
-    Raises
-    ------
-    DataError
-        If arrays differ in shape or hold a value that is not a number in [0, 1].
-    """
-
-    weight: float
-    baseline: FloatArray = field(repr=False)
-    other: FloatArray = field(repr=False)
-    human_only: FloatArray = field(repr=False)
-    llm_only: FloatArray = field(repr=False)
-    mixed: FloatArray | None = field(default=None, repr=False)
-    unchanged: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()
-    query_ids: tuple[str, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise DataError(f"weight {self.weight!r} must be a number of at least 0")
-        for name in COLUMNS:
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, self._checked(name, value))
-        if self.mixed is None:
-            object.__setattr__(self, "mixed", (self.baseline + self.other) / 2)
-        unknown = [name for name in self.unchanged if name not in QUALITIES]
-        if unknown:
-            raise DataError(f"unchanged {unknown} is no quality; there are {list(QUALITIES)}")
-        rows, columns = self.baseline.shape
-        for kind, names, size in (
-            ("seeds", self.seeds, rows),
-            ("query_ids", self.query_ids, columns),
-        ):
-            if names and (len(names) != size or len(set(names)) != size):
-                raise DataError(
-                    f"weight {self.weight:g}: {kind} must be {size} different names, "
-                    f"got {len(names)} ({len(set(names))} different)"
-                )
-
-    def _checked(self, name: str, value: FloatArray) -> FloatArray:
-        array: FloatArray = np.atleast_2d(np.asarray(value, dtype=np.float64))
-        shape = np.atleast_2d(self.baseline).shape
-        if array.shape != shape or array.ndim != 2:
-            raise DataError(
-                f"weight {self.weight:g}: {name} has shape {array.shape}, baseline {shape}; "
-                "every array needs one row per seed and one column per query, in one order"
-            )
-        bad = np.argwhere(~((array >= 0) & (array <= 1 + _ROUNDING)))
-        if len(bad):
-            row, column = bad[0]
-            raise DataError(
-                f"weight {self.weight:g}: {name} of seed row {row}, query column {column} is "
-                f"{array[row, column]}; scores must be numbers in [0, 1]"
-            )
-        return np.minimum(array, 1.0)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Seeds and queries."""
-        return self.baseline.shape
-
-    def of(self, quality: str) -> FloatArray:
-        """Quality ``"human-only"``, ``"llm-only"`` or ``"mixed"``, shape (seeds, n)."""
-        return np.asarray(getattr(self, quality.replace("-", "_")))
+MIN_SEEDS = 3  # two say next to nothing of how much results vary between trainings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,15 +159,6 @@ class DebiasPoint:
         In percent, positive when the human versions rank higher.
     human_only, llm_only, mixed : Interval
         Mean quality in [0, 1].
-    tests : tuple of NoninferiorityTest
-        Against weight 0, one per quality; empty for weight 0.
-    p_value, p_adjusted : float or None
-        Largest p of the tests, and the same adjusted over the weights where they share queries
-        with the choice. None for weight 0.
-    admitted : bool
-        Whether the weight may be chosen.
-    refusal : str or None
-        Which tests failed and by how much.
     """
 
     weight: float
@@ -272,66 +166,33 @@ class DebiasPoint:
     human_only: Interval
     llm_only: Interval
     mixed: Interval
-    tests: tuple[NoninferiorityTest, ...]
-    p_value: float | None
-    p_adjusted: float | None
-    admitted: bool
-    refusal: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasSearch(Stored):
-    """Which weight makes a retriever indifferent to the source, and what that costs.
+    """What a method does to skew and quality by its weight or strength.
 
     Parameters
     ----------
+    searched : str
+        What was searched over, such as ``"debias weight"`` or ``"strength"``.
+    data : str
+        Name of the data it was judged on.
     target : float
         Relative Δ aimed at, in percent.
-    relative_margin : float
-    level : float
-        Of the non-inferiority tests.
     n_seeds : int
     points : tuple of DebiasPoint
-        By weight, measured on the queries that are reported.
-    selection : tuple of DebiasPoint
-        By weight, measured on the queries used for choosing; equal to ``points`` without a split.
-    split : bool
-        Whether choosing and reporting used different queries.
-    selected : float or None
-        Admitted weight with the smallest |Relative Δ − target|; None where no weight above 0 was
-        admitted.
-    chosen : float or None
-        ``selected`` where the reported queries confirm it.
-    chosen_relative_delta : Interval or None
-        Of ``selected``, at a level that allows for the choice.
+        By weight, 0 first.
     zero_crossing : Interval or None
-        Weight at which the interpolated Relative Δ meets the target.
-    refusal : str or None
-        Why nothing was chosen.
-    assumptions, notes : tuple of str
+        Weight at which the interpolated Relative Δ first meets the target.
     """
 
+    searched: str
+    data: str
     target: float
-    relative_margin: float
-    level: float
     n_seeds: int
     points: tuple[DebiasPoint, ...]
-    selection: tuple[DebiasPoint, ...]
-    split: bool
-    selected: float | None
-    chosen: float | None
-    chosen_relative_delta: Interval | None
-    zero_crossing: Interval | None
-    refusal: str | None = None
-    assumptions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def point(self, weight: float) -> DebiasPoint:
-        """Return the reported point of one weight."""
-        return _first(
-            (point for point in self.points if point.weight == weight),
-            f"no weight {weight!r} was tried; there are {[p.weight for p in self.points]}",
-        )
+    zero_crossing: Interval | None = None
 
 
 # Before and after a mitigation, as data: what changed in skew and what it cost in quality.
@@ -452,8 +313,8 @@ class SkewChange:
         Paired permutation test of no change; adjusted over the report's family.
     refusal : str or None
         Why an interval is missing.
-    code : SkewCode or None
-        What ``after`` says; None in a report of before there were codes.
+    code : SkewCode
+        What ``after`` says.
     worse : bool
         Whether it is shown to lie further from the target than ``before``.
     n_needed : int or None
@@ -467,7 +328,7 @@ class SkewChange:
     p_value: float | None = None
     p_adjusted: float | None = None
     refusal: str | None = None
-    code: SkewCode | None = None
+    code: SkewCode = SkewCode.REFUSED
     worse: bool = False
     n_needed: int | None = None
 
@@ -526,7 +387,6 @@ class DebiasOutcome:
     skew: tuple[SkewChange, ...]
     quality: tuple[QualityChange, ...] = ()
     n_seen: int = 0
-    evidence: tuple[Evidence, ...] = ()
 
     @property
     def name(self) -> str:
@@ -594,10 +454,6 @@ class DebiasReport(Shown):
     n_tests : int
     search : DebiasSearch or None
         The curves of [K] Fig. 8 and 9 where a weight or strength was searched for.
-    searched : str
-        What was searched over, such as ``"debias weight"`` or ``"strength"``; empty without search.
-    search_data : str
-        Name of the data the search was judged on.
     training : tuple of TrainingHistory
     environment : mapping of str to str
     created : str
@@ -615,8 +471,6 @@ class DebiasReport(Shown):
     environment: Mapping[str, str]
     created: str
     search: DebiasSearch | None = None
-    searched: str = ""
-    search_data: str = ""
     training: tuple[TrainingHistory, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -14,7 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs, TwinTexts, paired_sources, training_pairs
 from rag_sourcebias.core.values import FloatArray, IntArray
-from rag_sourcebias.debias.parity import ParityCalibration, ParityForm, ScoredTwins, fit_parity
+from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import (
     ProjectionMethod,
     SourceProjection,
@@ -200,7 +200,6 @@ def fit_parity_calibration(
     *,
     sources: Sequence[str] | None = None,
     baseline: str = "human",
-    form: ParityForm = "offset",
     similarity: Similarity = "cosine",
     depth: int | None = 100,
     exclude: Collection[str] = (),
@@ -220,8 +219,6 @@ def fit_parity_calibration(
         corpus.
     exclude : collection of str
         Pair ids to leave out, such as those that results are reported on.
-    form
-        As in :func:`~rag_sourcebias.debias.parity.fit_parity`.
 
     Raises
     ------
@@ -236,12 +233,11 @@ def fit_parity_calibration(
     passes more often; the mean of both scores favours neither. On ``nfcorpus`` pairs within reach
     have a larger gap (.0034) than all relevant ones (.0027), most of which (about 40 per query)
     rank far below what is shown. Relative Δ@5 with all-MiniLM-L6-v2, uncorrected / all pairs /
-    within the first 100 / quantiles of all: ``nfcorpus`` train queries −10.5 / −2.6 / −0.5 / −0.3
-    (±3.3), dev −11.7 / −2.3 / +0.6 / +0.9 (±9), documents not fitted on (mean of two folds) −8.1 /
-    −1.0 / +0.9 / +1.1 (±3.5 each), ``nq-utd`` with the fit of ``nfcorpus`` −13.7 / −7.2 / −5.3 /
-    −5.3 (±15). The default was chosen with these figures in view: those of dev and ``nq-utd`` are
-    no untouched test. Another language model may have a gap of the other sign: the same fit takes
-    ``crowdrag-rewrites`` from +14.2 to +16.7.
+    within the first 100: ``nfcorpus`` train queries −10.5 / −2.6 / −0.5 (±3.3), dev −11.7 / −2.3 /
+    +0.6 (±9), documents not fitted on (mean of two folds) −8.1 / −1.0 / +0.9 (±3.5 each),
+    ``nq-utd`` with the fit of ``nfcorpus`` −13.7 / −7.2 / −5.3 (±15). The default was chosen with
+    these figures in view: those of dev and ``nq-utd`` are no untouched test. Another language model
+    may have a gap of the other sign: the same fit takes ``crowdrag-rewrites`` from +14.2 to +16.7.
     """
     near, every = score_twins(
         dataset,
@@ -252,7 +248,7 @@ def fit_parity_calibration(
         depth=depth,
         exclude=exclude,
     )
-    fit = partial(fit_parity, encoder=encoder.fingerprint, baseline=baseline, form=form)
+    fit = partial(fit_parity, encoder=encoder.fingerprint, baseline=baseline)
     with suppress(InsufficientDataError):
         return fit(near)
     return fit(every)

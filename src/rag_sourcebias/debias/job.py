@@ -371,9 +371,7 @@ def projection_settings(found: SourceProjection) -> dict[str, str]:
     }
 
 
-def calibration_method(
-    found: ParityCalibration, name: str, *, fitted_on: str, **settings: str
-) -> DebiasMethod:
+def calibration_method(found: ParityCalibration, name: str, *, fitted_on: str) -> DebiasMethod:
     """Return the row of a calibration in a report."""
     gaps = {
         f"gap {source}": f"{gap.estimate:+.4f} [{gap.lower:+.4f}, {gap.upper:+.4f}]"
@@ -383,8 +381,6 @@ def calibration_method(
         name=name,
         kind="calibration",
         settings={
-            "form": found.form,
-            **settings,
             "needs": "source tags of what is retrieved",
             **gaps,
         },

@@ -1,63 +1,26 @@
-"""A share of a parity calibration."""
+"""Parity calibration: scores of one source moved by what twins of it score too high."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, Interval, normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.exposure import twin_ranks
 from rag_sourcebias.stats.ranking import source_codes_for
 
 # Tag-aware parity calibration: documents of one source get other scores, in the same order.
 # An encoder may give the rewrite of a text a systematically higher score than the text. Scores of
 # both versions for the same queries say by how much (:mod:`rag_sourcebias.debias.parity`), and
-# scores of documents tagged as that source are then moved by an increasing function.
-
-
-ParityForm = Literal["offset", "quantiles"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreMap:
-    """Strictly increasing function of a score: linear between knots, of slope 1 beyond them.
-
-    Parameters
-    ----------
-    knots, values : float64 arrays of shape (k,)
-        Both strictly increasing; ``values[j]`` is what ``knots[j]`` becomes. One knot is an offset.
-    """
-
-    knots: FloatArray
-    values: FloatArray
-
-    def __post_init__(self) -> None:
-        for name, found in (("knots", self.knots), ("values", self.values)):
-            if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
-                raise DataError(f"{name} of a score map are {found}; expected finite numbers")
-            if not (np.diff(found) > 0).all():
-                raise DataError(f"{name} of a score map must rise strictly, got {found}")
-        if len(self.knots) != len(self.values):
-            raise DataError(f"score map of {len(self.knots)} knots and {len(self.values)} values")
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return the new scores, of the same shape."""
-        beyond = scores - np.clip(scores, self.knots[0], self.knots[-1])
-        moved: FloatArray = np.interp(scores, self.knots, self.values) + beyond
-        return moved
-
-    def inverse(self) -> ScoreMap:
-        """Return the map that takes new scores back to the old ones."""
-        return ScoreMap(knots=self.values, values=self.knots)
+# that number is then added to the scores of documents tagged as that source.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,19 +36,16 @@ class ParityCalibration:
         Fingerprint of the encoder (or reranker) whose scores were fitted; no other's scores may
         be calibrated with it.
     baseline : str
-    form : {"offset", "quantiles"}
     sources : tuple of str, length S
-    maps : tuple of ScoreMap, length S
     gaps : tuple of Interval, length S
-        Mean of baseline score minus source score over the twins, clustered by query.
+        Mean of baseline score minus source score over the twins, clustered by query; the estimate
+        is added to the scores of the source.
     n_pairs : tuple of int, length S
     """
 
     encoder: str
     baseline: str
-    form: ParityForm
     sources: tuple[str, ...]
-    maps: tuple[ScoreMap, ...]
     gaps: tuple[Interval, ...]
     n_pairs: tuple[int, ...]
 
@@ -117,11 +77,11 @@ class ParityCalibration:
 
     def apply(self, scores: FloatArray, sources: Sequence[str | None]) -> FloatArray:
         """Return calibrated scores of documents of the given sources; shape (n,)."""
-        return self._moved(scores, sources, self.maps)
-
-    def undo(self, scores: FloatArray, sources: Sequence[str | None]) -> FloatArray:
-        """Return the scores that :meth:`apply` was given, to rounding; shape (n,)."""
-        return self._moved(scores, sources, tuple(found.inverse() for found in self.maps))
+        if len(scores) != len(sources):
+            raise DataError(f"{len(scores)} scores but {len(sources)} sources; need as many")
+        offsets = {s: gap.estimate for s, gap in zip(self.sources, self.gaps, strict=True)}
+        moves = [0.0 if source is None else offsets.get(source, 0.0) for source in sources]
+        return np.asarray(scores, dtype=np.float64) + np.array(moves, dtype=np.float64)
 
     def apply_to(self, run: Run, tags: TagTable) -> Run:
         """Return the run in the order of its calibrated scores; ties keep their order.
@@ -132,10 +92,9 @@ class ParityCalibration:
             raise DataError(f"run {run.name!r} has no scores; parity calibration needs them")
         codes = source_codes_for(run.doc_ids, tags)[run.doc_codes]
         scores = run.scores.astype(np.float64)
-        for source, found in zip(self.sources, self.maps, strict=True):
+        for source, gap in zip(self.sources, self.gaps, strict=True):
             if source in tags.sources:
-                rows = codes == tags.sources.index(source)
-                scores[rows] = found(scores[rows])
+                scores[codes == tags.sources.index(source)] += gap.estimate
         return Run.from_arrays(
             query_ids=run.query_ids,
             query_codes=run.query_codes,
@@ -145,17 +104,6 @@ class ParityCalibration:
             name=run.name,
             sort_by_score=True,
         )
-
-    def _moved(
-        self, scores: FloatArray, sources: Sequence[str | None], maps: tuple[ScoreMap, ...]
-    ) -> FloatArray:
-        if len(scores) != len(sources):
-            raise DataError(f"{len(scores)} scores but {len(sources)} sources; need as many")
-        moved = np.array(scores, dtype=np.float64)
-        for source, found in zip(self.sources, maps, strict=True):
-            rows = np.fromiter((s == source for s in sources), dtype=bool, count=len(sources))
-            moved[rows] = found(moved[rows])
-        return moved
 
 
 # A fitted parity calibration as a JSON file.
@@ -194,10 +142,8 @@ def read_parity(path: PathLike, *, encoder: str | None = None) -> ParityCalibrat
         If it was written by a release with another schema.
     """
     found = read_fitted(ParityCalibration, path, kind=_KIND, version=_SCHEMA_VERSION)
-    if found.form not in get_args(ParityForm):
-        raise DataError(f"{path}: unknown form {found.form!r}; expected {get_args(ParityForm)}")
-    if {len(found.maps), len(found.gaps), len(found.n_pairs)} != {len(found.sources)}:
-        raise DataError(f"{path}: expected one map, gap and number of pairs for each source")
+    if {len(found.gaps), len(found.n_pairs)} != {len(found.sources)}:
+        raise DataError(f"{path}: expected one gap and number of pairs for each source")
     if encoder is not None and encoder != found.encoder:
         raise CalibrationError(
             f"{path} was fitted on scores of the encoder {found.encoder!r}; the one in use is "
@@ -207,15 +153,11 @@ def read_parity(path: PathLike, *, encoder: str | None = None) -> ParityCalibrat
 
 
 # Fit a parity calibration on twins: scores of two versions of one document for one query.
-# Two forms. ``"offset"`` adds the mean gap of the twins. ``"quantiles"`` maps the score
-# distribution of one version to that of the other (equipercentile equating), for a gap that grows
-# or shrinks with the score. Isotonic regression of one score on the other is left out on purpose:
-# regression towards the mean pulls high scores down, and on ``nq-utd`` it turned a Relative Δ@3 of
-# −9 into +13, where both forms here gave about −1.
+# Isotonic regression of one score on the other is left out on purpose: regression towards the mean
+# pulls high scores down, and on ``nq-utd`` it turned a Relative Δ@3 of −9 into +13, where the
+# offset gave about −1. Matching quantiles of the two scores did no better than the offset anywhere.
 # Twins score so nearly alike that small shifts matter: with all-MiniLM-L6-v2, .003 moved Relative
 # Δ@5 by 12 points on ``nfcorpus``. Fit on the corpus that is searched, and check the result there.
-# ``calibration = fit_parity([scored_twins(run, …)], encoder=encoder.fingerprint)``, then
-# ``DebiasCompressor(calibration)`` or ``calibration.apply_to(run, tags)``.
 
 
 _MIN_QUERIES = 10
@@ -224,9 +166,6 @@ _MIN_QUERIES = 10
 _PRECISION = 1 / 8
 _MIN_PAIRS = 249
 _ASSURED = 1.28  # nine forecasts in ten suffice, were the logarithm of the variance normal
-_BIN_PAIRS = 50  # the mean score of a bin is then known to a seventh of its spread
-_MAX_BINS = 20
-_MIN_BINS = 5  # fewer say nothing about the form that an offset does not
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -270,43 +209,14 @@ class ScoredTwins:
                 )
 
 
-def scored_twins(
-    run: Run, qrels: Qrels, tags: TagTable, *, source: str, baseline: str = "human"
-) -> ScoredTwins:
-    """Collect scores of twins that are both relevant, from a run over the mixed corpus.
-
-    Raises
-    ------
-    DataError
-        If the run has no scores, or holds only one version of a pair: keeping pairs of which both
-        reached the run's depth would select on the scores.
-    """
-    if run.scores is None:
-        raise DataError(f"run {run.name!r} has no scores; parity calibration needs them")
-    found = twin_ranks(run, qrels, tags, baseline=baseline, other=source)
-    cut = int(np.count_nonzero(np.isnan(found.baseline_rank) | np.isnan(found.other_rank)))
-    if cut or found.n_unseen:
-        raise DataError(
-            f"run {run.name!r} misses one version of {cut} pairs and both of {found.n_unseen}; "
-            f"retrieve to a depth that holds all of them (the corpus has {len(tags)} documents)"
-        )
-    return ScoredTwins(
-        source=source,
-        baseline_scores=found.baseline_score,
-        source_scores=found.other_score,
-        queries=found.query,
-    )
-
-
 def fit_parity(
     twins: Sequence[ScoredTwins],
     *,
     encoder: str,
     baseline: str = "human",
-    form: ParityForm = "offset",
     confidence_level: float = 0.95,
 ) -> ParityCalibration:
-    """Fit a calibration, one increasing map for each source.
+    """Fit a calibration, one offset for each source.
 
     Parameters
     ----------
@@ -316,16 +226,12 @@ def fit_parity(
         ``fingerprint`` of the encoder that gave the scores.
     baseline : str
         Source whose scores stay as they are.
-    form : {"offset", "quantiles"}
-        ``"offset"`` adds the mean gap of the twins. ``"quantiles"`` maps the score distribution of
-        one version to that of the other (equipercentile equating), for a gap that grows or shrinks
-        with the score.
 
     Raises
     ------
     InsufficientDataError
         If the pairs of a source leave its mean gap less certain than an eighth of the gaps'
-        standard deviation, or are too few for quantiles; it says how many are needed.
+        standard deviation; it says how many are needed.
     DataError
         If a source is given twice or is the baseline.
     """
@@ -337,21 +243,11 @@ def fit_parity(
         )
     if not encoder.strip():
         raise DataError("the fingerprint of the encoder is empty; give encoder.fingerprint")
-    if form not in get_args(ParityForm):
-        raise DataError(f"unknown form {form!r}; use one of {list(get_args(ParityForm))}")
-    gaps = tuple(_gap(found, confidence_level) for found in twins)
     return ParityCalibration(
         encoder=encoder,
         baseline=baseline,
-        form=form,
         sources=names,
-        maps=tuple(
-            ScoreMap(knots=np.zeros(1), values=np.array([gap.estimate]))
-            if form == "offset"
-            else _quantiles(found)
-            for found, gap in zip(twins, gaps, strict=True)
-        ),
-        gaps=gaps,
+        gaps=tuple(_gap(found, confidence_level) for found in twins),
         n_pairs=tuple(len(found.queries) for found in twins),
     )
 
@@ -401,68 +297,3 @@ def _pairs_needed(
     needed = error**2 * math.exp(_ASSURED * (1 + 6 / g) * unsure)
     queries_then = max(g, g * normal_quantile(tail) ** 2 * needed / len(gaps))
     return math.ceil(needed * t_quantile(tail, queries_then - 1) ** 2)
-
-
-def _quantiles(twins: ScoredTwins) -> ScoreMap:
-    """Match the mean scores of equally filled bins of both sorted columns."""
-    n = len(twins.queries)
-    if n < _MIN_BINS * _BIN_PAIRS:
-        raise InsufficientDataError(
-            f"{n} pairs of {twins.source!r} are too few to match quantiles; at least "
-            f"{_MIN_BINS * _BIN_PAIRS} are needed, or form='offset'",
-            n=n,
-            n_needed=_MIN_BINS * _BIN_PAIRS,
-        )
-    bins = min(n // _BIN_PAIRS, _MAX_BINS)
-    knots, values = (
-        np.array([part.mean() for part in np.array_split(np.sort(column), bins)])
-        for column in (twins.source_scores, twins.baseline_scores)
-    )
-    # Bins of one repeated score would make a step, which could neither keep the order nor be undone
-    tiny = 1e-9 * max(1e-300, float(np.ptp(knots)), float(np.ptp(values)))
-    kept = [0]
-    for j in range(1, bins):
-        if min(knots[j] - knots[kept[-1]], values[j] - values[kept[-1]]) > tiny:
-            kept.append(j)
-    return ScoreMap(knots=knots[kept], values=values[kept])
-
-
-# A share of a parity calibration.
-
-
-def scaled_calibration(calibration: ParityCalibration, share: float) -> ParityCalibration:
-    """Move scores by a share of what a calibration moves them by; 1 is the calibration itself.
-
-    Gaps and numbers of pairs stay those measured.
-
-    Raises
-    ------
-    DataError
-        If the share is negative or not finite, or so large that a map of quantiles would no longer
-        keep the order of scores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = ParityCalibration(
-    ...     encoder="e", baseline="human", form="offset", sources=("llm:x",), gaps=(),
-    ...     n_pairs=(), maps=(ScoreMap(knots=np.zeros(1), values=np.array([-0.004])),),
-    ... )
-    >>> scaled_calibration(found, 0.5).maps[0].values.tolist()
-    [-0.002]
-    """
-    if not (np.isfinite(share) and share >= 0):
-        raise DataError(f"share {share!r} of a calibration must be a number of at least 0")
-    maps = []
-    for source, found in zip(calibration.sources, calibration.maps, strict=True):
-        values = found.knots + share * (found.values - found.knots)
-        if share != 1 and not (np.diff(values) > 0).all():
-            # The share from which on the flattest part would turn around, rounded down.
-            slope = float((np.diff(found.values) / np.diff(found.knots)).min())
-            largest = max(float(np.floor(100 / (1 - slope))) / 100 - 0.01, 1.0)
-            raise DataError(
-                f"share {share:g} of the calibration of {source!r} would not keep the order of "
-                f"scores; use a share of at most {largest:.3g}, or form='offset'"
-            )
-        maps.append(found if share == 1 else ScoreMap(knots=found.knots, values=values))
-    return replace(calibration, maps=tuple(maps))

@@ -1,9 +1,8 @@
 """The report of a mitigation, before and after: what it says, in the order in which it says it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import cycle
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +15,12 @@ from rag_sourcebias.debias.data import (
     DebiasReport,
     DebiasSearch,
     QualityChange,
+    SkewChange,
     TrainingHistory,
-    TrainingPoint,
 )
-from rag_sourcebias.debias.evidence import evidence_section
 from rag_sourcebias.debias.words import (
     DebiasVerdict,
     QualityKind,
-    Standing,
     alpha,
     change_ends,
     criteria,
@@ -39,8 +36,6 @@ from rag_sourcebias.debias.words import (
     search_sentence,
     short,
     significant,
-    standings,
-    transfer_sentence,
     verdict_text,
     verdicts,
     weight_text,
@@ -52,8 +47,6 @@ from rag_sourcebias.report.blocks import (
     count,
     delta,
     estimate,
-    interval,
-    join,
     level,
     number,
     p_value,
@@ -80,38 +73,19 @@ _NEW = {
     "own": "own copies",
 }
 _T = TypeVar("_T")
-_Value: TypeAlias = Callable[[TrainingPoint], float | None]
 _NARROWEST = 10.0  # points of Relative Δ on either side of the target
-_COLOURS: tuple[pic.Colour, ...] = ("baseline", "other", "even")
 _MARKS: dict[QualityKind, pic.Key] = {
     "kept": ("loss excluded", "baseline", True),
     "open": ("not excluded", "even", False),
     "unknown": ("not excluded", "even", False),
     "lost": ("loss shown", "other", True),
 }
-#: What is recorded in training: on the axis, its decimals, and of each curve name, value and line.
-_QUANTITIES: dict[str, tuple[int, tuple[tuple[str, _Value, Literal["solid", "dashed"]], ...]]] = {
-    "Relative Δ": (1, (("", lambda p: p.relative_delta, "solid"),)),
-    "mean loss": (
-        3,
-        (
-            ("", lambda p: p.rank_loss, "solid"),
-            ("debias loss × weight", lambda p: p.debias_loss, "dashed"),
-        ),
-    ),
-    "hinge > 0, %": (
-        1,
-        (("", lambda p: None if p.hinge_share is None else 100 * p.hinge_share, "solid"),),
-    ),
-}
-_COLUMN, _NAME = 8, 44  # characters of a terminal
 
 
 def document(report: DebiasReport) -> b.Document:
     """Return everything there is to say about a mitigation."""
     parts = (
-        _findings, evidence_section, _skew, _quality, _search, _training, _methods, _reading,
-        _caveats, _data,
+        _findings, _skew, _quality, _search, _training, _methods, _reading, _caveats, _data,
     )  # fmt: skip
     before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
     after = list(dict.fromkeys(v.system for v in verdicts(report)))
@@ -155,140 +129,23 @@ def _shown(value: _T | None, write: Callable[[_T], str]) -> str:
 
 
 def _findings(report: DebiasReport) -> b.Section:
-    c, every, best = report.config, verdicts(report), standings(report)
-    all_of = criteria(report)
-    blocks: list[b.Block] = [
-        b.Paragraph(text="There is no changed system in this report.", to=b.PAGE)
-    ]
-    if best:
-        blocks = [
-            b.Cards(cards=_cards(report, best), look="debias", middle=True, to=b.PAGE),
-            b.Paragraph(
-                text=f"Relative Δ of NDCG@{c.skew_cutoff} after the change with its "
-                f"{level(c.confidence_level)} interval, on one scale with the target in the "
-                f"middle; the grey square is before. Filled: all criteria met. {all_of}.",
-                look="note",
-                to=b.PAGE,
-            ),
-        ]
-    for dataset in report.datasets:
-        name = b.Name(data_name(report, dataset))
-        blocks += [b.Heading(text=name, to=b.TERMINAL), _overview(report, dataset)]
-        if found := [v for v in every if v.dataset is dataset]:
-            rows = tuple((v.system, short(v), verdict_text(v).removesuffix(".")) for v in found)
-            blocks += [b.Heading(text=name, to=b.PAGE), b.Statements(rows=rows, to=b.PAGE)]
-    if report.datasets:
-        blocks.append(
-            b.Paragraph(
-                text=f"Δ@k: Relative Δ of NDCG@k. * adjusted p of the change below "
-                f"{alpha(report):.3g}. {', '.join(_narrow_names(report).values())}: change of "
-                f"NDCG@{c.quality_cutoff} on these texts; ✓ a loss of {loss(c.relative_margin)} is "
-                "excluded.",
-                look="note",
-                to=b.TERMINAL,
-            )
-        )
-    blocks += [
-        b.Paragraph(text=f"All criteria are met where: {all_of}.", to=b.MARKDOWN),
-        b.Items(
-            rows=tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every),
-            to=(*b.MARKDOWN, *b.TERMINAL),
-        ),
-        b.Items(
-            rows=tuple(("", transfer_sentence(s)) for s in best), to=(*b.MARKDOWN, *b.TERMINAL)
-        ),
-    ]
+    every = verdicts(report)
+    blocks: list[b.Block] = [b.Paragraph(text="There is no changed system in this report.")]
     if every:
-        blocks.append(
+        rows = tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every)
+        measures = (
+            f"Relative Δ of NDCG@{report.config.skew_cutoff}, change of "
+            f"NDCG@{report.config.quality_cutoff}"
+        )
+        blocks = [
+            b.Items(rows=rows, to=b.EVERYWHERE),
+            b.Paragraph(text=f"All criteria are met where: {criteria(report)}."),
             b.Grid(
                 table=_verdicts_table(report, every),
-                caption=f"Every system on every data set: Relative Δ of NDCG@{c.skew_cutoff}, "
-                f"change of NDCG@{c.quality_cutoff}",
-                to=b.FILES if len(every) > 1 else b.MARKDOWN,
-            )
-        )
+                caption=f"Every system on every data set: {measures}",
+            ),
+        ]
     return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
-
-
-def _cards(report: DebiasReport, best: tuple[Standing, ...]) -> tuple[b.Card, ...]:
-    """Return a card for every changed system, the best first, all bars on one scale."""
-    c = report.config
-    after = (o.skew_at(c.skew_cutoff).after for d in report.datasets for o in d.outcomes)
-    ends = [end for found in after if found is not None for end in (found.lower, found.upper)]
-    reach = 1.04 * max(abs(end - c.target) for end in (c.target + c.tolerance, *ends))
-    return tuple(_card(standing, (c.target - reach, c.target + reach)) for standing in best)
-
-
-def _card(standing: Standing, span: tuple[float, float]) -> b.Card:
-    n, met, first = len(standing.verdicts), len(standing.met), standing.verdicts[0]
-    text = (
-        short(first)[:1].upper() + short(first)[1:]
-        if n == 1
-        else f"Meets all criteria on {met or 'none'} of {n} data sets"
-    )
-    return b.Card(
-        name=standing.system,
-        standing="all" if met == n else "some" if met else "none",
-        short=text,
-        text=transfer_sentence(standing),
-        rows=tuple(_card_row(v, span) for v in standing.verdicts),
-        tags=() if first.method is None else (_KINDS.get(first.method.kind, first.method.kind),),
-    )
-
-
-def _card_row(verdict: DebiasVerdict, span: tuple[float, float]) -> b.CardRow:
-    now, before, worst = verdict.skew.after, verdict.skew.before, verdict.worst
-    return b.CardRow(
-        name=b.Name(verdict.on),
-        value=_shown(now, lambda found: delta(found.estimate)),
-        ends="no interval" if now is None else interval(now),
-        bar=None
-        if now is None
-        else b.Bar.over(
-            (now.lower, now.estimate, now.upper),
-            span,
-            side="baseline",
-            solid=verdict.met,
-            was=None if before is None else before.estimate,
-        ),
-        tag="new data" if verdict.role == "transfer" else "",
-        note=""
-        if worst is None
-        else f"worst quality: {quality_names(verdict.report)[worst.quality]} "
-        f"{percent(worst.relative)}",
-    )
-
-
-def _overview(report: DebiasReport, dataset: DebiasDataset) -> b.Grid:
-    """Return the skew and the cost of every system as narrow columns of a terminal."""
-    c, narrow = report.config, _narrow_names(report)
-    heads, rows, sides = [*(f"Δ@{k}" for k in c.cutoffs), *narrow.values()], [], []
-    for outcome in dataset.outcomes:
-        # A blank keeps decimals in line with those of a mark.
-        found = {f"Δ@{s.cutoff}": (f"{MISSING} ", "") for s in outcome.skew}
-        for s in outcome.skew:
-            if s.after is not None:
-                text = delta(s.after.estimate) + ("*" if significant(report, s) else " ")
-                found[f"Δ@{s.cutoff}"] = text, "baseline" if s.after.estimate >= 0 else "other"
-        for q in outcome.quality:
-            if q.cutoff == c.quality_cutoff:
-                mark = "✓" if q.test is not None and q.test.passed else " "
-                found[narrow[q.quality]] = percent(q.relative) + mark, ""
-        cells = [found.get(head, ("", "")) for head in heads]
-        rows.append((shorten(outcome.name, _NAME), *(text for text, _ in cells)))
-        sides.append(("", *(side for _, side in cells)))
-    columns = ("", *(f"{shorten(head, _COLUMN - 2)} " for head in heads))
-    return b.Grid(
-        table=b.Table(columns=columns, rows=tuple(rows)),
-        caption="",
-        width=_COLUMN,
-        sides=tuple(sides),
-        to=b.TERMINAL,
-    )
-
-
-def _narrow_names(report: DebiasReport) -> dict[str, str]:
-    return {q: name.removesuffix("-only") for q, name in quality_names(report).items()}
 
 
 def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b.Table:
@@ -347,7 +204,11 @@ def _skew(report: DebiasReport) -> b.Section | None:
         "intervals are wide: lines that end at the edge of the picture go on.",
         blocks=(
             b.Figures(items=_skew_pictures(report), small=True),
-            b.Grid(table=b.Table(columns=columns, rows=rows, n_heads=2), caption=caption),
+            b.Grid(
+                table=b.Table(columns=columns, rows=rows, n_heads=2),
+                caption=caption,
+                to=b.EVERYWHERE,
+            ),
             b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
         ),
     )
@@ -362,96 +223,93 @@ def _target(report: DebiasReport, *, level: bool = False) -> tuple[pic.Guide, ..
 
 
 def _skew_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
-    c = report.config
-    # Intervals at cutoffs below the one that decides may be so wide that nothing else could be
-    # seen: they may leave the picture.
-    values = [0.0, c.target - _NARROWEST, c.target + _NARROWEST]
-    for change in (s for d in report.datasets for o in d.outcomes for s in o.skew):
-        for found in (change.before, change.after):
-            if found is not None:
-                steady = change.cutoff >= c.skew_cutoff
-                values += [found.lower, found.upper] if steady else [found.estimate]
-    margin = 0.04 * (max(values) - min(values))
-    span = max(-210.0, min(values) - margin), min(210.0, max(values) + margin)
-    pictures = []
+    span = _skew_span(report)
+    drawn = []
     for dataset in (d for d in report.datasets if d.outcomes):
+        name = data_name(report, dataset)
+        names = short_names((report.config.baseline_source, dataset.other)).values()
+        base, other = (shorten(text, 20) for text in names)
         rows = tuple(
-            pic.Row(
-                label=f"@{s.cutoff}",
-                group=outcome.name,
-                marks=tuple(
-                    pic.mark(found, colour, solid=solid)
-                    for found, colour, solid in (
-                        (s.before, _COLOURS[2], False),
-                        (s.after, _COLOURS[0], significant(report, s)),
-                    )
-                    if found is not None
-                ),
-                note="" if s.after is not None else "no interval",
-            )
+            _skew_row(report, outcome.name, skew)
             for outcome in dataset.outcomes[1:] or dataset.outcomes
-            for s in outcome.skew
+            for skew in outcome.skew
         )
-        changed: tuple[pic.Key, ...] = (
-            ("before", "even", False),
-            ("after", "baseline", False),
-            ("after, significant", "baseline", True),
-        )
-        names = short_names((c.baseline_source, dataset.other)).values()
-        base, other = (shorten(name, 20) for name in names)
         picture = pic.Intervals(
-            title=f"Relative Δ before and after on {data_name(report, dataset)}",
+            title=f"Relative Δ before and after on {name}",
             rows=rows,
             x=pic.Axis(label=f"← {other} higher  |  {base} higher →", span=span),
             guides=_target(report),
-            keys=changed if dataset.outcomes[1:] else (("as it is", "baseline", False),),
+            keys=_CHANGED if dataset.outcomes[1:] else _AS_IT_IS,
             joined="arrow",
         )
-        pictures.append((data_name(report, dataset), picture))
-    return tuple(pictures)
+        drawn.append((name, picture))
+    return tuple(drawn)
+
+
+_CHANGED: tuple[pic.Key, ...] = (
+    ("before", "even", False),
+    ("after", "baseline", False),
+    ("after, significant", "baseline", True),
+)
+_AS_IT_IS: tuple[pic.Key, ...] = (("as it is", "baseline", False),)
+
+
+def _skew_row(report: DebiasReport, system: str, skew: SkewChange) -> pic.Row:
+    marks = []
+    if skew.before is not None:
+        marks.append(pic.mark(skew.before, "even", solid=False))
+    if skew.after is not None:
+        marks.append(pic.mark(skew.after, "baseline", solid=significant(report, skew)))
+    return pic.Row(
+        label=f"@{skew.cutoff}",
+        group=system,
+        marks=tuple(marks),
+        note="" if skew.after is not None else "no interval",
+    )
+
+
+def _skew_span(report: DebiasReport) -> tuple[float, float]:
+    """Return the ends of the axis.
+
+    Intervals at cutoffs below the one that decides may be so wide that nothing else could be seen:
+    they may leave the picture.
+    """
+    target = report.config.target
+    values = [0.0, target - _NARROWEST, target + _NARROWEST]
+    for change in (s for d in report.datasets for o in d.outcomes for s in o.skew):
+        for found in (change.before, change.after):
+            if found is not None:
+                steady = change.cutoff >= report.config.skew_cutoff
+                values += [found.lower, found.upper] if steady else [found.estimate]
+    margin = 0.04 * (max(values) - min(values))
+    return max(-210.0, min(values) - margin), min(210.0, max(values) + margin)
 
 
 def _quality(report: DebiasReport) -> b.Section | None:
-    c, base, names = (
-        report.config,
-        source_name(report.config.baseline_source),
-        quality_names(report),
-    )
-    found = [
-        (_where(report, dataset, outcome), names.get(q.quality, q.quality), q)
+    c, base = report.config, source_name(report.config.baseline_source)
+    names = quality_names(report)
+    shown = tuple(
+        (
+            _where(report, dataset, outcome), names[q.quality], score(q.before), score(q.after),
+            percent_ends(q), p_value(q.p_value), *_test_cells(report, q),
+        )
         for dataset in report.datasets
         for outcome in dataset.outcomes[1:]
         for q in outcome.quality
-    ]
-    shown = tuple(
-        (where, name, *_quality_cells(q), *_test_cells(report, q))
-        for where, name, q in found
         if q.cutoff == c.quality_cutoff
-    )
+    )  # fmt: skip
     if not shown:
         return None
     margin, ends = loss(c.relative_margin), level(c.confidence_level)
-    heads = ("before", "after", "change", "p")
-    tested = ("bound", f"loss of {margin} excluded", "needed")
-    columns: tuple[str, ...] = ("system and data", "quality", *heads, *tested)
+    columns = (
+        "system and data", "quality", "before", "after", "change", "p",
+        "bound", f"loss of {margin} excluded", "needed",
+    )  # fmt: skip
     caption = (
         f"NDCG@{c.quality_cutoff} ×100, change in percent with {ends} interval; p of no change, "
         f"not adjusted. Bound: one-sided, at {level(1 - c.level)}. Needed: queries with which no "
         "change at all would pass with probability 80%"
     )
-    blocks: list[b.Block] = [
-        b.Figures(items=_quality_pictures(report), small=True),
-        b.Grid(table=b.Table(columns=columns, rows=shown, n_heads=2), caption=caption),
-        b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
-    ]
-    if len({q.cutoff for *_, q in found}) > 1:
-        every = tuple((where, name, f"@{q.cutoff}", *_quality_cells(q)) for where, name, q in found)
-        columns = ("system and data", "quality", "NDCG", *heads)
-        grid = b.Grid(
-            table=b.Table(columns=columns, rows=every, n_heads=3),
-            caption=f"NDCG ×100 at every cutoff, change in percent with {ends} interval",
-        )
-        blocks.append(b.Fold(summary="Quality at every cutoff", blocks=(grid,)))
     return b.Section(
         id="quality",
         nav="Quality",
@@ -461,7 +319,15 @@ def _quality(report: DebiasReport) -> b.Section | None:
         pictures=f" Lines are intervals; the upright tick is the one-sided bound at "
         f"{level(1 - c.level)}, which has to lie right of the dotted line: then a loss of {margin} "
         "or more is excluded.",
-        blocks=tuple(blocks),
+        blocks=(
+            b.Figures(items=_quality_pictures(report), small=True),
+            b.Grid(
+                table=b.Table(columns=columns, rows=shown, n_heads=2),
+                caption=caption,
+                to=b.EVERYWHERE,
+            ),
+            b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
+        ),
     )
 
 
@@ -509,10 +375,6 @@ def _quality_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ..
     return tuple(zip(drawn, pic.aligned(list(drawn.values())), strict=True))
 
 
-def _quality_cells(found: QualityChange) -> tuple[str, ...]:
-    return score(found.before), score(found.after), percent_ends(found), p_value(found.p_value)
-
-
 def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
     if found.test is None:
         return MISSING, "not tested", MISSING
@@ -528,172 +390,68 @@ def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
 
 
 def _search(report: DebiasReport) -> b.Section | None:
-    search, what, names = report.search, report.searched or "weight", quality_names(report)
+    search, names = report.search, quality_names(report)
     if search is None:
         return None
-    # The unchanged system and the choice are called so, whether or not they are admitted.
-    special = {search.chosen: "chosen", 0.0: "unchanged"}
     rows = tuple(
         (
             weight_text(p.weight),
             delta_ends(p.relative_delta),
             *(estimate(q, scale=100) for q in (p.human_only, p.llm_only, p.mixed)),
-            p_value(p.p_value),
-            p_value(p.p_adjusted),
-            special.get(p.weight, "admitted" if p.admitted else "refused"),
         )
         for p in search.points
     )
-    refused = tuple(
-        (weight_text(p.weight), p.refusal or "no reason given")
-        for p in search.points
-        if not p.admitted
-    )
-    columns = (what, "Relative Δ", *names.values(), "p", "adjusted p", "")
-    why = b.Table(columns=(what, "refused because"), rows=refused)
-    found = search_sentence(report, search)
+    table = b.Table(columns=(search.searched, "Relative Δ", *names.values()), rows=rows)
     return b.Section(
         id="search",
         nav="Search",
         title="The search",
-        lead="A value is admitted if tests exclude a loss of "
-        f"{loss(search.relative_margin)} or more of every quality; of the admitted ones that "
-        "nearest the target is chosen.",
-        pictures=" The pictures show Relative Δ against what was searched over, and the three "
-        "qualities with the least that is accepted of each (dotted). Lines are intervals over "
-        "queries and seeds.",
+        lead=f"Skew and quality by {search.searched}, with intervals over queries and seeds.",
         blocks=(
-            b.Paragraph(text=found),
-            b.Items(rows=(("", found),), to=b.TERMINAL),
-            b.Figures(
-                items=(
-                    ("Relative Δ", _search_skew(report, search)),
-                    ("Quality", _search_quality(report, search)),
-                ),
-                small=True,
-            ),
+            b.Items(rows=(("", search_sentence(search)),), to=b.EVERYWHERE),
+            b.Figures(items=(("Relative Δ", _search_picture(report, search)),), small=True),
             b.Grid(
-                table=b.Table(columns=columns, rows=rows),
-                caption="Relative Δ and qualities ×100 with intervals; p is the largest of the "
-                "three loss tests",
+                table=table, caption="Relative Δ and qualities ×100 with intervals", to=b.EVERYWHERE
             ),
-            *((b.Facts(tables=(("Why values were refused", why),)),) if refused else ()),
         ),
     )
 
 
-def _weights(report: DebiasReport, search: DebiasSearch) -> pic.Axis:
-    return pic.Axis(
-        label=f"{report.searched or 'weight'} (evenly spaced)",
-        ticks=tuple((float(i), weight_text(p.weight)) for i, p in enumerate(search.points)),
-    )
-
-
-def _search_skew(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
-    """Return Relative Δ against the weight, with the target and the choice ([K] Fig. 8)."""
+def _search_picture(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
+    """Return Relative Δ against the weight, with the target ([K] Fig. 8)."""
     points, guides = search.points, _target(report, level=True)
-    weights, values = [p.weight for p in points], [p.relative_delta.estimate for p in points]
+    places = tuple(float(place) for place in range(len(points)))  # evenly spaced
     if (met := search.zero_crossing) is not None:
+        weights = [p.weight for p in points]
         ends = (met.lower, met.upper, met.estimate)
-        low, high, at = map(float, np.interp(ends, weights, range(len(weights))))
+        low, high, at = map(float, np.interp(ends, weights, places))
         guides += (
             pic.Guide(at=low, to=high, colour="other"),
             pic.Guide(at=at, look="dotted", colour="other", name="meets the target"),
         )
-    refused = [place for place, p in enumerate(points) if not p.admitted]
-    chosen = [place for place, p in enumerate(points) if p.weight == search.chosen]
-    curves = [
-        pic.Curve(
-            x=tuple(map(float, range(len(points)))),
-            y=tuple(values),
-            ends=tuple((p.relative_delta.lower, p.relative_delta.upper) for p in points),
-            hollow=tuple(refused),
-            line="solid",
-            name="tried",
-        ),
-        pic.Curve(
-            x=tuple(map(float, refused)),
-            y=tuple(values[place] for place in refused),
-            hollow=tuple(range(len(refused))),
-            name="refused",
-        ),
-        pic.Curve(
-            x=tuple(map(float, chosen)),
-            y=tuple(values[place] for place in chosen),
-            mark="ring",
-            colour="ink",
-            name="chosen",
-        ),
-    ]
+    ticks = tuple((x, weight_text(p.weight)) for x, p in zip(places, points, strict=True))
     return pic.Lines(
-        title=f"Relative Δ against {report.searched or 'weight'}",
-        curves=tuple(curve for curve in curves if curve.x),
-        x=_weights(report, search),
+        title=f"Relative Δ against {search.searched}",
+        curves=(
+            pic.Curve(
+                x=places,
+                y=tuple(p.relative_delta.estimate for p in points),
+                ends=tuple((p.relative_delta.lower, p.relative_delta.upper) for p in points),
+                line="solid",
+            ),
+        ),
+        x=pic.Axis(label=f"{search.searched} (evenly spaced)", ticks=ticks),
         y=pic.Axis(label="Relative Δ"),
         guides=guides,
-    )
-
-
-def _search_quality(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
-    """Return the three qualities against the weight, with the least accepted ([K] Fig. 9)."""
-    points, names, accepted = search.points, quality_names(report), 1 - search.relative_margin
-    qualities = [(p.human_only, p.llm_only, p.mixed) for p in points]
-    curves = []
-    for place, (name, colour) in enumerate(zip(names.values(), _COLOURS, strict=True)):
-        found = [of[place] for of in qualities]
-        x = tuple(at + 0.12 * (place - 1) for at in range(len(points)))
-        values = pic.Curve(
-            x=x,
-            y=tuple(100 * q.estimate for q in found),
-            ends=tuple((100 * q.lower, 100 * q.upper) for q in found),
-            colour=colour,
-            line="solid",
-            name=name,
-        )
-        least = pic.Curve(
-            x=(x[0], x[-1]),
-            y=(accepted * values.y[0],) * 2,
-            colour=colour,
-            mark="none",
-            line="dotted",
-            name=f"−{loss(search.relative_margin)}" if place == len(names) - 1 else "",
-        )
-        curves += [values, least]
-    told = (
-        join([f"{n} {estimate(q, scale=100)}" for n, q in zip(names.values(), of, strict=True)])
-        for of in qualities
-    )
-    return pic.Lines(
-        title=f"Quality against {report.searched or 'weight'}",
-        description=" ".join(
-            f"{weight_text(p.weight)}: {text}." for p, text in zip(points, told, strict=True)
-        ),
-        curves=tuple(curves),
-        x=_weights(report, search),
-        y=pic.Axis(label=f"NDCG@{report.config.quality_cutoff} ×100"),
-        guides=tuple(
-            pic.Guide(at=place - 0.3, to=place + 0.3, colour="grid", name="chosen")
-            for place, p in enumerate(points)
-            if p.weight == search.chosen
-        ),
     )
 
 
 def _training(report: DebiasReport) -> b.Section | None:
     if not report.training:
         return None
-    groups: dict[tuple[str, float], list[TrainingHistory]] = {}
-    for run in report.training:
-        groups.setdefault((run.name, run.debias_weight), []).append(run)
-    drawn = tuple(
-        (f"{name}: debias weight {weight_text(weight)}", picture)
-        for (name, weight), runs in groups.items()
-        for picture in _training_pictures(report, sorted(runs, key=lambda run: run.seed))
-    )
     columns = ("system", "weight", "triples", "steps", "time", "Relative Δ", "hinge > 0", "end")
     runs = b.Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
     blocks: list[b.Block] = [
-        *((b.Figures(items=drawn, small=True),) if drawn else ()),
         b.Grid(table=runs, caption="Training runs, from the first to the last evaluation"),
     ]
     steps = _steps_table(report)
@@ -710,38 +468,8 @@ def _training(report: DebiasReport) -> b.Section | None:
         lead="Relative Δ on the judged data, the two parts of the loss and the share of training "
         "pairs on which the LLM version still scored above the human one (a positive hinge), by "
         "optimiser step.",
-        pictures=" One line per seed." if drawn else "",
         blocks=tuple(blocks),
     )
-
-
-def _training_pictures(
-    report: DebiasReport, runs: Sequence[TrainingHistory]
-) -> Iterator[pic.Picture]:
-    """Yield a picture per quantity that was recorded, with one line per seed."""
-    of = f"training of {runs[0].name}, weight {weight_text(runs[0].debias_weight)}"
-    for label, (digits, quantities) in _QUANTITIES.items():
-        curves = tuple(
-            pic.Curve(
-                x=tuple(float(p.step) for p in run.points if value(p) is not None),
-                y=tuple(y for p in run.points if (y := value(p)) is not None),
-                colour=colour,
-                line=line,
-                name=name or f"seed {run.seed}",
-            )
-            for run, colour in zip(runs, cycle(_COLOURS))
-            for name, value, line in quantities
-            if any(value(p) is not None for p in run.points)
-        )
-        skew = label == "Relative Δ"
-        if curves:
-            yield pic.Lines(
-                title=f"{label} in {of}",
-                curves=curves,
-                x=pic.Axis(label="step", digits=0),
-                y=pic.Axis(label=label, span=(None if skew else 0.0, None), digits=digits),
-                guides=_target(report, level=True) if skew else (),
-            )
 
 
 def _run(run: TrainingHistory) -> tuple[str, ...]:
@@ -849,12 +577,6 @@ def _reading(report: DebiasReport) -> b.Section:
             "first two as they are.",
         ),
         (
-            "What is a transfer test?",
-            "Data that the method was not fitted on. The differences between sources depend on "
-            "the topic and on the generating model, so that success on the data of the fit does "
-            "not promise success elsewhere: believe a transfer only where it was measured.",
-        ),
-        (
             "What do intervals and p-values cover?",
             f"Each {level(c.confidence_level)} interval covers the value for all queries like "
             "these, one at a time. Before and after are paired by query, so the change is known "
@@ -864,34 +586,14 @@ def _reading(report: DebiasReport) -> b.Section:
             f"Below {alpha(report):.3g} the adjusted value is called significant.",
         ),
     ]
-    if report.search is not None:
-        rows.append(
-            (
-                "Why not simply the value where the curve meets the target?",
-                "Because it may cost quality, and because the curve itself is known only within "
-                "its intervals. A choice among many values looks better than it is on the queries "
-                "it was made on; tests and the interval of the choice allow for that, or other "
-                "queries are used.",
-            )
-        )
-    rows.append(
-        (
-            "Where are single queries?",
-            "In the JSON of this report: NDCG of every system, cutoff and query, on the mixed "
-            "corpus by source, on each source alone and on the mixed corpus as a whole.",
-        )
-    )
     return b.reading(rows)
 
 
 def _caveats(report: DebiasReport) -> b.Section:
-    search, intervals = report.search, tuple(_intervals(report))
+    intervals = tuple(_intervals(report))
     assumptions = [(f"{what}, {found.method}", found.assumptions) for _, what, found in intervals]
     noted = [*_refusals(report)]
     noted += [(where, f"{what}: {note}") for where, what, i in intervals for note in i.notes]
-    if search is not None:
-        assumptions.append(("search", search.assumptions))
-        noted += [("search", note) for note in search.notes]
     noted += [
         (f"training of {run.name}, seed {run.seed}", run.stopped)
         for run in report.training
@@ -912,18 +614,11 @@ def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
         ]
         found += [(where, "change of quality", q.difference) for q in outcome.quality]
     if (search := report.search) is not None:
-        found += [
-            ("search", what, i)
-            for p in search.points
-            for what, i in (
-                ("Relative Δ of the search", p.relative_delta),
-                *(("quality in the search", q) for q in (p.human_only, p.llm_only, p.mixed)),
-            )
-        ]
-        found += [
-            ("search", "Relative Δ of the chosen weight", search.chosen_relative_delta),
-            ("search", "crossing of the target", search.zero_crossing),
-        ]
+        for p in search.points:
+            found.append(("search", "Relative Δ of the search", p.relative_delta))
+            for quality in (p.human_only, p.llm_only, p.mixed):
+                found.append(("search", "quality in the search", quality))
+        found.append(("search", "crossing of the target", search.zero_crossing))
     yield from ((where, what, i) for where, what, i in found if i is not None)
 
 

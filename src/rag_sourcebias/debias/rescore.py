@@ -244,7 +244,6 @@ def _described(rescorer: Rescorer) -> dict[str, str]:
     if isinstance(rescorer, ParityCalibration):
         found = zip(rescorer.sources, rescorer.gaps, rescorer.n_pairs, strict=True)
         return {
-            "form": rescorer.form,
             "baseline": rescorer.baseline,
             **{f"gap {source}": f"{gap.estimate:+.4g} ({n} pairs)" for source, gap, n in found},
         }

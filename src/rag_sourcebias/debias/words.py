@@ -229,17 +229,10 @@ class DebiasVerdict:
             and (before.estimate - target) * (now.estimate - target) < 0
         )
 
-    @property
-    def worst(self) -> QualityChange | None:
-        """The quality that fell most or rose least, None where none is known."""
-        known = [change for change, _ in self.quality if change.relative is not None]
-        return min(known, key=lambda change: change.relative or 0.0, default=None)
-
 
 def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> DebiasVerdict:
     c, skew = report.config, outcome.skew_at(report.config.skew_cutoff)
     method = next((m for m in report.methods if m.name == outcome.name), None)
-    code = skew.code or SkewCode.REFUSED
     return DebiasVerdict(
         report=report,
         dataset=dataset,
@@ -254,8 +247,8 @@ def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcom
             for change in outcome.quality
             if change.cutoff == c.quality_cutoff
         ),
-        code=code,
-        worse=skew.worse and code is not SkewCode.ALIKE and significant(report, skew),
+        code=skew.code,
+        worse=skew.worse and skew.code is not SkewCode.ALIKE and significant(report, skew),
     )
 
 
@@ -386,8 +379,6 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
     there = ""
     if verdict.code is SkewCode.CANNOT_TELL:
         there = f" instead of {count(skew.after.n_labeled)}" * bool(skew.n_needed)
-    elif skew.code is None:
-        there = " in a report of an earlier version: compare again"
     return f"{name} {went}{change}: {_standing(verdict)}{there}."
 
 
@@ -457,43 +448,6 @@ def _where(found: Sequence[DebiasVerdict]) -> str:
     return join([called(v.on) for v in found])
 
 
-def transfer_sentence(standing: Standing) -> str:
-    """Return whether a system does on other data what it does on those it was fitted on."""
-    name, method = called(standing.system), standing.verdicts[0].method
-    tests = [v for v in standing.verdicts if v.role == "transfer"]
-    if standing.verdicts[0].role == "own":
-        return (
-            f"{name} joins the copies that a collection itself holds; where LLM text has no "
-            "original beside it, it changes nothing."
-        )
-    if method is None or not method.fitted_on:
-        return (
-            f"It is not known on which data {name} was fitted, so nothing here is a proof of "
-            "transfer."
-        )
-    if not tests:
-        return (
-            f"{name} was fitted on {called(method.fitted_on)} and not tested on data that are new "
-            "to it: whether it transfers is not known."
-        )
-    good, rest = [v for v in tests if v.met], [v for v in tests if not v.met]
-    failed = f"{_where(rest)} (Relative Δ {'; '.join(map(_failure, rest[:_NAMED]))})"
-    if not rest:
-        return f"{name} transfers to {_where(good)}."
-    if good:
-        return f"{name} meets the criteria on new data on {_where(good)}, but not on {failed}."
-    return f"{name} is not shown to transfer, to {failed}."
-
-
-def _failure(verdict: DebiasVerdict) -> str:
-    """Say from where to where Relative Δ went, and why the criteria are not met."""
-    before, after = verdict.skew.before, verdict.skew.after
-    if after is None:
-        return "not measured"
-    start = "" if before is None else f"{delta(before.estimate)} to "
-    return f"{start}{delta(after.estimate)}, {short(verdict).replace(';', ',')}"
-
-
 def choice_sentence(report: DebiasReport) -> str:
     """Return which changed system meets all criteria, and where."""
     found, n = standings(report), len(report.datasets)
@@ -508,16 +462,7 @@ def choice_sentence(report: DebiasReport) -> str:
     text = f"{name} meets all criteria on {_where(met)}"
     if len(met) < n and len(met) <= _NAMED:
         text += f" ({len(met)} of {n} data sets)"
-    if len(found) == 1:
-        return f"{text}."
-    others = [s for s in found[1:] if s.met]
-    if not others:
-        return f"Of {len(found)} changed systems only {text}."
-    clauses = [f"{called(s.system)} on {_where(s.met)}" for s in others[:_NAMED]]
-    if len(others) > _NAMED:
-        clauses.append(f"{len(others) - _NAMED} more elsewhere")
-    verb = "does" if len(others) == 1 else "do"
-    return f"Of {len(found)} changed systems {text}; so {verb} {join(clauses)}."
+    return f"{text}." if len(found) == 1 else f"Of {len(found)} changed systems {text}."
 
 
 # The whole report in a few sentences
@@ -526,19 +471,15 @@ def choice_sentence(report: DebiasReport) -> str:
 def headline(report: DebiasReport) -> str:
     """Return what a reader in a hurry should take away."""
     if found := standings(report):
-        return " ".join(
-            filter(None, (choice_sentence(report), _numbers(found[0]), transfer_sentence(found[0])))
-        )
+        return f"{choice_sentence(report)} {_numbers(found[0])}".rstrip()
     if not report.datasets:
         return "Nothing was compared."
     cutoff = report.config.skew_cutoff
     clauses = [
         f"{delta_ends(d.outcomes[0].skew_at(cutoff).after)} on {called(data_name(report, d))}"
         for d in report.datasets[:_NAMED]
-        if d.outcomes
     ]
-    now = f" As it is, Relative Δ of NDCG@{cutoff} is {join(clauses)}." if clauses else ""
-    return f"{choice_sentence(report)}{now}"
+    return f"{choice_sentence(report)} As it is, Relative Δ of NDCG@{cutoff} is {join(clauses)}."
 
 
 # The first screen
@@ -671,48 +612,36 @@ def _numbers(best: Standing) -> str:
     shown = [v for v in best.verdicts[:_NAMED] if v.skew.after is not None]
     if not shown:
         return ""
-    clauses = [_clause(v, brief=len(shown) > 1) for v in shown]
     rest = len(best.verdicts) - _NAMED
-    tail = f"; {count(rest)} more data set{'s' if rest > 1 else ''} below" if rest > 0 else ""
-    return f"With it Relative Δ of NDCG@{shown[0].skew.cutoff} goes {'; '.join(clauses)}{tail}."
+    tail = f"; {counted(rest, 'more data set')} below" if rest > 0 else ""
+    clauses = "; ".join(map(_clause, shown))
+    return f"With it Relative Δ of NDCG@{shown[0].skew.cutoff} goes {clauses}{tail}."
 
 
-def _clause(verdict: DebiasVerdict, *, brief: bool) -> str:
-    report, before, worst = verdict.report, verdict.skew.before, verdict.worst
+def _clause(verdict: DebiasVerdict) -> str:
+    report, before = verdict.report, verdict.skew.before
     start = "" if before is None else f"from {delta(before.estimate)} "
-    role = {
-        "fitted": ", where it was fitted",
-        "held out": ", on pairs that it was not fitted on",
-        "transfer": ", which is new to it",
-    }.get(verdict.role, "")
     costs = [
         f"{quality_names(report)[change.quality]} {percent(change.relative)}"
         for change, _ in verdict.quality
-        if change.relative is not None and (not brief or change is worst)
+        if change.relative is not None
     ]
-    measure = f"{'worst ' * brief}NDCG@{report.config.quality_cutoff}"
-    cost = f" ({measure}: {', '.join(costs)})" if costs else ""
-    return f"{start}to {delta_ends(verdict.skew.after)} on {called(verdict.on)}{role}{cost}"
+    cost = f" (NDCG@{report.config.quality_cutoff}: {', '.join(costs)})" if costs else ""
+    return f"{start}to {delta_ends(verdict.skew.after)} on {called(verdict.on)}{cost}"
 
 
-def search_sentence(report: DebiasReport, search: DebiasSearch) -> str:
-    """Return what a search found."""
+def search_sentence(search: DebiasSearch) -> str:
+    """Return where Relative Δ meets the target, or how near it comes."""
     runs = f", {search.n_seeds} seeds each" if search.n_seeds > 1 else ""
-    where = f" on {report.search_data}" if report.search_data else ""
-    found, crossing = search.chosen_relative_delta, search.zero_crossing
-    skew = "" if found is None else f", with Relative Δ {delta_ends(found)}"
-    parts = [
-        f"{len(search.points)} values of {report.searched or 'weight'} were tried{where}{runs}.",
-        f"None was chosen: {search.refusal or 'no value was admitted'}."
-        if search.chosen is None
-        else f"Chosen is {weight_text(search.chosen)}{skew}: among those that lose less than "
-        f"{loss(search.relative_margin)} of every quality, the one nearest the target.",
-    ]
+    tried = f"{len(search.points)} values of {search.searched} were tried on {search.data}{runs}"
+    crossing = search.zero_crossing
     if crossing is not None:
-        parts.append(
-            f"Relative Δ meets the target at {crossing.estimate:.2g} [{crossing.lower:.2g}, "
-            f"{crossing.upper:.2g}]."
+        return (
+            f"{tried}. Relative Δ meets the target at {crossing.estimate:.2g} "
+            f"[{crossing.lower:.2g}, {crossing.upper:.2g}]."
         )
-    if search.split:
-        parts.append("Choice and curve rest on different queries.")
-    return " ".join(parts)
+    nearest = min(search.points, key=lambda p: abs(p.relative_delta.estimate - search.target))
+    return (
+        f"{tried}. Relative Δ does not meet {search.target:g}; nearest is "
+        f"{delta(nearest.relative_delta.estimate)} at {weight_text(nearest.weight)}."
+    )

@@ -34,9 +34,7 @@ def runs(seeds: range, weights=(0.0, 0.1, 1.0)):
 
 def columns(found) -> dict:
     return {
-        name: column
-        for cutoff in (5, 10)
-        for name, column in curves.series(found, cutoff, 0.01).items()
+        name: column for cutoff in (5, 10) for name, column in curves.series(found, cutoff).items()
     }
 
 
@@ -56,7 +54,7 @@ def test_fewer_seeds_give_means_and_say_so() -> None:
     found = columns(runs(range(1)))
     assert "lower" not in found["relative_delta@5"]
     assert found["relative_delta@5"]["note"] == "1 seed"
-    assert "at least 3" in curves.search(runs(range(1)), skew=5, quality=10, margin=0.01)
+    assert "at least 3" in curves.search(runs(range(1)), skew=5, quality=10)
 
 
 def test_seeds_that_not_every_weight_has_are_left_out() -> None:

@@ -14,7 +14,7 @@ from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
-from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
@@ -127,9 +127,7 @@ def calibrated(lean: float) -> RescoredSpec:
     found = ParityCalibration(
         encoder=Vectors(lean).fingerprint,
         baseline="human",
-        form="offset",
         sources=(LLM, SECOND),
-        maps=(ScoreMap(knots=np.zeros(1), values=np.array([-0.2])),) * 2,
         gaps=(gap, gap),
         n_pairs=(300, 300),
     )

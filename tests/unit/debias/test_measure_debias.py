@@ -21,7 +21,7 @@ from rag_sourcebias.debias.audit import (
     unchanged_qualities,
 )
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport
-from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.stats.changes import (
@@ -191,9 +191,7 @@ def calibration(by: float) -> ParityCalibration:
     return ParityCalibration(
         encoder="e",
         baseline="human",
-        form="offset",
         sources=(LLM,),
-        maps=(ScoreMap(knots=np.zeros(1), values=np.array([by])),),
         gaps=(gap,),
         n_pairs=(300,),
     )

@@ -20,15 +20,11 @@ from favoured_twins import (
     favoured_dataset,
 )
 from hashing_encoder import HashingEncoder
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection, score_twins
-from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap, scaled_calibration
 from rag_sourcebias.io.beir import read_beir
 
 
@@ -65,7 +61,7 @@ def test_the_offset_is_the_mean_gap_of_relevant_twins_within_reach(depth: int | 
     gaps = literal_gaps(data, encoder, depth)
     assert found.n_pairs == (len(gaps),)
     assert found.gaps[0].estimate == pytest.approx(np.mean(gaps), abs=1e-6)
-    assert float(found.maps[0](np.zeros(1))[0]) == pytest.approx(np.mean(gaps), abs=1e-6)
+    assert found.apply(np.zeros(1), [LLM])[0] == pytest.approx(np.mean(gaps), abs=1e-6)
     assert found.gaps[0].lower < -FAVOUR < found.gaps[0].upper
     assert found.encoder == encoder.fingerprint
     assert found.sources == (LLM,)
@@ -153,59 +149,6 @@ def test_vectors_that_cannot_be_scored_are_refused(rows: Vectors, message: str) 
 
     with pytest.raises(DataError, match=message):
         fit_parity_calibration(favoured_dataset(), Broken())
-
-
-@given(
-    form=st.sampled_from(["offset", "quantiles"]),
-    share=st.sampled_from([0.25, 1.0]),
-    seed=st.integers(0, 100),
-)
-@settings(max_examples=20, deadline=None)
-def test_calibration_keeps_the_order_within_each_source(form: str, share: float, seed: int) -> None:
-    fitted = CALIBRATIONS[form]
-    scores = np.random.default_rng(seed).uniform(-0.2, 1, 60)
-    sources = [LLM, "human", None] * 20
-    moved = scaled_calibration(fitted, share).apply(scores, sources)
-    for source in (LLM, "human", None):
-        mine = [i for i, s in enumerate(sources) if s == source]
-        assert np.argsort(scores[mine]).tolist() == np.argsort(moved[mine]).tolist()
-        assert np.array_equal(scores[mine], moved[mine]) == (source != LLM)
-
-
-CALIBRATIONS = {
-    form: fit_parity_calibration(favoured_dataset(), FavouringEncoder(), form=form, depth=None)  # type: ignore[arg-type]
-    for form in ("offset", "quantiles")
-}
-
-
-@pytest.mark.parametrize("form", ["offset", "quantiles"])
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_a_share_moves_scores_by_that_share(form: str, share: float) -> None:
-    fitted = CALIBRATIONS[form]
-    scores = np.linspace(-0.1, 1.1, 50)
-    whole = fitted.apply(scores, [LLM] * 50) - scores
-    part = scaled_calibration(fitted, share).apply(scores, [LLM] * 50) - scores
-    assert part == pytest.approx(share * whole, abs=1e-12)
-    assert scaled_calibration(fitted, share).encoder == fitted.encoder
-
-
-def test_a_share_that_would_turn_the_order_around_is_refused() -> None:
-    steep = ParityCalibration(
-        encoder="e",
-        baseline="human",
-        form="quantiles",
-        sources=(LLM,),
-        maps=(ScoreMap(knots=np.array([0.0, 1.0]), values=np.array([0.0, 0.5])),),
-        gaps=(
-            Interval(estimate=0, lower=0, upper=0, confidence_level=0.95, method="x", n_labeled=9),
-        ),
-        n_pairs=(1,),
-    )
-    assert scaled_calibration(steep, 1.9).maps[0].values.tolist() == pytest.approx([0, 0.05])
-    with pytest.raises(DataError, match=r"share 2 .*'llm:x'.* at most 1.99, or form='offset'"):
-        scaled_calibration(steep, 2)
-    with pytest.raises(DataError, match="share -1"):
-        scaled_calibration(steep, -1)
 
 
 class AxisEncoder:

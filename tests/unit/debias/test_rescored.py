@@ -8,7 +8,7 @@ import pytest
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.debias.parity import ParityCalibration, ScoreMap
+from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -71,9 +71,7 @@ def offset(by: float, encoder: str = "e1") -> ParityCalibration:
     return ParityCalibration(
         encoder=encoder,
         baseline="human",
-        form="offset",
         sources=(LLM,),
-        maps=(ScoreMap(knots=np.zeros(1), values=np.array([by])),),
         gaps=(gap,),
         n_pairs=(300,),
     )

@@ -15,26 +15,22 @@ from debias_reports import (
     full_report,
     plain_report,
     refused_report,
-    simulated_search,
     training_runs,
     unchanged_report,
 )
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
-from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.report import document
 from rag_sourcebias.debias.words import (
     delta_ends,
     headline,
     percent_ends,
     search_sentence,
-    standings,
-    transfer_sentence,
     verdict_text,
     verdicts,
 )
-from rag_sourcebias.report.blocks import Cards, Items, count, delta, estimate, p_value, score
+from rag_sourcebias.report.blocks import Items, count, delta, estimate, p_value, score
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,
@@ -102,10 +98,6 @@ def blocks_of(report, section, kind):
     return [block for block in found[section] if isinstance(block, kind)]
 
 
-def cards_of(report):
-    return [card for block in blocks_of(report, "findings", Cards) for card in block.cards]
-
-
 def plain(text):
     return text.replace("\\", "").replace("&#39;", "'")
 
@@ -149,12 +141,11 @@ def numbers_of(report):
             for s in outcome.skew:
                 yield from (delta_ends(s.before), delta_ends(s.after), delta_ends(s.change))
                 yield from (p_value(s.p_value), p_value(s.p_adjusted))
-            for q in outcome.quality:
+            for q in (q for q in outcome.quality if q.test is not None):
                 yield from (score(q.before), score(q.after), percent_ends(q), p_value(q.p_value))
     if report.search is not None:
         for point in report.search.points:
             yield from (delta_ends(point.relative_delta), score(point.human_only.estimate))
-            yield p_value(point.p_adjusted)
     for run in report.training:
         yield from (delta(p.relative_delta) for p in run.points)
 
@@ -172,10 +163,8 @@ def test_all_outputs_say_what_was_found(name):
         assert headline(report) in text
         for warning in document(report).warnings:
             assert warning in text
-        for standing in standings(report):
-            assert transfer_sentence(standing) in text
         if report.search is not None:
-            assert search_sentence(report, report.search) in text
+            assert search_sentence(report.search) in text
     for verdict in verdicts(report):
         assert verdict_text(verdict) in html
         for text in (markdown, terminal):
@@ -203,38 +192,12 @@ def test_every_picture_describes_itself():
         "Relative Δ before and after on nq-utd",
         "Change of NDCG@10 on outfox",
         "Relative Δ against debias weight",
-        "Quality against debias weight",
-        "Relative Δ in training of trained, weight 0.1, weight 0.01",
     ):
         assert f">{title}</title>" in text
     skew = report.datasets[0].outcome("parity offset").skew_at(5)
     before, after = (estimate(found) for found in (skew.before, skew.after))
     assert f"@5: {before} (before), {after} (after, significant)" in text
-    assert re.search(r"refused: 0\.1: 30\.7; 1: \d+\.\d\. chosen: 0\.01: −7\.4\.", text)
-    assert text.count("</svg>") == 3 + 3 + 2 + 2 * 3
-
-
-def test_cards_place_bars_on_one_scale():
-    report = report_of("full")
-    cards = cards_of(report)
-    assert [c.name for c in cards] == [
-        "parity offset",
-        "trained, weight 0.1",
-        "projection, 4 directions",
-    ]
-    assert [c.standing for c in cards] == ["none"] * 3
-    places, every = [], verdicts(report)
-    for card in cards:
-        for row, verdict in zip(
-            card.rows, [v for v in every if v.system == card.name], strict=True
-        ):
-            bar, now = row.bar, verdict.skew.after
-            assert bar.left <= bar.dot <= bar.left + bar.width + 0.01
-            assert bar.solid == verdict.met
-            assert bool(row.tag) == (verdict.dataset.data.name != "nfcorpus")
-            places += [(now.estimate, bar.dot), (verdict.skew.before.estimate, bar.was)]
-    slopes = [(dot - 50) / value for value, dot in places if abs(value) > 5]
-    assert slopes == pytest.approx([slopes[0]] * len(slopes), rel=0.01)
+    assert text.count("</svg>") == 3 + 3 + 1
 
 
 def test_hostile_names_are_escaped():
@@ -253,14 +216,12 @@ def test_hostile_names_are_escaped():
             return dataclasses.replace(value, **fields)
         return value
 
-    search = dataclasses.replace(base.search, notes=(HOSTILE,))
+    search = dataclasses.replace(base.search, searched=HOSTILE, data=HOSTILE)
     run = dataclasses.replace(training_runs(HOSTILE)[0], stopped=HOSTILE, settings={HOSTILE: "1"})
     report = dataclasses.replace(
         base,
         datasets=rename(base.datasets),
         methods=rename(base.methods),
-        searched=HOSTILE,
-        search_data=HOSTILE,
         search=search,
         training=(run,),
         warnings=(HOSTILE,),
@@ -303,49 +264,17 @@ def test_reports_find_this_renderer(tmp_path):
     assert files["html"].read_text(encoding="utf-8") == page_of("plain")
 
 
-def test_a_search_without_choice_or_crossing_and_many_weights():
-    weights = tuple(0.001 * i for i in range(10))
-    search = simulated_search(weights, (0.2,) * 10, (0.0, *(-0.1,) * 9), seeds=1, n=120)
-    assert search.chosen is None
-    assert search.zero_crossing is None
-    report = debias_report((), search=search)
-    text = html_of(report)
-    assert "Relative Δ against weight" in text
-    assert "None was chosen: no weight above 0" in text
-    assert len(re.findall(r"refused: (?:0\.00\d: [−.\d]+[;.] ?){9}", text)) == 1
-    assert search.notes[0] in plain(markdown_of(report))
-
-
-def test_training_without_evaluations_or_with_one_quantity():
+def test_training_without_evaluations():
     run = training_runs("t", weights=(0.5,), seeds=(0, 1, 2, 3))
-    bare = [dataclasses.replace(r, points=()) for r in run]
-    text = html_of(debias_report((), training=bare))
-    assert "in training of t" not in text
+    text = html_of(debias_report((), training=[dataclasses.replace(r, points=()) for r in run]))
     assert "0.5, seed 3" in text
-    only = [
-        dataclasses.replace(
-            r, points=tuple(dataclasses.replace(p, relative_delta=None) for p in r.points)
-        )
-        for r in run
-    ]
-    text = html_of(debias_report((), training=only))
-    assert "mean loss in training of t, weight 0.5" in text
-    assert "Relative Δ in training" not in text
-
-
-def test_a_single_cutoff_needs_no_second_table():
-    config = DebiasConfig(cutoffs=(5,), quality_cutoff=5, resamples=200)
-    data = debias_dataset("x", {"after": (0.0, 0.0)}, n=60, seed=2, config=config)
-    text = html_of(debias_report((data,), config=config))
-    assert "Quality at every cutoff" not in text
-    assert "change of NDCG@5, %" in text
+    assert "Every evaluation" not in text
 
 
 def test_one_system_missing_on_one_data_set():
     first = debias_dataset("a", {"one": (0.0, 0.0), "two": (0.1, 0.0)}, n=60, seed=2)
     second = debias_dataset("b", {"two": (0.0, 0.0)}, n=60, seed=3)
     report = debias_report((first, second))
-    assert [len(c.rows) for c in sorted(cards_of(report), key=lambda c: c.name)] == [1, 2]
     assert "two on b" in plain(markdown_of(report))
 
 
