@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -129,25 +130,42 @@ def _csv(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], None]:
     return _text(name, "\n".join([head, *lines]) + "\n")
 
 
-# readers of io
+def _named(where: str) -> Callable[..., Callable[[Path], object]]:
+    """Calls of a function of the library with a file or folder within the folder."""
+    module, function = where.split(":")
+
+    def of(name: str = "", *rest: object) -> Callable[[Path], object]:
+        def read(folder: Path) -> object:
+            found = getattr(import_module(f"rag_sourcebias.{module}"), function)
+            return found(folder / name, *rest)
+
+        return read
+
+    return of
 
 
-def _run(folder: Path, name: str = "run.txt") -> object:
-    from rag_sourcebias.io.trec import read_run
-
-    return read_run(folder / name)
-
-
-def _qrels(folder: Path) -> object:
-    from rag_sourcebias.io.trec import read_qrels
-
-    return read_qrels(folder / "qrels.txt")
-
-
-def _beir(folder: Path) -> object:
-    from rag_sourcebias.io.beir import read_beir
-
-    return read_beir(folder / "beir")
+_run = _named("io.trec:read_run")
+_qrels = _named("io.trec:read_qrels")
+_beir = _named("io.beir:read_beir")
+_tags = _named("io.trec:read_tags")
+_texts = _named("io.tables:read_texts")
+_clusters = _named("io.tables:read_clusters")
+_items = _named("judged.files:read_judged_items")
+_labels = _named("judged.files:read_label_distributions")
+_answer_texts = _named("answers.files:read_answer_texts")
+_answer_scores = _named("answers.files:read_answer_scores")
+_ragas = _named("judged.files:read_ragas_result")
+_styled = _named("style.data:read_styled_texts")
+_sheet = _named("judged.sheets:read_label_sheet")
+_read_report = _named("reports:read_report_json")
+_adjustment = _named("answers.measure:read_adjustment")
+_parity = _named("debias.parity:read_parity")
+_projection = _named("debias.projection:read_projection")
+_read_detector = _named("tagging.detector.fit:load_detector")
+_history = _named("neural.training_data:read_history")
+_anchors = _named("judged.judge_audit:read_anchor_set")
+_rules = _named("tagging.rules:read_rules")
+_manifest = _named("pairs.rewrites:read_manifest")
 
 
 def _sharded(folder: Path) -> object:
@@ -157,40 +175,10 @@ def _sharded(folder: Path) -> object:
     return [data.corpus.read(shard) for shard in data.corpus.shards]
 
 
-def _tags(folder: Path, name: str = "tags.tsv") -> object:
-    from rag_sourcebias.io.trec import read_tags
-
-    return read_tags(folder / name)
-
-
-def _texts(folder: Path, name: str, kind: Any = "document") -> object:
-    from rag_sourcebias.io.tables import read_texts
-
-    return read_texts(folder / name, kind)
-
-
-def _clusters(folder: Path, name: str) -> object:
-    from rag_sourcebias.io.tables import read_clusters
-
-    return read_clusters(folder / name)
-
-
-def _items(folder: Path, name: str) -> object:
-    from rag_sourcebias.judged.files import read_judged_items
-
-    return read_judged_items(folder / name)
-
-
 def _joined(folder: Path) -> object:
     from rag_sourcebias.judged.files import join_judged
 
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
-
-
-def _labels(folder: Path, name: str) -> object:
-    from rag_sourcebias.judged.files import read_label_distributions
-
-    return read_label_distributions(folder / name)
 
 
 def _write_npz_labels(folder: Path) -> None:
@@ -200,36 +188,12 @@ def _write_npz_labels(folder: Path) -> None:
     (folder / "labels.ids.tsv").write_text("query_id\tdoc_id\n" + pairs)
 
 
-def _answer_texts(folder: Path, name: str) -> object:
-    from rag_sourcebias.answers.files import read_answer_texts
-
-    return read_answer_texts(folder / name)
-
-
-def _answer_scores(folder: Path) -> object:
-    from rag_sourcebias.answers.files import read_answer_scores
-
-    return read_answer_scores(folder / "scores.json", ["score"])
-
-
-def _ragas(folder: Path) -> object:
-    from rag_sourcebias.judged.files import read_ragas_result
-
-    return read_ragas_result(folder / "ragas.csv")
-
-
 _STYLED = [
     {"query_id": f"q{i}", "doc_id": f"d{i}", "query": f"what {i}?",
      "query_styles": {"formal": f"Which {i}?"}, "human": f"text {i}",
      "doc_styles": {"loud": f"TEXT {i}"}}
     for i in range(8)
 ]  # fmt: skip
-
-
-def _styled(folder: Path, name: str) -> object:
-    from rag_sourcebias.style.data import read_styled_texts
-
-    return read_styled_texts(folder / name)
 
 
 def _write_sheet(folder: Path, name: str) -> None:
@@ -251,12 +215,6 @@ def _write_sheet(folder: Path, name: str) -> None:
             lines.append(",".join(cells))
         content = "\n".join(lines)
     (folder / name).write_text(content, "utf-8")
-
-
-def _sheet(folder: Path, name: str) -> object:
-    from rag_sourcebias.judged.sheets import read_label_sheet
-
-    return read_label_sheet(folder / name)
 
 
 def _write_annotation(folder: Path) -> None:
@@ -317,12 +275,6 @@ def _write_report(folder: Path, kind: str) -> None:
         write_report_json(report, folder / "report.json")
 
 
-def _read_report(folder: Path) -> object:
-    from rag_sourcebias.reports import read_report_json
-
-    return read_report_json(folder / "report.json")
-
-
 # what is fitted
 
 
@@ -334,12 +286,6 @@ def _write_adjustment(folder: Path) -> None:
         coefficients=np.array([-0.1, 0.2, 0.3, 0.4]), center=0.0, n_answers=10, n_questions=5,
     )  # fmt: skip
     write_adjustment(found, folder / "adjustment.json")
-
-
-def _adjustment(folder: Path) -> object:
-    from rag_sourcebias.answers.measure import read_adjustment
-
-    return read_adjustment(folder / "adjustment.json")
 
 
 def _write_parity(folder: Path) -> None:
@@ -354,24 +300,12 @@ def _write_parity(folder: Path) -> None:
     write_parity(fit_parity([twins], encoder="e", baseline="human"), folder / "parity.json")
 
 
-def _parity(folder: Path) -> object:
-    from rag_sourcebias.debias.parity import read_parity
-
-    return read_parity(folder / "parity.json")
-
-
 def _write_projection(folder: Path) -> None:
     from rag_sourcebias.debias.projection import fit_projection, write_projection
 
     rng = np.random.default_rng(0)
     human = rng.normal(size=(64, 8)).astype(np.float32)
     write_projection(fit_projection(human, human + 0.3, encoder="e"), folder / "projection.npz")
-
-
-def _projection(folder: Path) -> object:
-    from rag_sourcebias.debias.projection import read_projection
-
-    return read_projection(folder / "projection.npz")
 
 
 @functools.cache
@@ -387,12 +321,6 @@ def _write_detector(folder: Path) -> None:
     from rag_sourcebias.tagging.detector.fit import save_detector
 
     save_detector(_detector(), folder / "detector")
-
-
-def _read_detector(folder: Path) -> object:
-    from rag_sourcebias.tagging.detector.fit import load_detector
-
-    return load_detector(folder / "detector")
 
 
 def _detector_arrays(folder: Path) -> object:
@@ -420,12 +348,6 @@ def _write_history(folder: Path) -> None:
     write_history(history, folder)
 
 
-def _history(folder: Path) -> object:
-    from rag_sourcebias.neural.training_data import read_history
-
-    return read_history(folder)
-
-
 def _write_anchors(folder: Path) -> None:
     from rag_sourcebias.judged.files import read_judged_items
     from rag_sourcebias.judged.judge_audit import build_anchor_set, write_anchor_set
@@ -434,19 +356,7 @@ def _write_anchors(folder: Path) -> None:
     write_anchor_set(build_anchor_set(read_judged_items(folder / "items.csv")), folder / "a.json")
 
 
-def _anchors(folder: Path) -> object:
-    from rag_sourcebias.judged.judge_audit import read_anchor_set
-
-    return read_anchor_set(folder / "a.json")
-
-
 # tagging and rewriting
-
-
-def _rules(folder: Path) -> object:
-    from rag_sourcebias.tagging.rules import read_rules
-
-    return read_rules(folder / "rules.yaml")
 
 
 def _write_store(folder: Path, name: str) -> None:
@@ -479,12 +389,6 @@ def _write_manifest(folder: Path) -> None:
     human = r.HumanTexts(name="h", n_documents=3, digest="d")
     made = r.PairedManifest(human=human, sources=(source,), library_version="0.1")
     write_manifest(folder, made)
-
-
-def _manifest(folder: Path) -> object:
-    from rag_sourcebias.pairs.rewrites import read_manifest
-
-    return read_manifest(folder)
 
 
 def _humans(folder: Path) -> object:
@@ -734,100 +638,103 @@ def _p(function: Callable[..., object], *rest: object) -> Callable[[Path], objec
 
 
 READERS: tuple[Reader, ...] = (
-    Reader("run", "run.txt", _text("run.txt", RUN), _run),
-    Reader("run, gzip", "run.txt.gz", _text("run.txt.gz", RUN), _p(_run, "run.txt.gz")),
-    Reader("qrels", "qrels.txt", _text("qrels.txt", QRELS), _qrels),
-    Reader("beir: corpus", "beir/corpus.jsonl", _PLAIN, _beir),
-    Reader("beir: gzip corpus", "beir/corpus/human.jsonl.gz", _PAIRED, _beir),
-    Reader("beir: queries", "beir/queries.jsonl", _PLAIN, _beir),
-    Reader("beir: qrels", "beir/qrels/test.tsv", _PLAIN, _beir),
-    Reader("beir: tags", "beir/tags.tsv", _PLAIN, _beir),
+    Reader("run", "run.txt", _text("run.txt", RUN), _run("run.txt")),
+    Reader("run, gzip", "run.txt.gz", _text("run.txt.gz", RUN), _run("run.txt.gz")),
+    Reader("qrels", "qrels.txt", _text("qrels.txt", QRELS), _qrels("qrels.txt")),
+    Reader("beir: corpus", "beir/corpus.jsonl", _PLAIN, _beir("beir")),
+    Reader("beir: gzip corpus", "beir/corpus/human.jsonl.gz", _PAIRED, _beir("beir")),
+    Reader("beir: queries", "beir/queries.jsonl", _PLAIN, _beir("beir")),
+    Reader("beir: qrels", "beir/qrels/test.tsv", _PLAIN, _beir("beir")),
+    Reader("beir: tags", "beir/tags.tsv", _PLAIN, _beir("beir")),
     Reader("shards: jsonl", "beir/corpus/human.jsonl", _PAIRED_PLAIN, _sharded),
     Reader("shards: parquet", "beir/corpus.parquet", _PARQUET_CORPUS, _sharded),
-    Reader("tags: tsv", "tags.tsv", _text("tags.tsv", TAGS), _tags),
+    Reader("tags: tsv", "tags.tsv", _text("tags.tsv", TAGS), _tags("tags.tsv")),
     Reader("tags: csv", "tags.csv", _text("tags.csv", TAGS.replace("\t", ",")),
-           _p(_tags, "tags.csv")),
+           _tags("tags.csv")),
     Reader("tags: jsonl", "tags.jsonl",
            _text("tags.jsonl", _rows({"doc_id": f"d{i}", "source": "human"} for i in N)),
-           _p(_tags, "tags.jsonl")),
+           _tags("tags.jsonl")),
     Reader("texts: csv", "t.csv", _csv("t.csv", [{"doc_id": f"d{i}", "text": f"t {i}"} for i in N]),
-           _p(_texts, "t.csv")),
+           _texts("t.csv", "document")),
     Reader("texts: no header", "t.tsv", _text("t.tsv", "".join(f"q{i}\twhat {i}\n" for i in N)),
-           _p(_texts, "t.tsv", "query")),
+           _texts("t.tsv", "query")),
     Reader("texts: jsonl gzip", "t.jsonl.gz", _text("t.jsonl.gz", CORPUS),
-           _p(_texts, "t.jsonl.gz")),
+           _texts("t.jsonl.gz", "document")),
     Reader("texts: parquet", "t.parquet",
            _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
-           _p(_texts, "t.parquet")),
+           _texts("t.parquet", "document")),
     Reader("clusters: csv", "c.csv",
            _csv("c.csv", [{"query_id": f"q{i}", "cluster": f"c{i // 5}"} for i in N]),
-           _p(_clusters, "c.csv")),
+           _clusters("c.csv")),
     Reader("clusters: parquet", "c.parquet", _parquet("c.parquet", CLUSTERS),
-           _p(_clusters, "c.parquet")),
-    Reader("judged items: csv", "j.csv", _csv("j.csv", JUDGED), _p(_items, "j.csv")),
+           _clusters("c.parquet")),
+    Reader("judged items: csv", "j.csv", _csv("j.csv", JUDGED), _items("j.csv")),
     Reader("judged items: jsonl", "j.jsonl", _text("j.jsonl", _rows(JUDGED)),
-           _p(_items, "j.jsonl")),
+           _items("j.jsonl")),
     Reader("judged items: parquet", "j.parquet",
            _parquet("j.parquet", {k: [row[k] for row in JUDGED] for k in JUDGED[0]}),
-           _p(_items, "j.parquet")),
+           _items("j.parquet")),
     Reader("judged items: joined", "judge.jsonl", _several(
         _csv("human.csv", [{"id": f"i{i}", "human": i % 2} for i in range(12)]),
         _text("judge.jsonl", _rows({"id": f"i{i}", "judge": i / 24} for i in N)),
     ), _joined),
-    Reader("labels: csv", "l.csv", _csv("l.csv", _DIST), _p(_labels, "l.csv")),
-    Reader("labels: jsonl", "l.jsonl", _text("l.jsonl", _rows(_VOTES)), _p(_labels, "l.jsonl")),
+    Reader("labels: csv", "l.csv", _csv("l.csv", _DIST), _labels("l.csv")),
+    Reader("labels: jsonl", "l.jsonl", _text("l.jsonl", _rows(_VOTES)), _labels("l.jsonl")),
     Reader("labels: parquet", "l.parquet",
            _parquet("l.parquet", {k: [row[k] for row in _VOTES] for k in _VOTES[0]}),
-           _p(_labels, "l.parquet")),
-    Reader("labels: npz", "labels.npz", _write_npz_labels, _p(_labels, "labels.npz")),
-    Reader("labels: ids of npz", "labels.ids.tsv", _write_npz_labels, _p(_labels, "labels.npz")),
+           _labels("l.parquet")),
+    Reader("labels: npz", "labels.npz", _write_npz_labels, _labels("labels.npz")),
+    Reader("labels: ids of npz", "labels.ids.tsv", _write_npz_labels, _labels("labels.npz")),
     Reader("answers: jsonl", "a.jsonl", _text("a.jsonl", _rows(ANSWERS)),
-           _p(_answer_texts, "a.jsonl")),
+           _answer_texts("a.jsonl")),
     Reader("answers: json array", "a.json", _text("a.json", json.dumps(ANSWERS, indent=1)),
-           _p(_answer_texts, "a.json")),
-    Reader("answers: csv", "a.csv", _csv("a.csv", ANSWERS), _p(_answer_texts, "a.csv")),
+           _answer_texts("a.json")),
+    Reader("answers: csv", "a.csv", _csv("a.csv", ANSWERS), _answer_texts("a.csv")),
     Reader("answer scores", "scores.json", _text("scores.json", json.dumps(ANSWERS)),
-           _answer_scores),
+           _answer_scores("scores.json", ["score"])),
     Reader("ragas result", "ragas.csv", _csv("ragas.csv", [
         {"user_input": f"q{i}", "response": "r", "faithfulness": i / 24,
-         "human": i % 2 if i < 9 else None} for i in N]), _ragas),
+         "human": i % 2 if i < 9 else None} for i in N]), _ragas("ragas.csv")),
     Reader("styled texts: jsonl", "s.jsonl", _text("s.jsonl", _rows(_STYLED)),
-           _p(_styled, "s.jsonl")),
+           _styled("s.jsonl")),
     Reader("styled texts: table", "s.parquet", _parquet("s.parquet", {
         "query_id": [f"q{i // 4}" for i in N], "doc_id": [f"d{i // 4}" for i in N],
         "side": ["query", "query", "document", "document"] * 6,
         "style": ["original", "formal", "human", "loud"] * 6,
         "text": [f"text {i}" for i in N],
-    }), _p(_styled, "s.parquet")),
-    Reader("sheet: csv", "sheet.csv", _p(_write_sheet, "sheet.csv"), _p(_sheet, "sheet.csv")),
+    }), _styled("s.parquet")),
+    Reader("sheet: csv", "sheet.csv", _p(_write_sheet, "sheet.csv"), _sheet("sheet.csv")),
     Reader("sheet: jsonl", "sheet.jsonl", _p(_write_sheet, "sheet.jsonl"),
-           _p(_sheet, "sheet.jsonl")),
+           _sheet("sheet.jsonl")),
     Reader("sheet: manifest", "sheet.jsonl.manifest.json", _p(_write_sheet, "sheet.jsonl"),
-           _p(_sheet, "sheet.jsonl")),
+           _sheet("sheet.jsonl")),
     Reader("annotation: csv", "ann.csv", _write_annotation, _p(_annotations, "ann.csv")),
     Reader("annotation: page", "page.csv", _write_annotation, _p(_annotations, "page.csv")),
     Reader("annotation: key", "key.json", _write_annotation, _p(_annotations, "page.csv")),
-    Reader("report: skew", "report.json", _p(_write_report, "skew"), _read_report),
+    Reader("report: skew", "report.json", _p(_write_report, "skew"), _read_report("report.json")),
     *(
-        Reader(f"report: {kind}", "report.json", _p(_write_report, kind), _read_report, slow=True)
+        Reader(f"report: {kind}", "report.json", _p(_write_report, kind),
+               _read_report("report.json"), slow=True)
         for kind in ("style", "answers", "debias", "explain", "items")
     ),
-    Reader("style adjustment", "adjustment.json", _write_adjustment, _adjustment),
-    Reader("parity calibration", "parity.json", _write_parity, _parity),
-    Reader("projection", "projection.npz", _write_projection, _projection),
-    Reader("detector: record", "detector/detector.json", _write_detector, _read_detector,
-           slow=True),
-    Reader("detector: arrays", "detector/model.npz", _write_detector, _read_detector, slow=True),
+    Reader("style adjustment", "adjustment.json", _write_adjustment,
+           _adjustment("adjustment.json")),
+    Reader("parity calibration", "parity.json", _write_parity, _parity("parity.json")),
+    Reader("projection", "projection.npz", _write_projection, _projection("projection.npz")),
+    Reader("detector: record", "detector/detector.json", _write_detector,
+           _read_detector("detector"), slow=True),
+    Reader("detector: arrays", "detector/model.npz", _write_detector,
+           _read_detector("detector"), slow=True),
     Reader("detector: arrays, hash fits", "detector/model.npz", _write_detector, _detector_arrays,
            slow=True),
-    Reader("training history", "training_history.json", _write_history, _history),
-    Reader("anchor set", "a.json", _write_anchors, _anchors),
-    Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules),
+    Reader("training history", "training_history.json", _write_history, _history()),
+    Reader("anchor set", "a.json", _write_anchors, _anchors("a.json")),
+    Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules("rules.yaml")),
     Reader("tag store: jsonl", "tags.jsonl", _p(_write_store, "tags.jsonl"),
            _p(_store, "tags.jsonl")),
     Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),
            _p(_store, "tags.sqlite")),
-    Reader("manifest of rewrites", "manifest.json", _write_manifest, _manifest),
+    Reader("manifest of rewrites", "manifest.json", _write_manifest, _manifest()),
     Reader("texts to rewrite", "beir/corpus.jsonl", _PLAIN, _humans),
     Reader("vectors of documents", "docs.npy", _write_vectors, _vectors),
     Reader("vectors of queries", "queries.npy", _write_vectors, _vectors),
