@@ -1,16 +1,13 @@
-"""Speed of intervals: conformal calibration, and one interval for a million items."""
+"""Speed of intervals, of a judge audit of a million items, and of many systems at once."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
-import crc
 import numpy as np
 
 from rag_sourcebias.judged.files import read_judged_items
@@ -23,44 +20,7 @@ Row = Callable[[str, str, str, float, str, bool], dict]
 
 def interval_rows(row: Row, *, quick: bool) -> list[dict]:
     n = 100_000 if quick else 1_000_000
-    return [
-        *_calibration(row, quick=quick),
-        _million(row, n=n),
-        *_audit(row, n=n),
-        *_judges(row, n=n),
-        _systems(row, quick=quick),
-    ]
-
-
-def _calibration(row: Row, *, quick: bool) -> list[dict]:
-    found = crc.main(quick=quick)
-    reference = f"bisection over bootstrap batches: {found['bisection_ms']:.0f} ms"
-    return [
-        row(
-            "CRC calibration, same batches and same λ pair",
-            f"{found['exact_ms']:.1f} ms",
-            reference,
-            found["exact_speedup"],
-            "≥ 20×",
-            found["exact_speedup"] >= 20 and found["largest_lambda_difference"] < 1e-9,
-        ),
-        row(
-            "CRC calibration, M → ∞ (default)",
-            f"{found['limit_ms']:.2f} ms",
-            reference,
-            found["limit_speedup"],
-            "≥ 100×",
-            found["limit_speedup"] >= 100,
-        ),
-        row(
-            "… relative error of its width",
-            f"{found['limit_width_error']:.4f}",
-            f"10⁶ batches; a draw of 10,000 is off by {found['draw_width_error']:.4f}",
-            found["limit_width_error"],
-            "< 0.002",
-            found["limit_width_error"] < 0.002,
-        ),
-    ]
+    return [_million(row, n=n), *_audit(row, n=n), _systems(row, quick=quick)]
 
 
 def _million(row: Row, *, n: int) -> dict:
@@ -113,58 +73,6 @@ def _audit(row: Row, *, n: int) -> list[dict]:
         ),
         row("… memory beyond the items", f"{peak:.0f} MB", "–", peak, "≤ 500 MB", peak <= 500),
     ]
-
-
-def _judges(row: Row, *, n: int) -> list[dict]:
-    """The command on n items of three judges, 16 digits each, in a process of its own."""
-    rng = np.random.default_rng(0)
-    truth = rng.normal(size=n)
-    judges = 1 / (1 + np.exp(-truth[:, None] - rng.normal(size=(n, 3))))
-    human = np.where(np.arange(n) < 300, (truth > 0).astype(float), np.nan)
-    names = ["a", "b", "c"]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "items.csv"
-        lines = (
-            f"q{i},{'' if h != h else int(h)},{a!r},{b!r},{c!r}\n"
-            for i, (h, (a, b, c)) in enumerate(zip(human, judges.tolist(), strict=True))
-        )
-        file.write_text("id,human,a,b,c\n" + "".join(lines), encoding="utf-8")
-        start = time.perf_counter()
-        read_judged_items(file, judge=names)
-        reading = time.perf_counter() - start
-        done = subprocess.run(
-            [sys.executable, "-c", _COMMAND, str(file)], check=True, capture_output=True, text=True
-        )
-    seconds, peak = map(float, done.stdout.split()[-2:])
-    return [
-        row(
-            f"interval from a file of {n:,} items and three judges, 16 digits",
-            f"{seconds:.1f} s",
-            f"reading them: {reading:.1f} s",
-            seconds / reading,
-            "≤ 3×",
-            seconds / reading <= 3,
-        ),
-        row("… memory of its process", f"{peak:.0f} MB", "–", peak, "≤ 500 MB", peak <= 500),
-    ]
-
-
-_COMMAND = """
-import re, sys, time
-from pathlib import Path
-from rag_sourcebias.cli import main
-start = time.perf_counter()
-sys.argv = ["rag-sourcebias", "interval", sys.argv[1]]
-sys.argv += [part for name in "abc" for part in ("--judge", name)]
-try:
-    main()
-except SystemExit as end:
-    assert not end.code
-seconds = time.perf_counter() - start
-# Not getrusage: on Linux it goes on from what the process was forked from.
-peak = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
-print(seconds, int(peak) / 1000)
-"""
 
 
 def _systems(row: Row, *, quick: bool) -> dict:

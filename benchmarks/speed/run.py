@@ -1,10 +1,9 @@
 """Speed and memory, as ratios within one run on one machine.
 
-    python benchmarks/speed/run.py [--quick] [--verbs] [--output FILE]
+    python benchmarks/speed/run.py [--quick] [--output FILE]
 
 Prints a Markdown table and writes JSON with versions and machine. Exit status 1 when a target is
-missed (never with ``--quick``, whose sizes are too small for the targets). With ``--verbs`` only
-what one line of Python costs is measured again, and the other rows of the file are kept.
+missed (never with ``--quick``, whose sizes are too small for the targets).
 """
 
 from __future__ import annotations
@@ -234,20 +233,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Speed and memory of the core.")
     parser.add_argument("--quick", action="store_true", help="small sizes, no verdict")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/speed.json")
-    parser.add_argument("--verbs", action="store_true", help="these rows only; keep the others")
     options = parser.parse_args()
     quick = options.quick
     n_queries = 1_000 if quick else 10_000
     rounds = 3 if quick else 7
-    if options.verbs:
-        file = options.output or HERE.parent / "results" / "speed.json"
-        rows = verb_rows(row, quick=quick)
-        record = json.loads(file.read_text(encoding="utf-8"))
-        named = {r["what"] for r in rows}
-        record["rows"] = [r for r in record["rows"] if r["what"] not in named] + rows
-        file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(table(rows))
-        return int(not all(r["met"] for r in rows))
     rows = [
         *per_source(n_queries=n_queries, n_sources=2, target=8, rounds=rounds),
         *per_source(n_queries=n_queries, n_sources=10, target=35, rounds=rounds),
