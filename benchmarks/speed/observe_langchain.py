@@ -22,7 +22,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -36,7 +36,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.observe.observers import CollectingObserver, ExposureObserver
+from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
@@ -57,30 +57,13 @@ class Fixed(BaseRetriever):
         return self.found
 
 
-class Nothing(BaseCallbackHandler):
-    """What LangChain itself takes for any handler."""
-
-    run_inline = True
-
-
-class Least(Nothing):
-    """The least that anybody can do who looks at a tag of each document."""
-
-    n_human = 0
-
-    def on_retriever_end(self, documents, **_: object) -> None:
-        for document in documents:
-            if document.metadata.get("rsb_source") == "human":
-                self.n_human += 1
-
-
-def documents(*, tagged: bool, named: bool) -> list[Document]:
+def documents() -> list[Document]:
     tags = {"rsb_source": "human", "rsb_style": "plain", "rsb_origin": "declared"}
     return [
         Document(
-            id=f"doc-{i}" if named else None,
+            id=f"doc-{i}",
             page_content=f"{i} " + "a sentence of some words " * 20,
-            metadata={"source": f"https://example.org/{i}", **(tags if tagged else {})},
+            metadata={"source": f"https://example.org/{i}", **tags},
         )
         for i in range(N_DOCUMENTS)
     ]
@@ -148,7 +131,7 @@ def added(case: Case, bare: Case) -> float:
     return statistics.median(a - b for a, b in zip(case.rounds[1:], bare.rounds[1:], strict=True))
 
 
-def row(case: Case, bare: Case, rivals: list[Case] = []) -> dict:  # noqa: B006 - not changed
+def row(case: Case, bare: Case, rivals: Sequence[Case]) -> dict:
     """One line of the table; with rivals, there is a target."""
     ours, base = added(case, bare), statistics.median(bare.rounds[1:])
     line = {
@@ -172,88 +155,46 @@ def row(case: Case, bare: Case, rivals: list[Case] = []) -> dict:  # noqa: B006 
 
 
 def measure(*, n: int, rounds: int) -> list[dict]:
-    named = Fixed(found=documents(tagged=True, named=True))
-    nameless = Fixed(found=documents(tagged=True, named=False))
-    untagged = Fixed(found=documents(tagged=False, named=True))
+    retriever = Fixed(found=documents())
     observer = ExposureObserver()
-    handler, nothing, least = SourceBiasCallbackHandler(observer), Nothing(), Least()
-    bare, abare = Case("bare", named), Case("bare, async", named, use_async=True)
+    handler = SourceBiasCallbackHandler(observer)
+    bare, abare = Case("bare", retriever), Case("bare, async", retriever, use_async=True)
+
+    def observed(target: object) -> Callable[[], AbstractContextManager]:
+        return lambda: instrument(target, ExposureObserver())
+
     ours = [
-        (
-            Case("callback handler, 10 documents, tags in the metadata", named, handler=handler),
-            bare,
-        ),
-        (Case("… without tags", untagged, handler=handler), bare),
-    ]
-
-    def observed(target: object, by: object = None) -> Callable[[], AbstractContextManager]:
-        return lambda: instrument(target, by or ExposureObserver())
-
-    nowhere = "documents without ids"
-    ours += [
-        (Case("… async", named, handler=handler, use_async=True), abare),
-        (Case(f"… {nowhere}", nameless, handler=handler), bare),
-        (Case("global hook", named, around=observed("langchain")), bare),
-        (Case("retriever in place", named, around=observed(named)), bare),
-        (Case("… async", named, around=observed(named), use_async=True), abare),
-        (Case(f"… {nowhere}", nameless, around=observed(nameless)), bare),
-    ]
-    # Who counts sources looks at no id; a log that is to keep them does.
-    kept = CollectingObserver(capacity=1)
-    keeper = SourceBiasCallbackHandler(kept)
-    looking = [
-        (Case("callback handler, whose observer looks at ids", named, handler=keeper), bare),
-        (Case("… documents without ids (their texts are hashed)", nameless, handler=keeper), bare),
-        (
-            Case("retriever in place, observer looks at ids", named, around=observed(named, kept)),
-            bare,
-        ),
-        (
-            Case(
-                "… documents without ids (their texts are hashed)",
-                nameless,
-                around=observed(nameless, kept),
-            ),
-            bare,
-        ),
-    ]
-    langchain = [
-        (Case("LangChain's own part: an empty handler", named, handler=nothing), bare),
-        (Case("… async", named, handler=nothing, use_async=True), abare),
-        (Case("… that reads one tag of each document", named, handler=least), bare),
-        (
-            Case(
-                "… that reads one tag of each document, async", named, handler=least, use_async=True
-            ),
-            abare,
-        ),
+        Case("callback handler, 10 documents, tags in the metadata", retriever, handler=handler),
+        Case("… async", retriever, handler=handler, use_async=True),
+        Case("global hook", retriever, around=observed("langchain")),
+        Case("retriever in place", retriever, around=observed(retriever)),
+        Case("… in place, async", retriever, around=observed(retriever), use_async=True),
     ]
     rivals = [
         Case(
-            f"OpenInference, {what}{', async' * use_async}",
-            named,
+            f"OpenInference, {what}{', async' if use_async else ''}",
+            retriever,
             around=functools.partial(openinference, kind),
             use_async=use_async,
         )
         for use_async in (False, True)
         for kind, what in (("memory", "in-memory exporter"), ("none", "spans dropped"))
     ]
-    everything = [bare, abare, *(case for case, _ in (*ours, *looking, *langchain)), *rivals]
     for _ in range(rounds + 1):
-        for case in everything:
+        for case in (bare, abare, *ours, *rivals):
             case.measure(n if case not in rivals else max(n // 10, 1))
     handler.close()
     counts = observer.counts()
-    expected = (rounds + 1) * n * 4
+    expected = (rounds + 1) * n * 2
     if counts.n_retrievals != expected or handler.dropped.total:
         raise SystemExit(
             f"{counts.n_retrievals} retrievals were observed of {expected}, "
             f"{handler.dropped.total} dropped"
         )
+    beside = {use_async: [r for r in rivals if r.use_async == use_async] for use_async in (0, 1)}
     return [
-        *(row(case, b, [r for r in rivals if r.use_async == case.use_async]) for case, b in ours),
-        *(row(case, base) for case, base in (*looking, *langchain)),
-        *(row(case, abare if case.use_async else bare) for case in rivals),
+        *(row(c, abare if c.use_async else bare, beside[c.use_async]) for c in ours),
+        *(row(c, abare if c.use_async else bare, ()) for c in rivals),
     ]
 
 
