@@ -39,7 +39,6 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.shadow import ShadowComparison
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -101,11 +100,15 @@ def run(folder, options):
     after = SentenceEncoder(model)
     candidate = open_app(client, after, migration.shadow_name)
     both = (one.as_retriever(search_kwargs={"k": 5}) for one in (store, candidate))
-    comparison = ShadowComparison(depth=5)
-    shadowed = ShadowedRetriever(*both, comparison=comparison, capacity=len(questions))
+    shadowed = ShadowedRetriever(*both, depth=5, capacity=len(questions))
     answers = [[d.id for d in shadowed.invoke(text)] for text in questions]
     shadowed.close(timeout=None)
-    print(f"Only the old one answered: {answers == first}. {comparison.summary()}")
+    compared = shadowed.comparison.summary()
+    print(
+        f"Only the old one answered: {answers == first}. {compared.n_queries} queries compared: ",
+        end="",
+    )
+    print(f"{compared.overlap:.0%} of the documents are the same.")
 
     migration.switch()
     print("\nThe application after the switch:")

@@ -38,7 +38,7 @@ def test_from_pairs_to_a_switched_application_and_back(run, tmp_path: Path) -> N
     assert "40 pairs" in printed
     assert "The mean direction is taken instead." in printed  # they are too few for four
     assert "160 stored vectors projected, none encoded again" in printed
-    assert "Only the old one answered: True. 40 queries compared." in printed
+    assert "Only the old one answered: True. 40 queries compared: " in printed
     assert re.search(r"switch changed the passages of [1-9]\d* of 40 questions", printed)
     assert printed.endswith("After the roll-back they are as before: True.\n")
     report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from rag_sourcebias_integrations.chroma.migration import (
     restore_collection,
 )
 from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma
-from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, ShadowedCollection, chroma_spec
+from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
 from rag_sourcebias_integrations.chroma.tagging import (
     ChromaStore,
     atag_collection,
@@ -27,7 +27,6 @@ __all__ = [
     "FollowedCollection",
     "InstrumentedCollection",
     "Migration",
-    "ShadowedCollection",
     "atag_collection",
     "chroma_spec",
     "follow_collection",

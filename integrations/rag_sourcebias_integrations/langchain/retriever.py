@@ -1,28 +1,19 @@
-"""A LangChain retriever that is observed; try another one on live queries and switch."""
+"""A LangChain retriever that is observed, and one that is compared with another."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import ensure_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import MetadataTags, guarded
 from rag_sourcebias.observe.recorder import Observing, Recorder
-from rag_sourcebias.observe.shadow import (
-    Reader,
-    ShadowComparison,
-    ShadowControls,
-    ShadowRunner,
-)
+from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations.langchain.observe import (
     ids_of,
     record_documents,
@@ -179,19 +170,14 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         return inner
 
 
-# Try another retriever on live queries: compare in the background, switch, roll back.
+# Try another retriever on live queries.
 
 
-_configurable: ContextVar[Mapping[str, Any]] = ContextVar(
-    "rag_sourcebias_configurable", default=MappingProxyType({})
-)
+class ShadowedRetriever(Shadowed, BaseRetriever):
+    """One retriever answers; a candidate is asked afterwards and compared with it.
 
-
-class ShadowedRetriever(ShadowControls, BaseRetriever):
-    """One of two retrievers answers; the other is asked afterwards and compared with it.
-
-    The application gets the very documents of the one that answers, or its exception. The other
-    one is asked on a thread of its own, by its sync ``invoke`` (an async client belongs to the
+    The application gets the very documents of the current one, or its exception. The candidate is
+    asked on a thread of its own, by its sync ``invoke`` (an async client belongs to the
     application's event loop), without the callbacks and the context of the call, and not observed.
     It never delays a query; when it is slower than the queries come, queries are dropped and
     counted, and so are its exceptions.
@@ -202,21 +188,14 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
     Parameters
     ----------
     current, candidate : BaseRetriever, Runnable or VectorStore
-        The current one answers until :meth:`switch`.
-    comparison : ShadowComparison, optional
-        A new one by default.
-    share : float
-        Part of the queries that is compared, in [0, 1], drawn at random with the seed ``rng``.
+    depth : int
+        Ranks compared; have both retrievers return as many.
     tag_store : TagStore, optional
         Where tags are looked up; what it does not know comes from the metadata.
     doc_id : callable, optional
         From a document to its id.
-    query_key : bytes, optional
-        Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.observe.hash_query`).
     capacity : int
-        Queries that may wait for the other one, at least 1.
-    rng : int
+        Queries that may wait for the candidate, at least 1.
 
     Raises
     ------
@@ -227,11 +206,9 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
     --------
     ::
 
-        retriever = ShadowedRetriever(store.as_retriever(), debiased.as_retriever(), share=0.1)
+        retriever = ShadowedRetriever(store.as_retriever(), debiased.as_retriever())
         ...                       # serve from it as before
         print(retriever.comparison.summary())
-        retriever.switch()        # the candidate answers
-        retriever.roll_back()     # and no more
         retriever.close()
     """
 
@@ -239,50 +216,29 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
 
     current: Any
     candidate: Any
-    doc_id: Callable[[Any], Any] | None = None
 
-    _runner: ShadowRunner[Any] = PrivateAttr()
+    _shadow: Shadow = PrivateAttr()
 
     def __init__(
         self,
         current: Any,  # noqa: ANN401
         candidate: Any,  # noqa: ANN401
         *,
-        comparison: ShadowComparison | None = None,
-        share: float = 1.0,
+        depth: int = 10,
         tag_store: Any = None,  # noqa: ANN401
         doc_id: Callable[[Any], Any] | None = None,
-        query_key: bytes | None = None,
         capacity: int = 100,
-        rng: int = 0,
         **options: Any,  # noqa: ANN401 - name, tags and metadata of a retriever
     ) -> None:
-        both = [_runnable(one) for one in (current, candidate)]
-        runner = ShadowRunner[Any](
-            *both,
-            read=_reader(doc_id),
-            comparison=comparison,
-            share=share,
+        tags = MetadataTags()
+        shadow = Shadow(
+            lambda found: (ids_of(found, doc_id), tags.read(d.metadata for d in found)[0]),
+            depth=depth,
             tag_store=tag_store,
-            query_key=query_key,
             capacity=capacity,
-            rng=rng,
         )
-        super().__init__(current=both[0], candidate=both[1], doc_id=doc_id, **options)
-        self._runner = runner
-
-    # Overridden because a retriever does not see the configurable fields it is called with.
-    def invoke(self, input: str, config: Any = None, **kwargs: Any) -> list[Any]:  # noqa: ANN401
-        """Return what the active retriever returns."""
-        with _called_with(config):
-            found: list[Any] = super().invoke(input, config, **kwargs)
-        return found
-
-    async def ainvoke(self, input: str, config: Any = None, **kwargs: Any) -> list[Any]:  # noqa: ANN401
-        """Return what the active retriever returns."""
-        with _called_with(config):
-            found: list[Any] = await super().ainvoke(input, config, **kwargs)
-        return found
+        super().__init__(current=_runnable(current), candidate=_runnable(candidate), **options)
+        self._shadow = shadow
 
     def _get_relevant_documents(
         self,
@@ -291,17 +247,9 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         run_manager: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
-        side, active, other = self._runner.roles()
-        config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
-        started = time.perf_counter()
-        found: list[Any] = active.invoke(query, config, **kwargs)
-        self._runner.answered(
-            side,
-            found,
-            query=query,
-            seconds=time.perf_counter() - started,
-            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
-        )
+        config = {"callbacks": run_manager.get_child()}
+        found: list[Any] = self.current.invoke(query, config, **kwargs)
+        self._shadow.answered(found, partial(self.candidate.invoke, query, _SHADOW, **kwargs))
         return found
 
     async def _aget_relevant_documents(
@@ -311,37 +259,10 @@ class ShadowedRetriever(ShadowControls, BaseRetriever):
         run_manager: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> list[Any]:
-        side, active, other = self._runner.roles()
-        config = {"callbacks": run_manager.get_child(), "configurable": _configurable.get()}
-        started = time.perf_counter()
-        found: list[Any] = await active.ainvoke(query, config, **kwargs)
-        self._runner.answered(
-            side,
-            found,
-            query=query,
-            seconds=time.perf_counter() - started,
-            ask=partial(other.invoke, query, _shadow_config(), **kwargs),
-        )
+        config = {"callbacks": run_manager.get_child()}
+        found: list[Any] = await self.current.ainvoke(query, config, **kwargs)
+        self._shadow.answered(found, partial(self.candidate.invoke, query, _SHADOW, **kwargs))
         return found
 
 
-def _reader(doc_id: Callable[[Any], Any] | None) -> Reader:
-    """Return what reads ids and tags of documents; it holds no retriever."""
-    tags = MetadataTags()
-    return lambda found: (ids_of(found, doc_id), tags.read(d.metadata for d in found)[0])
-
-
-@contextmanager
-def _called_with(config: Any) -> Iterator[None]:  # noqa: ANN401
-    token = _configurable.set(ensure_config(config).get("configurable") or {})
-    try:
-        yield
-    finally:
-        _configurable.reset(token)
-
-
-def _shadow_config() -> dict[str, Any]:
-    """Return the config of the other one: the same fields, without those of LangGraph's own."""
-    given = _configurable.get().items()
-    fields = {key: value for key, value in given if not str(key).startswith("__")}
-    return {"run_name": "shadow", "callbacks": [], "configurable": fields}
+_SHADOW: Any = {"run_name": "shadow", "callbacks": []}

@@ -1,7 +1,6 @@
 """Observe LlamaIndex through its dispatcher; try another retriever on live queries."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache, partial, wraps
@@ -35,13 +34,7 @@ from rag_sourcebias.observe.events import (
 )
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
-from rag_sourcebias.observe.shadow import (
-    Reader,
-    ShadowComparison,
-    ShadowControls,
-    ShadowRunner,
-    Side,
-)
+from rag_sourcebias.observe.shadow import Shadow, Shadowed
 
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
 
@@ -542,13 +535,13 @@ class InstrumentedRetriever(Observing, _Around):
         return {"retriever": self.inner}
 
 
-# Try another retriever on live queries: compare in the background, switch, roll back.
+# Try another retriever on live queries.
 
 
-class ShadowedRetriever(ShadowControls, _Around):
-    """One of two retrievers answers; the other is asked afterwards and compared with it.
+class ShadowedRetriever(Shadowed, _Around):
+    """One retriever answers; a candidate is asked afterwards and compared with it.
 
-    The application gets the very nodes of the one that answers, or its exception. The other one is
+    The application gets the very nodes of the current one, or its exception. The candidate is
     asked on a thread of its own, by its sync ``retrieve`` (an async client belongs to the
     application's event loop), without the context of the call, and not observed. It embeds the
     query itself. It never delays a query; when it is slower than the queries come, queries are
@@ -560,21 +553,14 @@ class ShadowedRetriever(ShadowControls, _Around):
     Parameters
     ----------
     current, candidate : BaseRetriever
-        The current one answers until :meth:`switch`.
-    comparison : ShadowComparison, optional
-        A new one by default.
-    share : float
-        Part of the queries that is compared, in [0, 1], drawn at random with the seed ``rng``.
+    depth : int
+        Ranks compared; have both retrievers return as many.
     tag_store : TagStore, optional
         Where tags are looked up; what it does not know comes from the metadata.
     doc_id : callable, optional
         From a ``NodeWithScore`` to an id.
-    query_key : bytes, optional
-        Keep hashes of the most changed queries under this key
-        (:func:`~rag_sourcebias.observe.hash_query`).
     capacity : int
-        Queries that may wait for the other one, at least 1.
-    rng : int
+        Queries that may wait for the candidate, at least 1.
 
     Raises
     ------
@@ -585,90 +571,66 @@ class ShadowedRetriever(ShadowControls, _Around):
     --------
     ::
 
-        retriever = ShadowedRetriever(index.as_retriever(), debiased.as_retriever(), share=0.1)
+        retriever = ShadowedRetriever(index.as_retriever(), debiased.as_retriever())
         engine = RetrieverQueryEngine.from_args(retriever)
         ...                       # serve from it as before
         print(retriever.comparison.summary())
-        retriever.switch()        # the candidate answers
-        retriever.roll_back()     # and no more
         retriever.close()
     """
 
     def __init__(
         self,
-        current: Any,  # noqa: ANN401
-        candidate: Any,  # noqa: ANN401
+        current: BaseRetriever,
+        candidate: BaseRetriever,
         *,
-        comparison: ShadowComparison | None = None,
-        share: float = 1.0,
+        depth: int = 10,
         tag_store: TagStore | None = None,
         doc_id: Callable[[Any], Any] | None = None,
-        query_key: bytes | None = None,
         capacity: int = 100,
-        rng: int = 0,
     ) -> None:
-        for one in (current, candidate):
-            if not isinstance(one, BaseRetriever):
-                raise DataError(
-                    f"an object of type {type(one).__qualname__} is not a retriever; expected a "
-                    "LlamaIndex retriever, such as index.as_retriever()"
-                )
-        self._runner = ShadowRunner[Any](
-            current,
-            candidate,
-            read=_reader(doc_id),
-            comparison=comparison,
-            share=share,
+        self.current, self.candidate = _retriever(current), _retriever(candidate)
+        tags = MetadataTags()
+        self._shadow = Shadow(
+            lambda nodes: (
+                [found.node.node_id if doc_id is None else str(doc_id(found)) for found in nodes],
+                tags.read(found.node.metadata for found in nodes)[0],
+            ),
+            depth=depth,
             tag_store=tag_store,
-            query_key=query_key,
             capacity=capacity,
-            rng=rng,
         )
         super().__init__(callback_manager=getattr(current, "callback_manager", None))
 
     # LlamaIndex passes query_bundle by name: another name would fail, in the async path only.
     def _retrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
-        side, active, other = self._runner.roles()
-        started = time.perf_counter()
-        nodes: list[Any] = active.retrieve(query_bundle)
-        self._answered(side, nodes, query_bundle, time.perf_counter() - started, other)
+        nodes: list[Any] = self.current.retrieve(query_bundle)
+        self._answered(nodes, query_bundle)
         return nodes
 
     async def _aretrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
-        side, active, other = self._runner.roles()
-        started = time.perf_counter()
-        nodes: list[Any] = await active.aretrieve(query_bundle)
-        self._answered(side, nodes, query_bundle, time.perf_counter() - started, other)
+        nodes: list[Any] = await self.current.aretrieve(query_bundle)
+        self._answered(nodes, query_bundle)
         return nodes
 
     def _get_prompt_modules(self) -> dict[str, Any]:
-        _, active, other = self._runner.roles()
-        return {"retriever": active, "shadow": other}
+        return {"retriever": self.current, "shadow": self.candidate}
 
-    def _answered(
-        self,
-        side: Side,
-        nodes: list[Any],
-        query: Any,  # noqa: ANN401
-        seconds: float,
-        other: Any,  # noqa: ANN401
-    ) -> None:
+    def _answered(self, nodes: list[Any], query: Any) -> None:  # noqa: ANN401
         with guarded(self.comparison.dropped, "query could not be read"):
             strings = query.custom_embedding_strs
-            # without the vector, which the active retriever has left in the query: it is its own
+            # Without the vector that the current retriever has left in the query: it is its own.
             copied = QueryBundle(
                 query.query_str,
                 custom_embedding_strs=None if strings is None else list(strings),
                 image_path=query.image_path,
             )
-            ask = partial(other.retrieve, copied)
-            self._runner.answered(side, nodes, query=query.query_str, seconds=seconds, ask=ask)
+            self._shadow.answered(nodes, partial(self.candidate.retrieve, copied))
 
 
-def _reader(doc_id: Callable[[Any], Any] | None) -> Reader:
-    """Return what reads ids and tags of nodes; it holds no retriever."""
-    tags = MetadataTags()
-    return lambda nodes: (
-        [found.node.node_id if doc_id is None else str(doc_id(found)) for found in nodes],
-        tags.read(found.node.metadata for found in nodes)[0],
-    )
+def _retriever(given: BaseRetriever) -> BaseRetriever:
+    if not isinstance(given, BaseRetriever):
+        raise DataError(
+            f"an object of type {type(given).__qualname__} is not a retriever; expected a "
+            "LlamaIndex retriever, such as index.as_retriever()"
+        )
+    return given

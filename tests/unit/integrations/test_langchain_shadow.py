@@ -20,9 +20,6 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
-    ConfigurableField,
-    RunnableConfig,
-    RunnableLambda,
     RunnablePassthrough,
 )
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -30,10 +27,8 @@ from langchain_parts import FaissStore, FixedRetriever, documents, embeddings, i
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.observe.events import hash_query
 from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.shadow import ShadowComparison
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
@@ -103,7 +98,7 @@ class TestShadowedContract(RetrievalContract):
 # results
 
 
-def test_the_very_objects_of_the_active_one_come_back_on_every_way() -> None:
+def test_the_very_objects_of_the_current_one_come_back_on_every_way() -> None:
     current, candidate = fixed("a", "b"), fixed("h", "a")
     shadowed = ShadowedRetriever(current, candidate)
 
@@ -112,20 +107,13 @@ def test_the_very_objects_of_the_active_one_come_back_on_every_way() -> None:
 
     found = [shadowed.invoke("q"), *shadowed.batch(["q", "r"]), *asyncio.run(asked())]
     assert all(answer is current.found for answer in found)
-    shadowed.switch()
-    assert shadowed.active == "candidate"
-    assert shadowed.invoke("q") is candidate.found
-    shadowed.roll_back()
-    assert shadowed.invoke("q") is current.found
     shadowed.close()
     assert shadowed.invoke("q") is current.found
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (8, 0, 0)
+    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (6, 0, 0)
     assert summary.overlap == 0.5
-    assert summary.first_changed == 1
-    assert [row.source for row in summary.exposure] == ["human", "llm:x"]
-    assert summary.exposure[0].current == 0
-    assert summary.exposure[0].candidate > 0.6
+    assert summary.current == {"llm:x": 1.0}
+    assert summary.candidate["human"] > 0.6
 
 
 @pytest.mark.parametrize("kind", [FaissStore, InMemoryVectorStore, Chroma])
@@ -139,48 +127,36 @@ def test_two_encoders_over_the_same_documents_in_real_stores(kind: Any) -> None:
             stores.append(store)
     else:
         stores = [filled(64, kind), filled(2, kind)]
-    shadowed = ShadowedRetriever(
-        stores[0].as_retriever(search_kwargs={"k": 3}),
-        stores[1].as_retriever(search_kwargs={"k": 3}),
-        comparison=ShadowComparison(depth=3),
-        query_key=b"0123456789abcdef",
-    )
-    queries = ["the cat", "a dog ran", "rain", "sun"]
     plain = [store.as_retriever(search_kwargs={"k": 3}) for store in stores]
+    shadowed = ShadowedRetriever(*plain, depth=3)
+    queries = ["the cat", "a dog ran", "rain", "sun"]
     assert [ids(shadowed.invoke(q)) for q in queries] == [ids(plain[0].invoke(q)) for q in queries]
-    shadowed.switch()
-    assert ids(asyncio.run(shadowed.ainvoke("the cat"))) == ids(plain[1].invoke("the cat"))
     shadowed.close()
-    both = [[ids(one.invoke(q)) for one in plain] for q in [*queries, "the cat"]]
+    both = [[ids(one.invoke(q)) for one in plain] for q in queries]
     summary = shadowed.comparison.summary()
-    assert summary.n_queries == 5
+    assert summary.n_queries == 4
     assert any(a != b for a, b in both)
-    wanted = sum(len(set(a) & set(b)) / 3 for a, b in both) / 5
-    assert summary.overlap == pytest.approx(wanted)
-    assert summary.first_changed == pytest.approx(sum(a[0] != b[0] for a, b in both) / 5)
-    assert summary.latency_current is not None
-    assert summary.latency_candidate is not None
-    key = b"0123456789abcdef"
-    assert {name for name, _ in summary.most_changed} == {hash_query(q, key=key) for q in queries}
+    assert summary.overlap == pytest.approx(sum(len(set(a) & set(b)) / 3 for a, b in both) / 4)
 
 
 def embedding(dimension: int) -> EncoderEmbeddings:
     return EncoderEmbeddings(HashingEncoder(dimension))
 
 
-def test_exceptions_of_the_active_one_pass_and_those_of_the_shadow_are_counted() -> None:
+def test_exceptions_of_the_current_one_pass_and_those_of_the_candidate_are_counted() -> None:
     shadowed = ShadowedRetriever(fixed("a"), Failing())
     assert ids(shadowed.invoke("q")) == ["a"]
     assert ids(asyncio.run(shadowed.ainvoke("q"))) == ["a"]
-    assert shadowed.flush(10)
-    shadowed.switch()
-    with pytest.raises(ContractFailure, match="no answer"):
-        shadowed.invoke("q")
-    with pytest.raises(ContractFailure, match="no answer"):
-        asyncio.run(shadowed.ainvoke("q"))
     shadowed.close()
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_failed) == (0, 2)  # nothing to compare a failure with
+    assert (summary.n_queries, summary.n_failed) == (0, 2)
+    failing = ShadowedRetriever(Failing(), fixed("a"))
+    with pytest.raises(ContractFailure, match="no answer"):
+        failing.invoke("q")
+    with pytest.raises(ContractFailure, match="no answer"):
+        asyncio.run(failing.ainvoke("q"))
+    failing.close()
+    assert failing.comparison.summary().n_queries == 0  # nothing to compare a failure with
 
 
 # what the application sees of the shadow
@@ -211,31 +187,6 @@ def test_callbacks_tags_and_metadata_reach_the_active_one_only() -> None:
     assert shadowed.comparison.dropped.total == 0
 
 
-def test_configurable_fields_reach_both() -> None:
-    def retriever() -> Any:
-        return (
-            filled()
-            .as_retriever(search_kwargs={"k": 4})
-            .configurable_fields(search_kwargs=ConfigurableField(id="kwargs"))
-        )
-
-    other, asked = retriever(), list[int]()
-
-    def candidate(query: str, config: RunnableConfig) -> Any:
-        found = other.invoke(query, config)
-        asked.append(len(found))
-        return found
-
-    shadowed = ShadowedRetriever(retriever(), RunnableLambda(candidate))
-    config = {"configurable": {"kwargs": {"k": 2}, "__internal": object()}}
-    assert len(shadowed.invoke("the cat", config=config)) == 2
-    assert len(asyncio.run(shadowed.ainvoke("the cat", config=config))) == 2
-    assert len(shadowed.invoke("the cat")) == 4
-    shadowed.close()
-    assert asked == [2, 2, 4]
-    assert shadowed.comparison.summary().overlap == 1
-
-
 def test_everything_observed_counts_each_query_once() -> None:
     observer = CountingObserver()
     inner = filled().as_retriever()
@@ -255,11 +206,9 @@ def test_everything_observed_counts_each_query_once() -> None:
         shadowed.invoke("the cat", config={"callbacks": [handler]})
         asyncio.run(shadowed.ainvoke("the cat"))
         shadowed.batch(["the cat", "a dog"])
-        shadowed.switch()
-        shadowed.invoke("the cat")
         shadowed.close()
-    assert observer.n_events == 5
-    assert shadowed.comparison.summary().n_queries == 5
+    assert observer.n_events == 4
+    assert shadowed.comparison.summary().n_queries == 4
 
 
 def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
@@ -282,71 +231,32 @@ def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
     go_on.set()
     shadowed.close(30)
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_dropped) == (3, 97)
+    assert (summary.n_empty, summary.n_dropped) == (3, 97)
 
 
-def test_eight_threads_and_a_switch_in_between() -> None:
-    shadowed = ShadowedRetriever(
-        filled().as_retriever(search_kwargs={"k": 3}),
-        filled(2).as_retriever(search_kwargs={"k": 3}),
-        capacity=1000,
-    )
-    plain = [ids(one.invoke("a dog")) for one in (shadowed.current, shadowed.candidate)]
-    assert plain[0] != plain[1]
-    wrong: list[Any] = []
-
-    def work() -> None:
-        for _ in range(20):
-            found = ids(shadowed.invoke("a dog"))
-            if found not in plain:
-                wrong.append(found)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    shadowed.switch()
-    for thread in threads:
-        thread.join()
-    shadowed.close(30)
-    summary = shadowed.comparison.summary()
-    assert wrong == []
-    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (160, 0, 0)
-    assert summary.overlap == pytest.approx(len(set(plain[0]) & set(plain[1])) / 3)
-
-
-# options
-
-
-def test_ids_by_name_tags_by_store_and_a_comparison_of_ones_own() -> None:
+def test_ids_by_name_and_tags_by_store() -> None:
     store = MemoryTagStore()
     store.put([("1.txt", DocTags(source="human"))])
-    comparison = ShadowComparison(depth=2)
     made_up = InMemoryVectorStore(embeddings())
     made_up.add_texts(
         [d.page_content for d in documents()], [{"source": f"{i}.txt"} for i in range(5)]
     )
     shadowed = ShadowedRetriever(
-        filled(),
-        made_up,
-        comparison=comparison,
-        tag_store=store,
-        doc_id=lambda d: d.metadata["source"],
-        share=1.0,
+        filled(), made_up, depth=2, tag_store=store, doc_id=lambda d: d.metadata["source"],
         name="trial",
-    )
+    )  # fmt: skip
     assert shadowed.get_name() == "trial"
     shadowed.invoke("a cat and a dog")
     shadowed.close()
-    summary = comparison.summary()
-    assert shadowed.comparison is comparison
+    summary = shadowed.comparison.summary()
     assert summary.n_queries == 1
-    assert summary.first_changed == 0
-    assert [row.source for row in summary.exposure][:2] == ["", "human"]
+    assert summary.current["human"] > 0.5
+    assert summary.candidate["human"] > 0.5
 
 
 def test_what_is_no_retriever_is_refused() -> None:
     for wrong in ((3, fixed("a")), (fixed("a"), "store")):
         with pytest.raises(DataError, match="is not a retriever; expected a LangChain retriever"):
             ShadowedRetriever(*wrong)
-    with pytest.raises(DataError, match="share 2 is outside"):
-        ShadowedRetriever(fixed("a"), fixed("a"), share=2)
+    with pytest.raises(DataError, match="depth must be at least 1"):
+        ShadowedRetriever(fixed("a"), fixed("a"), depth=0)

@@ -31,7 +31,6 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.observers import CountingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.shadow import ShadowComparison
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
@@ -127,50 +126,36 @@ class TestShadowedContract(RetrievalContract):
 # results
 
 
-def test_the_very_objects_of_the_active_one_come_back() -> None:
+def test_the_very_objects_of_the_current_one_come_back() -> None:
     current, candidate = Fixed("a", "b"), Fixed("h", "a")
     shadowed = ShadowedRetriever(current, candidate)
-
-    def asked(by: BaseRetriever) -> None:
-        for found in (shadowed.retrieve("q"), asyncio.run(shadowed.aretrieve(QueryBundle("q")))):
-            assert len(found) == 2
-            assert all(a is b for a, b in zip(found, by.found, strict=True))
-
-    asked(current)
-    shadowed.switch()
-    assert shadowed.active == "candidate"
-    asked(candidate)
-    shadowed.roll_back()
-    asked(current)
+    for found in (shadowed.retrieve("q"), asyncio.run(shadowed.aretrieve(QueryBundle("q")))):
+        assert len(found) == 2
+        assert all(a is b for a, b in zip(found, current.found, strict=True))
     shadowed.close()
-    asked(current)
+    assert names(shadowed.retrieve("q")) == ["a", "b"]
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (6, 0, 0)
-    assert (summary.overlap, summary.first_changed) == (0.5, 1)
-    assert [row.source for row in summary.exposure] == ["human", "llm:x"]
-    assert summary.exposure[0].current == 0
-    assert summary.exposure[0].candidate > 0.6
+    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (2, 0, 0)
+    assert (summary.overlap, summary.current) == (0.5, {"llm:x": 1.0})
+    assert summary.candidate["human"] > 0.6
 
 
 def test_two_encoders_of_other_dimensions_each_embed_the_query_themselves() -> None:
-    """The active retriever leaves its vector in the query, which is the application's object."""
+    """The current retriever leaves its vector in the query, which is the application's object."""
     plain = [indexed(64), indexed(2)]
-    shadowed = ShadowedRetriever(*plain, comparison=ShadowComparison(depth=3))
+    shadowed = ShadowedRetriever(*plain, depth=3)
     queries = ["the cat", "a dog ran", "rain", "sun"]
     for query in queries:
         bundle = QueryBundle(query)
         assert names(shadowed.retrieve(bundle)) == names(plain[0].retrieve(query))
         assert len(bundle.embedding or ()) == 64  # as without us
         asyncio.run(shadowed.aretrieve(query))
-    shadowed.switch()
-    assert names(shadowed.retrieve("the cat")) == names(plain[1].retrieve("the cat"))
     shadowed.close()
-    both = [[names(one.retrieve(q)) for one in plain] for q in [*queries, *queries, "the cat"]]
+    both = [[names(one.retrieve(q)) for one in plain] for q in queries]
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_failed) == (9, 0)
+    assert (summary.n_queries, summary.n_failed) == (8, 0)
     assert any(a != b for a, b in both)
-    assert summary.overlap == pytest.approx(sum(len(set(a) & set(b)) / 3 for a, b in both) / 9)
-    assert summary.first_changed == pytest.approx(sum(a[0] != b[0] for a, b in both) / 9)
+    assert summary.overlap == pytest.approx(sum(len(set(a) & set(b)) / 3 for a, b in both) / 4)
 
 
 def test_index_nodes_are_followed_as_far_as_without_us() -> None:
@@ -185,19 +170,19 @@ def test_index_nodes_are_followed_as_far_as_without_us() -> None:
     shadowed.close()
 
 
-def test_exceptions_of_the_active_one_pass_and_those_of_the_shadow_are_counted() -> None:
+def test_exceptions_of_the_current_one_pass_and_those_of_the_candidate_are_counted() -> None:
     shadowed = ShadowedRetriever(Fixed("a"), Failing())
     assert names(shadowed.retrieve("q")) == ["a"]
     assert names(asyncio.run(shadowed.aretrieve("q"))) == ["a"]
-    assert shadowed.flush(10)
-    shadowed.switch()
-    with pytest.raises(ContractFailure, match="no answer"):
-        shadowed.retrieve("q")
-    with pytest.raises(ContractFailure, match="no answer"):
-        asyncio.run(shadowed.aretrieve("q"))
     shadowed.close()
     summary = shadowed.comparison.summary()
     assert (summary.n_queries, summary.n_failed) == (0, 2)
+    failing = ShadowedRetriever(Failing(), Fixed("a"))
+    with pytest.raises(ContractFailure, match="no answer"):
+        failing.retrieve("q")
+    with pytest.raises(ContractFailure, match="no answer"):
+        asyncio.run(failing.aretrieve("q"))
+    failing.close()
 
 
 # what the application sees of the shadow
@@ -219,14 +204,12 @@ def test_everything_observed_counts_each_query_once() -> None:
         shadowed.retrieve("the cat")
         asyncio.run(shadowed.aretrieve("the cat"))
         engine.query("the cat")
-        shadowed.switch()
-        shadowed.retrieve("the cat")
         with suppress():
             shadowed.retrieve("the cat")
         shadowed.close()
-    assert observer.n_events == 4
+    assert observer.n_events == 3
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_failed) == (4, 0)
+    assert (summary.n_queries, summary.n_failed) == (3, 0)
 
 
 def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
@@ -250,33 +233,7 @@ def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
     go_on.set()
     shadowed.close(30)
     summary = shadowed.comparison.summary()
-    assert (summary.n_queries, summary.n_dropped) == (3, 97)
-
-
-def test_eight_threads_and_a_switch_in_between() -> None:
-    plain = [indexed(64), indexed(2)]
-    shadowed = ShadowedRetriever(*plain, capacity=1000, comparison=ShadowComparison(depth=3))
-    lists = [names(one.retrieve("a dog")) for one in plain]
-    assert lists[0] != lists[1]
-    wrong: list[Any] = []
-
-    def work() -> None:
-        for _ in range(10):
-            found = names(shadowed.retrieve("a dog"))
-            if found not in lists:
-                wrong.append(found)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    shadowed.switch()
-    for thread in threads:
-        thread.join()
-    shadowed.close(30)
-    summary = shadowed.comparison.summary()
-    assert wrong == []
-    assert (summary.n_queries, summary.n_failed, summary.n_dropped) == (80, 0, 0)
-    assert summary.overlap == pytest.approx(len(set(lists[0]) & set(lists[1])) / 3)
+    assert (summary.n_empty, summary.n_dropped) == (3, 97)
 
 
 # options
@@ -287,18 +244,16 @@ def test_two_indexes_are_matched_by_document_and_tags_come_from_a_store() -> Non
     store.put([(f"file{i}", DocTags(source="human" if i % 2 else "llm:x")) for i in range(5)])
     for doc_id, same in ((None, 0.0), (lambda found: found.node.ref_doc_id, 1.0)):
         shadowed = ShadowedRetriever(
-            indexed(), indexed(prefix="other"), doc_id=doc_id, tag_store=store, rng=3
+            indexed(), indexed(prefix="other"), doc_id=doc_id, tag_store=store
         )
         shadowed.retrieve("the cat")
         shadowed.close()
         summary = shadowed.comparison.summary()
         assert summary.overlap == same
-        assert ("human" in {row.source for row in summary.exposure}) == bool(same)
+        assert ("human" in summary.current) == bool(same)
 
 
 def test_what_is_no_retriever_is_refused() -> None:
     for wrong in (("index", Fixed("a")), (Fixed("a"), 3)):
         with pytest.raises(DataError, match="is not a retriever; expected a LlamaIndex retriever"):
             ShadowedRetriever(*wrong)
-    with pytest.raises(DataError, match="share -1 is outside"):
-        ShadowedRetriever(Fixed("a"), Fixed("a"), share=-1)
