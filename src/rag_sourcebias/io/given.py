@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,25 +27,32 @@ _SOURCES = ("source", "rsb_source", "origin", "author")
 _GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant")
 _RANKS, _SCORES = ("rank", "position"), ("score", "similarity", "sim")
 
-# Frames of pandas, polars and pyarrow, none of which is imported here.
+
+# Frames of any library.
+
+
+def _frame(value: Any) -> Any:  # noqa: ANN401 - a frame of narwhals, or None
+    """Return a frame of any library as narwhals sees it, None for anything else."""
+    # narwhals is loaded for what may be a frame alone; a lazy one warns when asked for `columns`
+    if not hasattr(value, "collect_schema") and not hasattr(value, "columns"):
+        return None
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(value, pass_through=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(f"a frame cannot be read: {error}") from error
+    return frame if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value is a table of pandas, polars or pyarrow."""
-    kinds = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"),
-             ("pyarrow", "Table"))  # fmt: skip
-    return any(
-        isinstance(value, getattr(sys.modules[package], kind, ()))
-        for package, kind in kinds
-        if package in sys.modules
-    )
+    """Whether a value is a table of pandas, polars, pyarrow or another library."""
+    return _frame(value) is not None
 
 
-def names_in(frame: Any) -> list[str]:  # noqa: ANN401
+def names_in(value: object) -> list[str]:
     """Return the names of a frame's columns."""
-    if hasattr(frame, "collect_schema"):  # asking a lazy frame otherwise is slow, and warned of
-        return list(frame.collect_schema().names())
-    return list(map(str, getattr(frame, "column_names", None) or frame.columns))
+    return [str(name) for name in _frame(value).collect_schema().names()]
 
 
 def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
@@ -56,34 +63,30 @@ def columns_of(value: Any, what: str) -> dict[str, list[Any]]:  # noqa: ANN401
     DataError
         If it is none of these.
     """
-    if is_frame(value):
-        value = value.collect() if hasattr(value, "collect") else value
-        names = getattr(value, "column_names", None) or value.columns
-        read = {str(name): _listed(value[name]) for name in names}
+    if (frame := _frame(value)) is not None:
+        frame = frame.lazy().collect()
+        columns = {str(name): frame.get_column(name).to_list() for name in frame.columns}
     elif _is_rows(value):
-        keys = dict.fromkeys(key for row in value for key in row)
-        read = {str(key): [row.get(key) for row in value] for key in keys}
-    elif isinstance(value, Mapping) and all(_is_column(v) for v in value.values()):
-        read = {str(key): _listed(column) for key, column in value.items()}
+        names = dict.fromkeys(name for row in value for name in row)
+        columns = {str(name): [row.get(name) for row in value] for name in names}
+    elif isinstance(value, Mapping) and all(map(_is_column, value.values())):
+        columns = {
+            str(name): column.tolist() if isinstance(column, np.ndarray) else list(column)
+            for name, column in value.items()
+        }
     else:
         raise DataError(f"{what}: {a(value)} is no table; give a frame, a list of dicts or a path")
-    if len({len(column) for column in read.values()}) > 1:
+    if len({len(column) for column in columns.values()}) > 1:
         raise DataError(f"{what}: columns differ in length")
-    return {key: list(map(_or_none, column)) for key, column in read.items()}
+    return {name: [_or_none(cell) for cell in column] for name, column in columns.items()}
 
 
 def _or_none(cell: Any) -> Any:  # noqa: ANN401
     try:
-        return None if cell is None or bool(cell != cell) else cell  # noqa: PLR0124 - NaN is missing
+        missing = cell is None or bool(cell != cell)  # noqa: PLR0124 - NaN is missing
     except (TypeError, ValueError):  # pandas.NA says of itself neither
-        return None
-
-
-def _listed(column: Any) -> list[Any]:  # noqa: ANN401
-    for name in ("to_list", "tolist", "to_pylist"):
-        if hasattr(column, name):
-            return list(getattr(column, name)())
-    return list(column)
+        missing = True
+    return None if missing else cell
 
 
 def _is_rows(value: object) -> bool:
@@ -142,21 +145,22 @@ def is_path(value: object) -> bool:
 # Parts of a data set.
 
 
+def _is_by_id(value: object) -> bool:
+    """Whether a value is ``{id: row}`` and no table of columns."""
+    return isinstance(value, Mapping) and not any(map(_is_column, value.values()))
+
+
 def queries_of(value: Any) -> tuple[Query, ...]:  # noqa: ANN401
-    """Return queries from ``{id: text}``, from texts alone, from rows or from a frame."""
-    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
-        pairs = [(key, _text(row, _QUERY_TEXTS, "query", key)) for key, row in value.items()]
-    elif isinstance(value, Sequence) and all(isinstance(one, Query) for one in value):
+    """Return queries from ``{id: text}``, from queries, from rows or from a frame."""
+    if isinstance(value, Sequence) and all(isinstance(one, Query) for one in value):
         return tuple(value)
+    if _is_by_id(value):
+        pairs = [(key, _text(row, _QUERY_TEXTS, "query", key)) for key, row in value.items()]
     else:
         columns = columns_of(value, "queries")
-        pairs = list(
-            zip(
-                _column(columns, _QUERY_IDS, "queries", "id of the query"),
-                _column(columns, _QUERY_TEXTS, "queries", "text of the query"),
-                strict=True,
-            )
-        )
+        ids = _column(columns, _QUERY_IDS, "queries", "id of the query")
+        texts = _column(columns, _QUERY_TEXTS, "queries", "text of the query")
+        pairs = list(zip(ids, texts, strict=True))
     return tuple(Query(query_id=str(key), text=str(text)) for key, text in pairs)
 
 
@@ -175,36 +179,36 @@ def _text(row: Any, names: Sequence[str], what: str, key: object) -> str:  # noq
 
 def corpus_of(value: Any, tags: Any) -> Corpus:  # noqa: ANN401
     """Return a corpus from ``{id: text}``, ``{id: {"text": …, "source": …}}``, rows or a frame."""
+    rows: Sequence[Mapping[str, Any]] = ()
     if isinstance(value, Corpus):
-        return value if tags is None else Corpus(texts=value.texts, tags=_fitted(value, tags))
-    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
-        rows = [(str(key), _text(row, _TEXTS, "document", key), row) for key, row in value.items()]
-        told = [_declared(row if isinstance(row, Mapping) else {}) for *_, row in rows]
+        if tags is None:
+            return value
+        ids, texts = value.doc_ids, value.texts
+    elif _is_by_id(value):
+        ids = tuple(map(str, value))
+        texts = tuple(_text(row, _TEXTS, "document", key) for key, row in value.items())
+        rows = [row if isinstance(row, Mapping) else {} for row in value.values()]
     else:
         columns = columns_of(value, "documents")
-        ids = _column(columns, _DOC_IDS, "documents", "id of the document")
-        texts = _column(columns, _TEXTS, "documents", "text")
-        titles = _optional(columns, ("title",)) or [None] * len(ids)
-        rows = [
-            (str(key), f"{title} {text}" if title else str(text), None)
-            for key, title, text in zip(ids, titles, texts, strict=True)
-        ]
-        names = ("source", "rsb_source", "pair_id", "style")
-        told = [
-            _declared({name: columns[name][at] for name in names if name in columns})
-            for at in range(len(ids))
-        ]
-    table = tags_of(tags) if tags is not None else None
-    items = [
-        (key, table.get(key) if table is not None else declared)
-        for (key, *_), declared in zip(rows, told, strict=True)
-    ]
-    return Corpus(texts=tuple(text for _, text, _ in rows), tags=TagTable.from_tags(items))
+        ids = tuple(map(str, _column(columns, _DOC_IDS, "documents", "id of the document")))
+        texts = tuple(map(str, _column(columns, _TEXTS, "documents", "text")))
+        if "title" in columns:
+            titled = zip(columns["title"], texts, strict=True)
+            texts = tuple(f"{title} {text}" if title else text for title, text in titled)
+        rows = _rows(columns, ("source", "rsb_source", "pair_id", "style"))
+    if tags is None:
+        each = [_declared(row) for row in rows]
+    else:
+        table = tags_of(tags)
+        each = [table.get(doc_id) for doc_id in ids]
+    return Corpus(texts=texts, tags=TagTable.from_tags(zip(ids, each, strict=True)))
 
 
-def _fitted(corpus: Corpus, tags: Any) -> TagTable:  # noqa: ANN401
-    table = tags_of(tags)
-    return TagTable.from_tags((doc_id, table.get(doc_id)) for doc_id in corpus.doc_ids)
+def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of the columns that are there, as many as the table has."""
+    some = [name for name in names if name in columns]
+    n = len(next(iter(columns.values())))
+    return [{name: columns[name][at] for name in some} for at in range(n)]
 
 
 def _declared(row: Mapping[str, Any]) -> DocTags:
@@ -229,18 +233,14 @@ def tags_of(value: Any) -> TagTable:  # noqa: ANN401
         return value
     if isinstance(value, str | os.PathLike):
         return read_tags(_existing(value, "tags"))
-    if isinstance(value, Mapping) and set(map(type, value.values())) <= {str, type(None)}:
-        return TagTable.from_sources(dict(zip(map(str, value), value.values(), strict=True)))
-    if isinstance(value, Mapping) and not any(map(_is_column, value.values())):
+    if _is_by_id(value):
         return TagTable.from_tags((str(key), _tag(row, key)) for key, row in value.items())
     columns = columns_of(value, "tags")
     ids = _column(columns, _DOC_IDS, "tags", "id of the document")
-    _column(columns, _SOURCES, "tags", "source")
-    renamed = {**columns, "source": _optional(columns, _SOURCES)}
-    names = [name for name in ("source", "pair_id", "style") if renamed.get(name)]
+    sources = _column(columns, _SOURCES, "tags", "source")
+    rows = _rows({**columns, "source": sources}, ("source", "pair_id", "style"))
     return TagTable.from_tags(
-        (str(key), _declared({name: (renamed[name] or [])[at] for name in names}))
-        for at, key in enumerate(ids)
+        (str(key), _declared(row)) for key, row in zip(ids, rows, strict=True)
     )
 
 
@@ -316,14 +316,15 @@ def _existing(path: str | os.PathLike[str], what: str) -> Path:
 # A whole data set.
 
 
+@dataclass(frozen=True, kw_only=True)
 class Given:
     """A data set, or just the judgments and tags that finished results need."""
 
-    def __init__(
-        self, *, name: str, qrels: Qrels, tags: TagTable, dataset: Dataset | None, texts: bool
-    ) -> None:
-        self.name, self.qrels, self.tags = name, qrels, tags
-        self.dataset, self.texts = dataset, texts
+    name: str
+    qrels: Qrels
+    tags: TagTable
+    dataset: Dataset | None = None
+    texts: bool = False
 
     @classmethod
     def of(cls, dataset: Dataset) -> Given:
@@ -376,11 +377,7 @@ def data_of(value: Any, *, tags: Any = None, split: str = "test") -> Given:  # n
     else:
         raise DataError(f"data: {a(value)} is no data set; {_EXPECTED}")
     if tags is not None:
-        corpus = corpus_of(found.corpus, tags)
-        found = Dataset(
-            name=found.name, corpus=corpus, queries=found.queries, qrels=found.qrels,
-            design=found.design, license=found.license, attribution=found.attribution,
-        )  # fmt: skip
+        found = replace(found, corpus=corpus_of(found.corpus, tags))
     return Given.of(found)
 
 
@@ -419,8 +416,7 @@ def _of_parts(value: Mapping[Any, Any], tags: Any) -> Given:  # noqa: ANN401
                 "data say of no document where it comes from: add tags ({document: 'human' or "
                 "'llm:<model>'}), or a corpus whose documents have a source"
             )
-        return Given(name="data", qrels=qrels, tags=tags_of(parts["tags"]), dataset=None,
-                     texts=False)  # fmt: skip
+        return Given(name="data", qrels=qrels, tags=tags_of(parts["tags"]))
     corpus = corpus_of(parts["corpus"], parts["tags"])
     queries = None if parts["queries"] is None else queries_of(parts["queries"])
     return _assembled(corpus, queries, qrels, name=str(value.get("name", "data")))
@@ -431,7 +427,7 @@ def _assembled(
 ) -> Given:
     paired = bool(np.any(corpus.tags.pair_codes >= 0))
     if queries is None:
-        return Given(name=name, qrels=qrels, tags=corpus.tags, dataset=None, texts=True)
+        return Given(name=name, qrels=qrels, tags=corpus.tags, texts=True)
     judged = set(qrels.query_ids)
     asked = tuple(query for query in queries if query.query_id in judged)
     if not asked:
@@ -470,31 +466,24 @@ def _of_rows(value: Any, tags: Any) -> Given:  # noqa: ANN401
             f"data: a frame with columns {', '.join(columns)} lacks source ('human', "
             "'llm:<model>'); add the column, or pass tags="
         )
-    rows: dict[str, int] = {}
+    first: dict[str, int] = {}  # row in which a document is met
     for at, doc_id in enumerate(doc_ids):
-        rows.setdefault(str(doc_id), at)
-    names = [name for name in ("pair_id", "style") if name in columns]
-    table = tags_of(tags) if tags is not None else TagTable.from_tags(
-        (key, _declared({"source": (sources or [])[at],
-                         **{name: columns[name][at] for name in names}}))
-        for key, at in rows.items()
-    )  # fmt: skip
+        first.setdefault(str(doc_id), at)
+    if tags is None:
+        rows = _rows({**columns, "source": sources or []}, ("source", "pair_id", "style"))
+        tags = {doc_id: rows[at] for doc_id, at in first.items()}
     grades = _optional(columns, _GRADES) or [1] * len(doc_ids)
     judged = {
-        (str(q), str(d)): _grade(g, q, d)
-        for q, d, g in zip(query_ids, doc_ids, grades, strict=True)
-        if g is not None
+        (str(query), str(doc)): grade
+        for query, doc, grade in zip(query_ids, doc_ids, grades, strict=True)
+        if grade is not None
     }
-    qrels = Qrels.from_rows((q, d, g) for (q, d), g in judged.items())
+    parts: dict[str, Any] = {"qrels": [(*pair, grade) for pair, grade in judged.items()]}
     passages = _optional(columns, _TEXTS)
-    if texts is None or passages is None:
-        return Given(name="data", qrels=qrels, tags=table, dataset=None, texts=False)
-    corpus = Corpus(
-        texts=tuple(str(passages[at]) for at in rows.values()),
-        tags=TagTable.from_tags((key, table.get(key)) for key in rows),
-    )
-    queries = {str(key): str(text) for key, text in zip(query_ids, texts, strict=True)}
-    return _assembled(corpus, queries_of(queries), qrels, name="data")
+    if texts is not None and passages is not None:
+        parts["corpus"] = {doc_id: str(passages[at]) for doc_id, at in first.items()}
+        parts["queries"] = dict(zip(map(str, query_ids), map(str, texts), strict=True))
+    return _of_parts(parts, tags)
 
 
 # Finished results.
@@ -534,13 +523,8 @@ def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
     if isinstance(value, str | os.PathLike):
         return read_run(value, name=name)
     if isinstance(value, Mapping):
-        if not all(isinstance(row, Mapping) for row in value.values()):
-            value = {query: _scored(row) for query, row in value.items()}
-        named = {
-            str(query): row if set(map(type, row)) <= {str} else {str(d): s for d, s in row.items()}
-            for query, row in value.items()
-        }
-        return Run.from_dict(named, name=name or "results")
+        scored = {str(query): _scored(row) for query, row in value.items()}
+        return Run.from_dict(scored, name=name or "results")
     columns = columns_of(value, "results")
     queries = _column(columns, _QUERY_IDS, "results", "id of the query")
     docs = _column(columns, _DOC_IDS, "results", "id of the document")
@@ -555,12 +539,17 @@ def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
     return Run.from_dict(found, name=name or "results")
 
 
-def _scored(row: Any) -> Mapping[Any, float]:  # noqa: ANN401
-    if isinstance(row, Mapping):
-        return row
-    if len(row) and isinstance(row[0], tuple | list):
-        return dict(row)
-    return {doc: float(-at) for at, doc in reversed(list(enumerate(row)))}
+def _scored(row: Any) -> Mapping[str, float]:  # noqa: ANN401
+    """Return the score of each document of one query; a list is in the order of its ranking."""
+    if not isinstance(row, Mapping):
+        if len(row) and isinstance(row[0], tuple | list):
+            row = dict(row)
+        else:
+            row = {doc: float(-rank) for rank, doc in reversed(list(enumerate(row)))}
+    known: Mapping[str, float] = row
+    if set(map(type, row)) <= {str}:
+        return known
+    return {str(doc): score for doc, score in row.items()}
 
 
 def said(read: Callable[[], T], what: str) -> T:
