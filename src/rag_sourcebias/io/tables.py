@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,49 +81,18 @@ def read_sheet_csv(path: PathLike, filled: str = "grade") -> Iterator[tuple[int,
         With file and line: no header with ``row_id`` and what is filled in, a column twice,
         or a record that is not CSV or has another number of cells.
     """
-    at = [0]
-
-    def lines() -> Iterator[str]:
-        for number, line in read_lines(path):
-            at[0] = number
-            yield line + "\n"
-
-    stream = lines()
-    with sound(path, "a CSV file"):
-        header, delimiter = _header(next(stream, ""), path, at[0], filled)
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
-    while True:
-        start = at[0] + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise DataError(f"{path}:{start}: not a CSV record ({error})") from error
-        if cells is None:
-            return
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(header):
-            raise DataError(
-                f"{path}:{start}: expected {len(header)} cells as in the header, found "
-                f"{len(cells)}: {delimiter.join(cells)[:80]!r}"
-            )
-        yield start, dict(zip(header, map(unescaped, cells), strict=True))
-
-
-def _header(line: str, path: PathLike, number: int, filled: str) -> tuple[list[str], str]:
-    if not line:
+    first = next(read_lines(path), None)
+    if first is None:
         raise DataError(f"{path} is empty; expected the header of a labelling sheet")
-    for delimiter in (",", ";", "\t"):
-        names = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
-        if "row_id" in names and filled in names:
-            twice = {name for name in names if name and names.count(name) > 1}
-            if twice:
-                raise DataError(f"{path}:{number}: column {min(twice)!r} stands there twice")
-            return names, delimiter
-    raise DataError(
-        f"{path}:{number}: the header lacks row_id or {filled}: {line[:80]!r}; send back all "
-        "columns as they were"
-    )
+    names, records = _checked(_csv(path, first[1], "\t" if "\t" in first[1] else None), path)
+    if not {"row_id", filled} <= {*names}:
+        raise DataError(
+            f"{path}:{first[0]}: the header lacks row_id or {filled}: {first[1][:80]!r}; send back "
+            "all columns as they were"
+        )
+    for line, cells in records:
+        if any(cell.strip() for cell in cells):
+            yield line, dict(zip(names, map(unescaped, cells), strict=True))
 
 
 # pyarrow, which is loaded only where a Parquet file is read or written.
@@ -151,7 +119,6 @@ def pyarrow_modules(feature: str) -> tuple[Any, Any]:
 
 
 _ROWS = 1_024
-_MANY = 65_536
 _BATCH_BYTES = 64 << 20
 _SMALL = 4 << 20
 
@@ -193,55 +160,19 @@ def parquet_batches(
     groups : iterable of int, optional
         Row groups; all of them if left out.
     """
-    pa, pq = pyarrow_modules(f"reading {path.name}")
-    size, unpacked = path.stat().st_size, 0
+    pa, _ = pyarrow_modules(f"reading {path.name}")
     chosen = list(range(file.num_row_groups) if groups is None else groups)
+    size, unpacked = path.stat().st_size, 0
     # No value is longer than its row group: where that is small, little is unpacked at once.
-    longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=1)
-    rows = min(_ROWS, _BATCH_BYTES // max(longest, 1)) if longest < _SMALL else _ROWS
-    if rows < _ROWS and (longest := _longest_repeated(pq, file, path, columns, chosen)) is not None:
-        rows = min(_MANY, _BATCH_BYTES // max(longest, 1) or 1)
+    longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=0)
+    rows = _ROWS if longest >= _SMALL else min(_ROWS, _BATCH_BYTES // max(longest, 1))
     is_dictionary = pa.types.is_dictionary
     for found in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
-        batch = found
-        if any(is_dictionary(field.type) for field in found.schema):
-            plain = [c.dictionary_decode() if is_dictionary(c.type) else c for c in found]
-            batch = pa.RecordBatch.from_arrays(plain, found.schema.names)
+        plain = [c.dictionary_decode() if is_dictionary(c.type) else c for c in found]
+        batch = pa.RecordBatch.from_arrays(plain, found.schema.names)
         unpacked += batch.nbytes
         check_unpacked(path, unpacked=unpacked, packed=size)
         yield batch
-
-
-def _longest_repeated(
-    pq: Any,  # noqa: ANN401
-    file: Any,  # noqa: ANN401
-    path: Path,
-    columns: Sequence[str],
-    groups: Iterable[int],
-) -> int | None:
-    """Return the length of the longest text that a file stores once for many rows.
-
-    None where that is not known: texts in lists, and values of a length of their own.
-    """
-    from pyarrow import compute
-
-    schema = file.metadata.schema
-    found = [
-        column
-        for column in map(schema.column, range(len(schema)))
-        if column.path.split(".")[0] in columns and "BYTE_ARRAY" in column.physical_type
-    ]
-    if any(c.physical_type != "BYTE_ARRAY" or c.path not in columns for c in found):
-        return None
-    texts = [column.path for column in found]
-    longest = 0
-    # The first row as a dictionary comes with all values of its row group's.
-    with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
-        for group in groups if texts else ():
-            for column in next(reader.iter_batches(1, row_groups=[group], columns=texts), ()):
-                sizes = compute.binary_length(column.dictionary)
-                longest = max(longest, compute.max(sizes).as_py() or 0)
-    return longest
 
 
 def parquet_columns(
@@ -263,8 +194,6 @@ def parquet_columns(
 # Tables of any form as columns: CSV, TSV, JSON lines, Parquet.
 
 
-_RECORDS = 256
-_PARSED = 100_000  # rows
 _PARQUET = (".parquet", ".pq")
 Chooser = Callable[[tuple[str, ...]], Sequence[str]]
 
@@ -281,8 +210,8 @@ class Table:
     lines : sequence of int
         Line of each row; for Parquet the number of the row, from 1.
     columns : dict of str to list
-        The chosen ones. Text in CSV and TSV (arrays of ``numbers``); what the file holds in JSON
-        lines and Parquet, None where a JSON row lacks the key.
+        The chosen ones. Text in CSV and TSV; what the file holds in JSON lines and Parquet,
+        None where a JSON row lacks the key.
     unit : str
         What stands before the number of a row that is not that of its line.
     """
@@ -305,9 +234,7 @@ class Table:
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
-def read_table(
-    path: PathLike, choose: Chooser, *, numbers: Callable[[], Iterable[str | None]] = tuple
-) -> Table:
+def read_table(path: PathLike, choose: Chooser) -> Table:
     """Read some columns of a table.
 
     Parameters
@@ -319,8 +246,6 @@ def read_table(
         has no comma).
     choose : callable
         Gets the names of all columns and returns those to read; it raises if one is lacking.
-    numbers : callable
-        Called after it: columns that are arrays where all their cells are numbers or empty.
 
     Raises
     ------
@@ -346,40 +271,36 @@ def read_table(
         if "\t" in first[1]
         else _csv(path, first[1])
     )
-    line, header = next(records)
-    names = _unique_names([cell.strip() for cell in header], f"{name}:{line}")
+    names, rows = _checked(records, path)
     index = {n: names.index(n) for n in choose(names)}
     columns: dict[str, list[Any]] = {n: [] for n in index}
     targets = [(columns[n].append, i) for n, i in index.items()]
-    # Converted by and by: texts freed all at once, between ids that stay, would free no memory.
-    parsed: dict[str, list[FloatArray]] = {n: [] for n in numbers() if n}
     lines: list[int] = []
-    for line, cells in records:
-        if len(cells) != len(names):
-            raise DataError(
-                f"{name}:{line}: expected {len(names)} columns as in the header, found "
-                f"{len(cells)}: {str(cells)[:80]}"
-            )
+    for line, cells in rows:
         lines.append(line)
         for append, i in targets:
             append(cells[i])
-        if not len(lines) % _PARSED:
-            _parse(columns, parsed)
-    _parse(columns, parsed)
-    arrays: dict[str, Any] = {n: np.concatenate(parts) for n, parts in parsed.items()}
-    return Table(path=name, names=names, lines=lines, columns=columns | arrays)
+    return Table(path=name, names=names, lines=lines, columns=columns)
 
 
-def _parse(columns: dict[str, list[Any]], parsed: dict[str, list[FloatArray]]) -> None:
-    """Move columns' cells to their numbers, or numbers back where a cell is none."""
-    for name, parts in [*parsed.items()]:
-        values = _numbers(columns[name])
-        if values is None:
-            found = np.concatenate([np.empty(0), *parsed.pop(name)]).tolist()
-            columns[name][:0] = [None if math.isnan(value) else value for value in found]
-        else:
-            parts.append(values)
-            columns[name].clear()
+_Records = Iterator[tuple[int, list[str]]]
+
+
+def _checked(records: _Records, path: PathLike) -> tuple[tuple[str, ...], _Records]:
+    """Return the names of the header, and records that have as many cells."""
+    line, header = next(records)
+    names = _unique_names([cell.strip() for cell in header], f"{path}:{line}")
+
+    def checked() -> _Records:
+        for line, cells in records:
+            if len(cells) != len(names):
+                raise DataError(
+                    f"{path}:{line}: expected {len(names)} columns as in the header, found "
+                    f"{len(cells)}: {str(cells)[:80]}"
+                )
+            yield line, cells
+
+    return names, checked()
 
 
 def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
@@ -389,34 +310,27 @@ def _unique_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _csv(path: PathLike, header: str) -> Iterator[tuple[int, list[str]]]:
+def _csv(path: PathLike, header: str, delimiter: str | None = None) -> _Records:
     # A blank line may stand within a quoted cell; between records csv gives it as an empty one.
     records = csv.reader(
         (line + "\n" for _, line in read_lines(path, blank=True)),
         strict=True,
-        delimiter=";" if ";" in header and "," not in header else ",",
+        delimiter=delimiter or (";" if ";" in header and "," not in header else ","),
     )
-    last, more = 0, True  # line on which the record before ends
-    while more:
-        found: list[tuple[int, list[str]]] = []
-        # Retrieved contexts in one cell pass the usual limit; it is the whole process's, so it is
-        # changed for some records at a time.
-        limit = csv.field_size_limit(2**31 - 1)
-        try:
-            for record in islice(records, _RECORDS):
-                found.append((last + 1, record))
-                last = records.line_num
-            more = len(found) == _RECORDS
-        except csv.Error as error:
-            raise DataError(
-                f"{path}:{last + 1}: not a CSV record ({error}; read through line "
-                f"{records.line_num})"
-            ) from error
-        finally:
-            csv.field_size_limit(limit)
-        for started, record in found:
+    last = 0  # line on which the record before ends
+    # Retrieved contexts in one cell pass the usual limit, which is that of the whole process.
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        for record in records:
             if len(record) > 1 or (record and record[0].strip()):
-                yield started, record
+                yield last + 1, record
+            last = records.line_num
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{last + 1}: not a CSV record ({error}; read through line {records.line_num})"
+        ) from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _read_json(path: PathLike, choose: Chooser) -> Table:
@@ -519,8 +433,6 @@ def numbers_of(table: Table, column: str, *, role: str, ids: list[str]) -> Float
 
 def _numbers(cells: Sequence[Any]) -> FloatArray | None:
     """Return cells that are all numbers or missing; None if one is anything else."""
-    if isinstance(cells, np.ndarray):
-        return cells
     kinds = set(map(type, cells))
     try:
         if kinds == {str} and "_" not in "".join(cells):  # Python reads 1_0 as 10
@@ -877,11 +789,9 @@ def read_clusters(
         found = find_column(others, "query_id", given=query, path=os.fspath(path))
         if found is None and len(names) == 2 and cluster in names and cluster != "cluster":
             found = others[0]
-        lacks = ["query_id"] * (found is None) + [cluster] * (cluster not in names)
-        if lacks:
-            raise DataError(
-                f"{path} has no column {' and no column '.join(lacks)}; it has {list(names)}"
-            )
+        for name, role in ((found, "query_id"), (cluster if cluster in names else None, cluster)):
+            if name is None:
+                raise DataError(f"{path} has no column {role}; it has {list(names)}")
         return str(found), cluster
 
     table = read_table(path, choose)

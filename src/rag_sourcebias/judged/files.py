@@ -149,7 +149,7 @@ def _read_items(
         chosen = (*found.values(), *judges, *id_columns, *further.values())
         return list(dict.fromkeys(filter(None, chosen)))
 
-    table = read_table(path, choose, numbers=lambda: (found["human"], found["judge"], *judges))
+    table = read_table(path, choose)
     judges = judges or (str(found["judge"]),)
     if found["human"] in judges:
         raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")

@@ -203,8 +203,8 @@ def test_lines_are_counted_through_cells_with_line_breaks(tmp_path):
     [
         ("", "is empty; expected the header"),
         ("id,grade\n1,2\n", r"labels\.csv:1: the header lacks row_id or grade"),
-        ("row_id,grade,grade\nr1,1,1\n", r"column 'grade' stands there twice"),
-        ("row_id,grade\nr1\n", r"labels\.csv:2: expected 2 cells as in the header, found 1"),
+        ("row_id,grade,grade\nr1,1,1\n", r"two columns are called 'grade'"),
+        ("row_id,grade\nr1\n", r"labels\.csv:2: expected 2 columns as in the header, found 1"),
         ('row_id,grade\nr1,"2\n', r"labels\.csv:2: not a CSV record"),
     ],
 )
