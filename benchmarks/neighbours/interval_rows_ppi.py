@@ -1,19 +1,14 @@
-"""Intervals for a mean from few labels: ours beside ppi_py and glide-py, on the same draws."""
+"""Intervals for a mean from few labels: ours beside ppi_py, on the same draws."""
 
 from __future__ import annotations
 
-import io
-import json
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ppi_py
 
-from rag_sourcebias.core.values import normal_quantile, t_quantile
 from rag_sourcebias.stats.means import mean_interval, ppi_interval
 from rag_sourcebias.stats.regression import t_interval
 
@@ -42,14 +37,6 @@ def default_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray, bounds: Bounds 
 def same_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray, _: Bounds | None) -> Bounds:
     found = ppi_interval(y, f, pool, lam=None, normal=True)
     return found.lower, found.upper
-
-
-def glide_ours(y: np.ndarray, f: np.ndarray, pool: np.ndarray) -> Bounds:
-    """Return our PPI with the power and the normal quantile of glide-py."""
-    spread = float(np.concatenate([f, pool]).var(ddof=1)) * (1 + len(y) / len(pool))
-    found = ppi_interval(y, f, pool, lam=float(np.cov(y, f)[0, 1]) / spread)
-    half = found.half_width * normal_quantile(0.975) / t_quantile(0.975, len(y) - 1)
-    return found.estimate - half, found.estimate + half
 
 
 def labels_alone(y: np.ndarray, _f: np.ndarray, _pool: np.ndarray, _: Bounds | None) -> Bounds:
@@ -82,21 +69,7 @@ def verdicts(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 KINDS = {"skewed grades": (graded, 2.0, None), "90 % correct": (verdicts, 0.9, (0.0, 1.0))}
 
 
-def by_glide(python: str, draws: list[tuple[np.ndarray, ...]]) -> dict[str, Any]:
-    """Return the ends glide-py gives the draws, in a process of its own."""
-    archive = io.BytesIO()
-    np.savez(
-        archive,
-        **dict(zip(("y", "f", "pool"), map(np.array, zip(*draws, strict=True)), strict=True)),
-    )
-    script = Path(__file__).with_name("glide_rows.py")
-    run = subprocess.run(
-        [python, script], input=archive.getvalue(), stdout=subprocess.PIPE, check=True
-    )
-    return json.loads(run.stdout)
-
-
-def covered(kind: str, n: int, draws: int, glide: str | None) -> list[dict[str, Any]]:
+def covered(kind: str, n: int, draws: int) -> list[dict[str, Any]]:
     """Share of draws whose interval holds the population mean, and the mean width."""
     draw, mean, bounds = KINDS[kind]
     made = []
@@ -106,20 +79,11 @@ def covered(kind: str, n: int, draws: int, glide: str | None) -> list[dict[str, 
     ends: dict[str, list[Any]] = {
         name: [method(*parts, bounds) for parts in made] for name, method in METHODS.items()
     }
-    found: dict[str, Any] = {} if glide is None else by_glide(glide, made)
-    ends |= found.get("ends", {})
-    if found:
-        pairs = zip(ends["glide-py, PPI++"], made, strict=True)
-        found["apart"] = max(
-            np.abs(np.subtract(theirs, glide_ours(*parts))).max()
-            for theirs, parts in pairs
-            if theirs is not None
-        )
     rows = []
     for name, pairs in ends.items():
-        # a refusal, and what is not finite where all labels agree, count as a point
+        # what is not finite where all labels agree counts as a point
         points = [
-            pair if pair is not None and np.isfinite(sum(pair)) else (parts[0].mean(),) * 2
+            pair if np.isfinite(sum(pair)) else (parts[0].mean(),) * 2
             for pair, parts in zip(pairs, made, strict=True)
         ]
         low, high = np.array(points).T
@@ -130,8 +94,6 @@ def covered(kind: str, n: int, draws: int, glide: str | None) -> list[dict[str, 
                 "method": name,
                 "coverage": round(float(np.mean((low <= mean) & (mean <= high))), 4),
                 "width": round(float(np.mean(high - low)), 4),
-                "ms": found.get("ms", {}).get(name),
-                "apart": float(found["apart"]) if name == "glide-py, PPI++" else None,
             }
         )
     return rows
@@ -161,7 +123,7 @@ def milliseconds(method: Method, rounds: int) -> float:
     return round(1000 * min(blocks), 3)
 
 
-def ppi_rows(*, quick: bool, glide: str | None = None) -> dict[str, Any]:
+def ppi_rows(*, quick: bool) -> dict[str, Any]:
     """All measurements of this part."""
     draws, rounds = (50, 5) if quick else (2_000, 100)
     timed = {
@@ -174,7 +136,5 @@ def ppi_rows(*, quick: bool, glide: str | None = None) -> dict[str, Any]:
         "pool": POOL,
         "difference": largest_difference(draws // 10),
         "ms": {name: milliseconds(method, rounds) for name, method in timed.items()},
-        "coverage": [
-            row for kind in KINDS for n in LABELS for row in covered(kind, n, draws, glide)
-        ],
+        "coverage": [row for kind in KINDS for n in LABELS for row in covered(kind, n, draws)],
     }

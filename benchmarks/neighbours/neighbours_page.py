@@ -107,7 +107,7 @@ def ppi(found: dict[str, Any]) -> str:
     ]
     speed = [(name, f"{value:.2f} ms") for name, value in found["ms"].items()]
     return f"""\
-## Intervals from few labels: ppi_py, glide-py
+## Intervals from few labels: ppi_py
 
 With the formula and quantiles of ppi_py (`ppi_interval(…, lam=None, normal=True)`) we give its
 bounds: they differ by {found["difference"]:.1g} at most. Our default is another method, regression
@@ -118,29 +118,11 @@ population mean, in percent, and their mean width, over {found["draws"]:,} simul
 {grid(("labels", *names), rows)}
 
 Where all labels agree, the intervals of ppi_py and of labels alone shrink to a point and are
-counted as such (at 90 % and 15 labels that is one set in five), as are refusals of glide-py. Ours
+counted as such (at 90 % and 15 labels that is one set in five). Ours
 is told the range of verdicts (`bounds=(0, 1)`). Widths compare only where both methods hold their
-level. {by_glide(found)}
+level.
 
 {grid(("one interval, 50 labels", "time"), speed)}"""
-
-
-def by_glide(found: dict[str, Any]) -> str:
-    """Say how glide-py was run, and how near its bounds are to ours of the same formula."""
-    rows = [row for row in found["coverage"] if row.get("ms") is not None]
-    if not rows:
-        return "glide-py needs Python 3.12 and was not run."
-    apart = max(row["apart"] for row in rows if row["apart"] is not None)
-    times = [
-        f"{milliseconds(min(r['ms'] for r in rows if r['method'] == name))} ({name})"
-        for name in dict.fromkeys(row["method"] for row in rows)
-    ]
-    return (
-        "glide-py needs Python 3.12, so it got the same draws in a process of its own; its PPI++ "
-        f"and our `ppi_interval` with its power and quantile differ by {apart:.1g} at most. An "
-        "interval "
-        f"takes it {' and '.join(times)}."
-    )
 
 
 def ragas(found: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
     python benchmarks/neighbours/run.py            # results/neighbours.json, docs/neighbours.md
     python benchmarks/neighbours/run.py --quick    # small sizes, writes nothing
     python benchmarks/neighbours/run.py --page     # the page from the results there are
-    python benchmarks/neighbours/run.py --glide PYTHON   # with glide-py (glide_rows.py)
 
 Needs the test dependencies and, for ragas, the real data named by ``RAG_SOURCEBIAS_DATA``. All
 sides run in this process, in turns, with one thread where ``OMP_NUM_THREADS=1`` is set.
@@ -29,14 +28,14 @@ PAGE = ROOT / "docs" / "neighbours.md"
 PACKAGES = ("pytrec-eval-terrier", "ir-measures", "ppi-python", "ragas")
 
 
-def measured(*, quick: bool, glide: str | None) -> dict[str, Any]:
+def measured(*, quick: bool) -> dict[str, Any]:
     """Every part that can run here."""
     from interval_rows_ppi import ppi_rows
     from ranking_rows import ranking_rows
 
     found: dict[str, Any] = {
         "rankings": ranking_rows(quick=quick),
-        "ppi": ppi_rows(quick=quick, glide=glide),
+        "ppi": ppi_rows(quick=quick),
     }
     data = os.environ.get("RAG_SOURCEBIAS_DATA")
     if data:
@@ -54,19 +53,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, writes nothing")
     parser.add_argument("--page", action="store_true", help="only write the page")
-    parser.add_argument("--glide", metavar="PYTHON", help="a Python 3.12 that has glide-py")
     parser.add_argument("--intervals", action="store_true", help="that part; the rest as stored")
     options = parser.parse_args()
     if options.quick:
-        print(page(measured(quick=True, glide=options.glide)))
+        print(page(measured(quick=True)))
         return 0
     if options.intervals:
         from interval_rows_ppi import ppi_rows
 
         found = json.loads(RESULTS.read_text(encoding="utf-8"))
-        found["ppi"] = ppi_rows(quick=False, glide=options.glide)
+        found["ppi"] = ppi_rows(quick=False)
     elif not options.page:
-        found = measured(quick=False, glide=options.glide)
+        found = measured(quick=False)
     if not options.page:
         text = json.dumps(found, indent=1, ensure_ascii=False)
         RESULTS.write_text(text + "\n", encoding="utf-8")
