@@ -1,6 +1,5 @@
 """The report of a source audit: what it says, in the order in which it says it."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.skew import SkewCell, SkewReport, TwinSkew
-from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.core.skew import SkewCell, SkewReport
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.blocks import (
@@ -53,19 +52,8 @@ from rag_sourcebias.source.words import (
     star_note,
     verdicts,
 )
-from rag_sourcebias.stats.regression import wilson_interval
 
-_LAST_RANK = 10
 _REPEATS = {"length-matched": "at equal length", "exact": "with exact search"}
-_QUERIES = 100  # that are listed one by one
-_RATIOS = (
-    (0.25, 0.5, 1, 2, 4),
-    (0.5, 0.67, 1, 1.5, 2),
-    (0.67, 0.8, 1, 1.25, 1.5),
-    (0.8, 0.9, 1, 1.1, 1.25),
-    (0.9, 0.95, 1, 1.05, 1.1),
-    (0.95, 1, 1.05),
-)
 
 
 def document(report: SkewReport) -> b.Document:
@@ -154,7 +142,7 @@ def _sides(report: SkewReport) -> tuple[str, str]:
 def _verdicts(report: SkewReport) -> b.Section:
     scale = _scale(report)
     found = [v for v in verdicts(report) if v.system.variant == "mixed"]
-    said = [v.sentence + "".join(f" {again}" for again in _repeats(report, v)) for v in found]
+    said = [" ".join((v.sentence, *_repeats(report, v))) for v in found]
     base, rival = _sides(report)
     reach = number(scale, digits=0)
     return b.Section(
@@ -175,15 +163,8 @@ def _verdicts(report: SkewReport) -> b.Section:
                 look="note",
                 to=b.PAGE,
             ),
-            b.Items(rows=tuple(("", sentence) for sentence in said), to=b.MARKDOWN),
             _scores(report),
-            b.Paragraph(text=star_note(report), look="note", to=b.TERMINAL),
-            b.Lines(
-                rows=tuple(
-                    (("• ", ""), (v.subject, "strong"), (sentence[len(v.subject) :], ""))
-                    for v, sentence in zip(found, said, strict=True)
-                )
-            ),
+            b.Items(rows=tuple(("", sentence) for sentence in said), to=(*b.MARKDOWN, *b.TERMINAL)),
         ),
     )
 
@@ -200,7 +181,7 @@ def _repeats(report: SkewReport, verdict: Verdict) -> Iterator[str]:
     for again in _again(report, verdict):
         if not again.cells:
             continue
-        what = capital(_REPEATS.get(again.system.variant, again.system.variant))
+        what = capital(_REPEATS[again.system.variant])
         changed = "" if again.code is verdict.code else f", {again.short}"
         yield f"{what}: {_valued(*shown(again.cells[-1]))}{changed}."
 
@@ -214,35 +195,33 @@ def _scale(report: SkewReport) -> float:
 
 
 def _card(report: SkewReport, verdict: Verdict, scale: float) -> b.Card:
-    against = f"against {names_of(report)[verdict.other]}" * (len(others_of(report)) > 1)
+    several = len(others_of(report)) > 1
     return b.Card(
         name=verdict.system.name,
-        tags=(b.Name(against),) if against else (),
+        tags=(b.Name(f"against {names_of(report)[verdict.other]}"),) if several else (),
         standing=f"prefers {verdict.direction}" if verdict.direction else "none",
         short=verdict.short,
         text=" ".join((f"{capital(verdict.text)}.", *_repeats(report, verdict))),
-        rows=tuple(
-            b.CardRow(
-                name=cell.measure,
-                value=delta(shown(cell)[0]),
-                ends=interval(shown(cell)[1]),
-                bar=_bar(report, cell, scale),
-                star=significant(report, cell),
-            )
-            for cell in verdict.cells
-        )
-        + tuple(
-            b.CardRow(
-                name=cell.measure,
-                tag=_REPEATS.get(again.system.variant, again.system.variant),
-                value=delta(shown(cell)[0]),
-                ends=interval(shown(cell)[1]),
-                bar=_bar(report, cell, scale),
-                star=significant(report, cell),
-            )
-            for again in _again(report, verdict)
-            for cell in again.cells[-1:]
+        rows=(
+            *(_card_row(report, cell, scale) for cell in verdict.cells),
+            *(
+                _card_row(report, cell, scale, tag=_REPEATS[again.system.variant])
+                for again in _again(report, verdict)
+                for cell in again.cells[-1:]
+            ),
         ),
+    )
+
+
+def _card_row(report: SkewReport, cell: SkewCell, scale: float, *, tag: str = "") -> b.CardRow:
+    value, found = shown(cell)
+    return b.CardRow(
+        name=cell.measure,
+        tag=tag,
+        value=delta(value),
+        ends=interval(found),
+        bar=_bar(report, cell, scale),
+        star=significant(report, cell),
     )
 
 
@@ -250,10 +229,13 @@ def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
     middle, found = shown(cell)
     if found is None or middle is None:
         return None
+    side = "even"
+    if middle != 0:
+        side = "baseline" if middle > 0 else "other"
     return b.Bar.over(
         (found.lower, middle, found.upper),
         (-scale, scale),
-        side="baseline" if middle > 0 else "other" if middle < 0 else "even",
+        side=side,
         solid=significant(report, cell),
     )
 
@@ -261,40 +243,45 @@ def _bar(report: SkewReport, cell: SkewCell, scale: float) -> b.Bar | None:
 def _scores(report: SkewReport) -> b.Grid:
     """Return scores and Relative Δ as in Table 4 of Dai et al. (KDD 2024), for a terminal."""
     measures = tuple(dict.fromkeys(c.measure for s in report.systems for c in s.cells))
-    base = report.config.baseline_source
-    rows: list[tuple[str, str, list[tuple[str, str]]]] = []
+    rows: list[tuple[str, ...]] = []
+    sides: list[tuple[str, ...]] = []
     for system in report.systems:
         for place, other in enumerate(dict.fromkeys(c.other for c in system.cells)):
-            of = {c.measure: _three(report, c) for c in system.cells if c.other == other}
-            columns = [of.get(measure, [("", "")] * 3) for measure in measures]
-            rows += [
-                (label(report, system), name, [column[i] for column in columns])
-                for i, name in enumerate((source_name(base), source_name(other), "Relative Δ"))
-                if i or not place  # the baseline once
-            ]
+            cells = {c.measure: c for c in system.cells if c.other == other}
+            columns = [_three(report, cells.get(measure)) for measure in measures]
+            names = (source_name(report.config.baseline_source), source_name(other), "Relative Δ")
+            for i, name in enumerate(names):
+                if i == 0 and place > 0:
+                    continue  # the baseline once
+                rows.append((label(report, system), name, *(column[i][0] for column in columns)))
+                sides.append(("", "", *(column[i][1] for column in columns)))
     return b.Grid(
         table=b.Table(
             columns=("system", "", *(f"{measure} " for measure in measures)),
-            rows=tuple((who, name, *(text for text, _ in cells)) for who, name, cells in rows),
+            rows=tuple(rows),
             n_heads=2,
         ),
         caption="Scores ×100 and Relative Δ",
         width=8,
         together=len(report.config.cutoffs),
-        sides=tuple(("", "", *(side for _, side in cells)) for _, _, cells in rows),
+        sides=tuple(sides),
         to=b.TERMINAL,
     )
 
 
-def _three(report: SkewReport, cell: SkewCell) -> list[tuple[str, str]]:
+def _three(report: SkewReport, cell: SkewCell | None) -> list[tuple[str, str]]:
     """Return both scores and Relative Δ as published, each with its colour."""
-    text, side = "undef. ", ""
-    if (value := cell.relative_delta) is not None:
-        strong = significant(report, cell)
-        # The blank keeps the decimals in line with a Δ that carries a star.
-        text = delta(value) + ("*" if strong else " ")
-        side = "strong " * strong + ("baseline" if value >= 0 else "other")
-    return [(f"{score(cell.mean_baseline)} ", ""), (f"{score(cell.mean_other)} ", ""), (text, side)]
+    if cell is None:
+        return [("", "")] * 3
+    scores = [(f"{score(mean)} ", "") for mean in (cell.mean_baseline, cell.mean_other)]
+    value = cell.relative_delta
+    if value is None:
+        return [*scores, ("undef. ", "")]
+    side = "baseline" if value >= 0 else "other"
+    if significant(report, cell):
+        return [*scores, (f"{delta(value)}*", f"strong {side}")]
+    # The blank keeps the decimals in line with a Δ that carries a star.
+    return [*scores, (f"{delta(value)} ", side)]
 
 
 # The queries behind a verdict
@@ -320,7 +307,7 @@ def _evidence(report: SkewReport) -> b.Section | None:
             "the other way",
         )
         blocks += [b.Heading(text=b.Name(verdict.subject), to=b.PAGE)] * (len(found) > 1)
-        blocks += [*told, *_every_query(report, verdict)]
+        blocks += told
         if cases and not texts:
             blocks.append(b.Paragraph(text="No texts were kept: ids stand for them.", look="note"))
     if not blocks:
@@ -333,50 +320,6 @@ def _evidence(report: SkewReport) -> b.Section | None:
         "higher. One relevant document of each source is shown, with its rank; words that the "
         "other text lacks are marked.",
         blocks=tuple(blocks),
-    )
-
-
-def _every_query(report: SkewReport, verdict: Verdict) -> Iterator[b.Block]:
-    """Return the scores of the queries one by one, the largest differences first."""
-    scores, measure, config = verdict.system.scores, report.config.primary_measure, report.config
-    if measure not in scores.measures or not {config.baseline_source, verdict.other} <= set(
-        scores.sources
-    ):
-        return
-    names = names_of(report)
-    first, second = (scores.of(measure, s) for s in (config.baseline_source, verdict.other))
-    order = sorted(
-        range(len(first)), key=lambda i: (-abs(first[i] - second[i]), scores.query_ids[i])
-    )
-    shown = order[:_QUERIES]
-    rest = "" if len(shown) == len(order) else "; report.json has all"
-    yield b.Fold(
-        summary=f"{count(len(shown))} of {count(len(order))} queries, largest differences first"
-        f"{rest}",
-        blocks=(
-            b.Grid(
-                table=b.Table(
-                    columns=(
-                        "query",
-                        names[config.baseline_source],
-                        names[verdict.other],
-                        "difference",
-                    ),
-                    rows=tuple(
-                        (
-                            b.Name(shorten(scores.query_ids[i], 40)),
-                            score(first[i]),
-                            score(second[i]),
-                            number(100 * (first[i] - second[i]), signed=True),
-                        )
-                        for i in shown
-                    ),
-                ),
-                caption=f"{measure} ×100 of each query, {verdict.subject}",
-                to=b.PAGE,
-            ),
-        ),
-        to=b.PAGE,
     )
 
 
@@ -540,12 +483,12 @@ def _numbers(report: SkewReport) -> b.Section:
                 rows=tuple((who, cell.measure, *_row(report, cell)) for who, cell in cells),
                 n_heads=2,
             ),
-            caption=star_note(report),
+            caption="Scores ×100, Relative Δ and tests",
             bars=tuple(_bar(report, cell, scale) for _, cell in cells),
             bars_at=4,
             scale=f"−{reach} … +{reach}",
         ),
-        b.Paragraph(text=star_note(report), to=b.MARKDOWN),
+        b.Paragraph(text=star_note(report), look="note", to=b.EVERYWHERE),
         *([b.Heading(text="Why some intervals are missing")] if missing else []),
         *([b.Items(rows=missing)] if missing else []),
     )
@@ -720,17 +663,6 @@ def _exposure(report: SkewReport) -> b.Section | None:
 # Twins and length
 
 
-def _pairs(report: SkewReport) -> list[tuple[str, TwinSkew]]:
-    """Return the twins of systems as deployed, with a caption each."""
-    return [
-        (label(report, system, twin.other), twin)
-        for system in report.systems
-        if system.variant == "mixed"
-        for twin in system.twins
-        if twin.n_pairs
-    ]
-
-
 def _twins(report: SkewReport) -> b.Section | None:
     rows = (
         (
@@ -746,7 +678,6 @@ def _twins(report: SkewReport) -> b.Section | None:
         for s in report.systems
         for t in s.twins
     )
-    drawn = tuple((caption, _ranks(report, caption, twin)) for caption, twin in _pairs(report))
     return _section(
         "twins",
         "Twins",
@@ -769,116 +700,16 @@ def _twins(report: SkewReport) -> b.Section | None:
             rows,
             n_heads=2,
         ),
-        *([b.Figures(items=drawn)] if drawn else []),
     )
-
-
-def _ranks(report: SkewReport, who: str, twin: TwinSkew) -> pic.Histogram:
-    """Draw how often each version of a relevant document is found at each rank.
-
-    Expected ranks between two whole ones (ties) count at the better rank.
-    """
-    names = names_of(report)
-    base, rival = names[twin.baseline], names[twin.other]
-    first, second = (_rank_shares(ranks) for ranks in (twin.baseline_rank, twin.other_rank))
-    return pic.Histogram(
-        title=f"Ranks of {twin.n_pairs} twins, {who}",
-        description=f"At rank 1: {base} {number(first[0])}%, {rival} {number(second[0])}%. Below "
-        f"rank {_LAST_RANK} or not retrieved: {base} {number(first[-1])}%, "
-        f"{rival} {number(second[-1])}%.",
-        bars=(
-            pic.Bars(heights=first, colour="baseline", name=shorten(base, 24)),
-            pic.Bars(heights=second, colour="other", name=shorten(rival, 24)),
-        ),
-        categories=(*map(str, range(1, _LAST_RANK + 1)), f">{_LAST_RANK}*"),
-        x=pic.Axis(label="rank in the mixed list (* or not retrieved)"),
-        y=pic.Axis(label="share of twins, %"),
-    )
-
-
-def _rank_shares(ranks: FloatArray) -> tuple[float, ...]:
-    place = np.floor(np.nan_to_num(ranks, nan=np.inf)).clip(1, _LAST_RANK + 1).astype(np.int64)
-    return _plain(100 * np.bincount(place, minlength=_LAST_RANK + 2)[1:] / len(ranks))
 
 
 def _length(report: SkewReport) -> b.Section | None:
-    drawn = tuple(
-        (caption, _length_picture(report, caption, twin))
-        for caption, twin in _pairs(report)
-        if len(twin.log_length_ratio)
-    )
-    matched = _beside(report, "length-matched", "Relative Δ as deployed and at equal length")
-    pairs: tuple[b.Block, ...] = (
-        b.Paragraph(
-            text="Does the longer version win? Each diamond is an equal share of the pairs, "
-            f"its line a {level(report.config.confidence_level)} Wilson interval that takes "
-            "pairs as independent, although pairs of one query are not quite. Ticks at the "
-            "top and bottom are single pairs.",
-            to=b.PAGE,
-        ),
-        b.Figures(items=drawn),
-    )
-    repeated: tuple[b.Block, ...] = (
-        b.Heading(text="Length-matched"),
-        b.Paragraph(
-            text="The audit repeated with both versions of each pair cut to the same length. "
-            "If the skew shrinks, part of it was about length."
-        ),
-        matched,
-    )
-    blocks = pairs * bool(drawn) + repeated * bool(matched.table.rows)
-    return b.Section(id="length", title="Length", blocks=blocks) if blocks else None
-
-
-def _length_picture(report: SkewReport, who: str, twin: TwinSkew) -> pic.Lines:
-    """Draw the win rate over the ratio of lengths, in groups of equally many pairs."""
-    names, ratio, won = names_of(report), twin.log_length_ratio, twin.other_above
-    base, rival = names[twin.baseline], names[twin.other]
-    groups = np.array_split(np.argsort(ratio, kind="stable"), max(1, min(6, len(ratio) // 20)))
-    rates = [
-        wilson_interval(won[g].sum(), len(g), confidence_level=report.config.confidence_level)
-        for g in groups
-    ]
-    shares = pic.Curve(
-        x=tuple(float(ratio[g].mean()) for g in groups),
-        y=tuple(100 * rate.estimate for rate in rates),
-        ends=tuple((100 * rate.lower, 100 * rate.upper) for rate in rates),
-        colour="ink",
-        line="solid",
-    )
-    single: tuple[tuple[pic.Colour, float, FloatArray], ...] = (
-        ("other", 104.0, ratio[won > 0.5]),
-        ("baseline", -4.0, ratio[won < 0.5]),
-    )
-    span = max(0.1, 1.05 * float(np.quantile(np.abs(ratio), 0.995)))
-    marks = next((t for t in _RATIOS if math.log(t[-1]) < 0.95 * span), _RATIOS[-1])
-    return pic.Lines(
-        title=f"Length and preference, {who}",
-        description=" ".join(
-            f"At ×{number(math.exp(at), digits=2)} the length, {rival} text ranks higher in "
-            f"{number(value)}% of {len(g)} pairs."
-            for at, value, g in zip(shares.x, shares.y, groups, strict=True)
-        ),
-        curves=(
-            shares,
-            *(
-                pic.Curve(
-                    x=_plain(at),
-                    y=(y,) * len(at),
-                    ends=((y - 2.5, y + 2.5),) * len(at),
-                    colour=colour,
-                    mark="none",
-                )
-                for colour, y, at in single
-            ),
-        ),
-        x=pic.Axis(
-            label=f"words of {shorten(rival, 14)} text ÷ words of {shorten(base, 14)} twin",
-            span=(-span, span),
-            ticks=tuple((math.log(t), f"×{t:g}") for t in marks),
-        ),
-        y=pic.Axis(label=f"{shorten(rival, 18)} ranks higher, %", span=(-7, 107)),
-        guides=(pic.Guide(at=0), pic.Guide(at=50, level=True)),
+    return _section(
+        "length",
+        "Length",
+        "The audit repeated with both versions of each pair cut to the same length. If the skew "
+        "shrinks, part of it was about length.",
+        _beside(report, "length-matched", "Relative Δ as deployed and at equal length"),
     )
 
 

@@ -1,7 +1,5 @@
 """What a source audit says in words: verdicts, the headline, and how to read the numbers."""
 
-import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -40,7 +38,6 @@ from rag_sourcebias.report.blocks import (
     source_name,
     split_measure,
 )
-from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 
 Direction = Literal["baseline", "other"]
 _DIRECTIONS: dict[SkewCode, Direction] = {
@@ -48,6 +45,7 @@ _DIRECTIONS: dict[SkewCode, Direction] = {
     SkewCode.FAVOURS_OTHER: "other",
 }
 _CLOSE = 0.05  # points of Relative Δ that look alike with one decimal
+_TINY = 1e-12  # a difference of scores that rounding makes
 _MAX_NAMED, _MAX_NAME = 3, 60  # systems in a headline, characters of each
 _MAX_ROWS, _MAX_ROW = 6, 40  # systems of a first screen, characters of each
 
@@ -80,13 +78,8 @@ def significant(report: SkewReport, cell: SkewCell) -> bool:
     """Whether the adjusted p-value is below 1 − the confidence level of the audit.
 
     Unlike :attr:`SkewCell.significant` this knows the level even where an interval was refused.
-    Never in reports of version 0.1, whose test measured unequal numbers of documents as well.
     """
-    return (
-        cell.centred is not None
-        and cell.p_adjusted is not None
-        and cell.p_adjusted < 1 - report.config.confidence_level
-    )
+    return cell.p_adjusted is not None and cell.p_adjusted < 1 - report.config.confidence_level
 
 
 def shown(cell: SkewCell) -> tuple[float | None, Interval | None]:
@@ -104,9 +97,8 @@ class Verdict:
     subject : str
         System with its variant, and the other source where there are several.
     code : SkewCode
-        What can be said; REFUSED in reports of version 0.1.
-    found : SkewVerdict or None
-        None in reports of version 0.1.
+        What can be said.
+    found : SkewVerdict
     direction : {"baseline", "other"} or None
         Which source is favoured, if either.
     short : str
@@ -123,7 +115,7 @@ class Verdict:
     system: SystemSkew
     other: str
     code: SkewCode
-    found: SkewVerdict | None
+    found: SkewVerdict
     direction: Direction | None
     short: str
     text: str
@@ -148,12 +140,10 @@ def verdicts(report: SkewReport) -> tuple[Verdict, ...]:
 
 
 def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
-    names, control = names_of(report), None
-    found = next((v for v in system.verdicts if v.other == other), None)
+    names = names_of(report)
+    found = next(v for v in system.verdicts if v.other == other)
     short, text = _said(report, system, found)
-    code = SkewCode.REFUSED if found is None else found.code
-    if code in _DIRECTIONS:
-        control = _unequal_alone(report, system, other)
+    control = _unequal_alone(report, system, other) if found.code in _DIRECTIONS else None
     if control is not None:
         harder = control.baseline if control.mean_baseline < control.mean_other else other
         short += f", but {names[harder]} text is harder to find even on its own"
@@ -170,9 +160,9 @@ def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
         subject=label(report, system) + f" (against {names[other]})" * (len(others_of(report)) > 1),
         system=system,
         other=other,
-        code=code,
+        code=found.code,
         found=found,
-        direction=_DIRECTIONS.get(code),
+        direction=_DIRECTIONS.get(found.code),
         short=short,
         text=text,
         control=control,
@@ -180,13 +170,8 @@ def _worded(report: SkewReport, system: SystemSkew, other: str) -> Verdict:
     )
 
 
-def _said(report: SkewReport, system: SystemSkew, found: SkewVerdict | None) -> tuple[str, str]:
+def _said(report: SkewReport, system: SystemSkew, found: SkewVerdict) -> tuple[str, str]:
     """Return a verdict in a few words and with its numbers."""
-    if found is None:
-        return "no verdict", (
-            "no verdict in this report of version 0.1, whose test measured unequal numbers of "
-            "relevant documents as well; run the audit again"
-        )
     if found.code is SkewCode.REFUSED:
         return "no verdict", f"no verdict: {(found.refusal or '').rstrip('.')}"
     value, centred = system.cell(found.measure, found.other).relative_delta, found.centred_delta
@@ -251,7 +236,7 @@ def _clause(report: SkewReport, group: Sequence[Verdict]) -> str:
     who = join(names) if len(names) <= _MAX_NAMED else f"{len(names)} systems"
     match first.code:
         case SkewCode.CANNOT_TELL:
-            needed = [v.found.n_needed for v in group if v.found and v.found.n_needed is not None]
+            needed = [v.found.n_needed for v in group if v.found.n_needed is not None]
             tail = f" (about {roughly(max(needed))} queries are needed)" if needed else ""
             return f"for {who} the data cannot tell{tail}"
         case SkewCode.REFUSED:
@@ -287,22 +272,16 @@ def _tally(verdict: Verdict) -> _Tally:
     system = verdict.system
     twin = next((t for t in system.twins if t.other == verdict.other and t.n_pairs), None)
     if twin is not None:
-        above = twin.other_above
-        counts = (int(np.sum(above < 0.5)), int(np.sum(above > 0.5)), int(np.sum(above == 0.5)))
-        return _Tally(*counts, "pair")
-    measure, base = verdict.cells[-1].measure, verdict.cells[-1].baseline
-    known = next((c for c in system.chance if c.other == verdict.other), None)
-    scores = system.scores
-    if known is not None:
-        apart = known.skew[scores.measures.index(measure)][known.both]
-    elif {base, verdict.other} <= set(scores.sources):
-        apart = scores.of(measure, base) - scores.of(measure, verdict.other)
+        lead, noun = 0.5 - twin.other_above, "pair"
     else:
-        return _Tally(0, 0, 0, "query")
-    near = np.abs(apart) < 1e-12
-    return _Tally(
-        int(np.sum((apart > 0) & ~near)), int(np.sum((apart < 0) & ~near)), int(near.sum()), "query"
-    )
+        measure, noun = verdict.cells[-1].measure, "query"
+        chance = next((c for c in system.chance if c.other == verdict.other), None)
+        if chance is None:
+            return _Tally(0, 0, 0, noun)
+        lead = chance.skew[system.scores.measures.index(measure)][chance.both]
+    tied = np.abs(lead) < _TINY
+    baseline = int(np.sum((lead > 0) & ~tied))
+    return _Tally(baseline, len(lead) - baseline - int(tied.sum()), int(tied.sum()), noun)
 
 
 def first(report: SkewReport) -> First:
@@ -310,45 +289,56 @@ def first(report: SkewReport) -> First:
     found = tuple(v for v in verdicts(report) if v.system.variant == "mixed" and v.cells)
     if not found:
         return First(answer="No two sources were compared.")
-    tallies = [_tally(v) for v in found]
-    names, config = names_of(report), report.config
-    base, nouns = names[config.baseline_source], {tally.noun for tally in tallies}
-    one = len(found) == 1
-    others = {v.other for v in found}
-    rival = names[found[0].other] if len(others) == 1 else "the other"
-    what = {"pair": "version", "query": "text"}[tallies[0].noun]
+    tallies = [_tally(verdict) for verdict in found]
+    doubts, (why, command) = _doubts(report, found, tallies), _next(report, found)
+    if len(found) == 1:
+        verdict, tally = found[0], tallies[0]
+        even = "even" if verdict.code is SkewCode.ALIKE else ""
+        return First(
+            answer=_counted(report, verdict, tally),
+            verdict=_plain_verdict(report, verdict),
+            standing=verdict.direction or even,
+            doubts=doubts,
+            rows=(FirstRow(name="", parts=_parts(report, found, tally)),),
+            why=why,
+            command=command,
+        )
     rows = tuple(
         FirstRow(
-            name="" if one else shorten(v.subject, _MAX_ROW),
-            parts=(
-                (f"{base} {what} higher", tally.baseline, "baseline"),
-                ("tie", tally.ties, "even"),
-                (f"{rival} {what} higher", tally.other, "other"),
-            ),
-            text=""
-            if one
-            else f"{count(tally.baseline)} / {count(tally.ties)} / {count(tally.other)}",
+            name=shorten(verdict.subject, _MAX_ROW),
+            parts=_parts(report, found, tally),
+            text=" / ".join(map(count, (tally.baseline, tally.ties, tally.other))),
         )
-        for v, tally in zip(found, tallies, strict=True)
-    )[:_MAX_ROWS]
-    unit = {"pair": "pairs of versions", "query": "queries"}[tallies[0].noun]
-    hidden = len(found) - len(rows)
-    why, command = _next(report, found)
+        for verdict, tally in zip(found, tallies, strict=True)
+    )
+    nouns = {tally.noun for tally in tallies}
+    unit = "pairs or queries"
+    if len(nouns) == 1:
+        unit = "pairs of versions" if nouns == {"pair"} else "queries"
+    hidden = len(rows) - _MAX_ROWS
     return First(
-        answer=_counted(report, found[0], tallies[0]) if one else _grouped(report, found),
-        verdict=_plain_verdict(report, found[0]) if one else "",
-        standing=found[0].direction or _even(found[0]) if one else "",
-        doubts=_doubts(report, found, tallies),
-        caption=("" if one else f"Of the {unit if len(nouns) == 1 else 'pairs or queries'}")
-        + (f"; {hidden} more below" if hidden else ""),
-        rows=rows,
+        answer=_grouped(report, found),
+        doubts=doubts,
+        caption=f"Of the {unit}" + (f"; {hidden} more below" if hidden > 0 else ""),
+        rows=rows[:_MAX_ROWS],
         why=why,
         command=command,
     )
 
 
-def _even(verdict: Verdict) -> str:
-    return "even" if verdict.code is SkewCode.ALIKE else ""
+def _parts(
+    report: SkewReport, found: Sequence[Verdict], tally: _Tally
+) -> tuple[tuple[str, float, str], ...]:
+    """Return how often each source ranks higher, with its name and colour."""
+    names = names_of(report)
+    others = {verdict.other for verdict in found}
+    rival = names[found[0].other] if len(others) == 1 else "the other"
+    what = "version" if tally.noun == "pair" else "text"
+    return (
+        (f"{names[report.config.baseline_source]} {what} higher", tally.baseline, "baseline"),
+        ("tie", tally.ties, "even"),
+        (f"{rival} {what} higher", tally.other, "other"),
+    )
 
 
 def _counted(report: SkewReport, verdict: Verdict, tally: _Tally) -> str:
@@ -380,20 +370,14 @@ def _plain_verdict(report: SkewReport, verdict: Verdict) -> str:
         case SkewCode.ALIKE:
             return f"Verdict: {who} treats both alike, within the margin of this audit."
         case SkewCode.CANNOT_TELL:
-            needed = verdict.found.n_needed if verdict.found else None
+            needed = verdict.found.n_needed
             more = f"; about {roughly(needed)} are needed" if needed else ""
-            queries = counted(_n_queries(report, verdict), "query", "queries")
+            queries = counted(verdict.found.n_queries, "query", "queries")
             return f"Cannot tell whether {who} favours either: {queries} are too few{more}."
         case SkewCode.REFUSED:
             return "No verdict: these data do not allow one (see “Verdicts”)."
     winner = report.config.baseline_source if verdict.direction == "baseline" else verdict.other
-    again = _equal_length(report, verdict)
-    too = "; so it does at equal length" if again and again.code is verdict.code else ""
-    return f"Verdict: {who} favours {names[winner]} text, by more than chance explains{too}."
-
-
-def _n_queries(report: SkewReport, verdict: Verdict) -> int:
-    return verdict.found.n_queries if verdict.found else report.data.n_queries
+    return f"Verdict: {who} favours {names[winner]} text, by more than chance explains."
 
 
 def _grouped(report: SkewReport, found: Sequence[Verdict]) -> str:
@@ -421,18 +405,24 @@ def _grouped(report: SkewReport, found: Sequence[Verdict]) -> str:
 def _doubts(
     report: SkewReport, found: Sequence[Verdict], tallies: Sequence[_Tally]
 ) -> tuple[str, ...]:
-    """Return what stands against the verdict: the control, the count, equal length, the design."""
-    names, told = names_of(report), list[str]()
+    """Return what stands against the verdict: the control, the count, the design."""
+    names = names_of(report)
+    told: list[str] = []
     harder: dict[str, list[str]] = {}
-    for v in found:
-        if c := v.control:
-            name = names[c.baseline if c.mean_baseline < c.mean_other else c.other]
-            harder.setdefault(name, []).append(shorten(v.subject, _MAX_ROW))
+    for verdict in found:
+        control = verdict.control
+        if control is not None:
+            first_is_harder = control.mean_baseline < control.mean_other
+            name = names[control.baseline if first_is_harder else control.other]
+            harder.setdefault(name, []).append(shorten(verdict.subject, _MAX_ROW))
     for name, who in sorted(harder.items()):
-        some = f"{len(who)} of {len(found)} systems" if len(who) > _MAX_NAMED else join(who)
+        some = ""
+        if len(who) < len(found):
+            many = len(who) > _MAX_NAMED
+            some = f"for {len(who)} of {len(found)} systems " if many else f"for {join(who)} "
         told.append(
-            f"{name} text is harder {f'for {some} ' * (len(who) < len(found))}to find even on its "
-            "own: this may not be a preference for the source."
+            f"{name} text is harder {some}to find even on its own: this may not be a preference "
+            "for the source."
         )
     turned = any(
         v.direction and (t.baseline - t.other) * {"baseline": 1, "other": -1}[v.direction] < 0
@@ -442,38 +432,9 @@ def _doubts(
         told.append(
             "The verdict weighs the top of each ranking and points the other way than the count."
         )
-    if len(found) == 1 and (again := _lost_at_equal_length(report, found[0])):
-        told.append(again)
     if any(v.direction for v in found) and report.data.design != "rewrites":
         told.append("The texts differ in content too, which may explain this.")
     return tuple(capital(text) for text in told)
-
-
-def _equal_length(report: SkewReport, verdict: Verdict) -> Verdict | None:
-    """Return the verdict on the same with both versions cut to the same length, if there is one."""
-    same = (verdict.system.name, verdict.other)
-    repeats = (v for v in verdicts(report) if v.system.variant == "length-matched")
-    return next((v for v in repeats if (v.system.name, v.other) == same), None)
-
-
-def _lost_at_equal_length(report: SkewReport, verdict: Verdict) -> str:
-    again = _equal_length(report, verdict)
-    if again is None or verdict.direction is None or again.code is verdict.code:
-        return ""
-    now = {
-        SkewCode.ALIKE: "treats both alike",
-        SkewCode.CANNOT_TELL: "may favour either: these are too few queries to tell",
-        SkewCode.REFUSED: "has no verdict",
-    }.get(again.code, "favours the other source")
-    return f"Cut to equal length, it {now}."
-
-
-def _spec(name: str) -> str:
-    """Return a retriever as the command line takes it; empty where it has no name there."""
-    bm25 = re.fullmatch(r"bm25(?:\(((?:\w+=[^,]+,? ?)+)\)|-(paper))?", name)
-    if bm25 is not None:
-        return ":".join(["bm25", *filter(None, [bm25[1] or bm25[2]])]).replace(", ", ",")
-    return name if re.fullmatch(r"(dense|chroma|app):\S+", name) else ""
 
 
 def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
@@ -489,15 +450,10 @@ def _next(report: SkewReport, found: Sequence[Verdict]) -> tuple[str, str]:
         return "Rule out content:", f"rag-sourcebias rewrite {data} --output paired"
     if codes == {SkewCode.ALIKE}:
         return "Keep watching:", "rag-sourcebias monitor serve retrievals.db"
-    asked = [_spec(s.name) for s in report.systems if s.variant == "mixed"]
     if finished and report.data.name:
         command = "rag-sourcebias audit source --run RUN --qrels QRELS --tags TAGS"
-    elif not all(asked):  # what a program passed has no name on the command line
-        command = "rsb.audit(retriever, data)"
-    else:
-        named = "".join(f" --retriever {shlex.quote(s)}" for s in asked if s != DEFAULT_RETRIEVER)
-        command = f"rag-sourcebias audit source {data}{named}"
-    return "With more queries:", command
+        return "With more queries:", command
+    return "", ""
 
 
 def star_note(report: SkewReport) -> str:

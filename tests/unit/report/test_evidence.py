@@ -148,7 +148,6 @@ def test_a_report_of_ten_thousand_queries_has_at_most_five_megabytes(tmp_path: P
     report = measure_source_bias(
         Run.from_dict(ranked), Qrels.from_rows(rows), data.corpus.tags, corpus=data.corpus
     )
-    assert "100 of 10,000 queries" in to_html(report)
     for kind, file in write_report(report, tmp_path).items():
         assert file.stat().st_size < 5e6, (kind, file.stat().st_size)
     assert document_of(report).first.rows

@@ -34,7 +34,7 @@ def made(full_report):
 
 @pytest.fixture(scope="module")
 def drawn(made):
-    kinds = {pic.Intervals: "delta", pic.Points: "paired", pic.Histogram: "ranks", pic.Lines: "len"}
+    kinds = {pic.Intervals: "delta", pic.Points: "paired"}
     return {name: draw(made[kind][0], uid=name) for kind, name in kinds.items()}
 
 
@@ -44,7 +44,7 @@ def text_of(svg):
     ]
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+@pytest.mark.parametrize("name", ["delta", "paired"])
 def test_svg_is_accessible_and_scales(drawn, name):
     root = ET.fromstring(drawn[name])
     assert root.get("role") == "img"
@@ -57,7 +57,7 @@ def test_svg_is_accessible_and_scales(drawn, name):
     assert len(desc.text) > 10
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+@pytest.mark.parametrize("name", ["delta", "paired"])
 def test_svg_follows_the_page(drawn, name):
     svg = drawn[name]
     assert "var(--plot-" in svg
@@ -68,7 +68,7 @@ def test_svg_follows_the_page(drawn, name):
     assert "<style" not in svg
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+@pytest.mark.parametrize("name", ["delta", "paired"])
 def test_ids_are_prefixed_and_refer_to_each_other(drawn, name):
     svg = drawn[name]
     ids = re.findall(r'\bid="([^"]+)"', svg)
@@ -81,12 +81,12 @@ def test_ids_are_prefixed_and_refer_to_each_other(drawn, name):
     assert words == set(re.search(r'aria-labelledby="([^"]+)"', svg)[1].split())
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+@pytest.mark.parametrize("name", ["delta", "paired"])
 def test_nothing_is_drawn_that_nobody_sees(drawn, name):
     assert not re.findall(r'<(?:g|defs)[^>]*/>|style="fill: none"|rotate\(-0', drawn[name])
 
 
-@pytest.mark.parametrize("name", ["delta", "paired", "ranks", "len"])
+@pytest.mark.parametrize("name", ["delta", "paired"])
 def test_labels_are_text_of_readable_size(drawn, name):
     assert len(text_of(drawn[name])) > 4
     sizes = [float(s) for s in re.findall(r"font(?:-size)?:[^;]*?([\d.]+)px", drawn[name])]
@@ -108,35 +108,6 @@ def test_every_query_is_counted_once(full_report, made):
     counts = [int(curve.name.rpartition(" ")[2]) for curve in sides]
     assert sum(counts) == sum(size for curve in sides for size in curve.sizes) == len(h) == 160
     assert counts[:2] == [int(np.sum(h > g)), int(np.sum(h < g))]
-
-
-def test_rank_shares_cover_every_pair(full_report):
-    ranks = np.array([1.0, 1.5, 10.0, 10.5, 11.0, np.nan, 300.0, 2.0])
-    (picture, *_) = pictures(with_twin(full_report, other_rank=ranks))[pic.Histogram]
-    shares = picture.bars[1].heights
-    assert sum(shares) == pytest.approx(100)
-    assert (shares[0], shares[9], shares[10]) == (25, 25, 37.5)
-
-
-def with_twin(report, **changes):
-    first, *rest = report.systems
-    twins = (dataclasses.replace(first.twins[0], **changes), *first.twins[1:])
-    return dataclasses.replace(report, systems=(dataclasses.replace(first, twins=twins), *rest))
-
-
-def test_without_pairs_or_lengths_there_is_no_picture(full_report, made):
-    no_text = with_twin(full_report, log_length_ratio=np.empty(0), overlap=np.empty(0))
-    assert len(pictures(no_text)[pic.Lines]) == len(made[pic.Lines]) - 1
-    none = with_twin(full_report, n_pairs=0)
-    assert len(pictures(none)[pic.Histogram]) == len(made[pic.Histogram]) - 1
-
-
-def test_few_equal_lengths_do_not_break_the_picture(full_report):
-    won = np.array([1.0, 0.0, 0.5])
-    few = with_twin(full_report, n_pairs=3, other_above=won, log_length_ratio=np.zeros(3))
-    picture = pictures(few)[pic.Lines][0]
-    assert picture.curves[0].y == (50,)
-    ET.fromstring(draw(picture, uid="few"))
 
 
 def test_names_are_data_not_markup(make):
