@@ -87,7 +87,6 @@ MISSING = (
     ("otel", "import rag_sourcebias_integrations.opentelemetry"),
     ("prometheus", "import rag_sourcebias_integrations.prometheus"),
     ("ray", "from rag_sourcebias_integrations.ray import RayEngine as R; R(1)"),
-    ("faiss", "from rag_sourcebias.retrieval.search import require_index as r; r('Flat')"),
     ("maps", "from rag_sourcebias.explain.vectors import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
     ("text", "from rag_sourcebias.stats.texts import text_scores as t; t('BLEU', ['a'], ['a'])"),
@@ -173,21 +172,6 @@ def parquet(folder: Path) -> str:
     return "interval items.parquet"
 
 
-def faiss(_folder: Path) -> str:
-    import numpy as np
-
-    from rag_sourcebias.retrieval.search import approximate_best, best_documents, parts_of
-
-    vectors = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-    rows, priority = np.arange(300), np.arange(300, dtype=np.uint64)
-    found = approximate_best(
-        vectors[:5], vectors, rows=rows, priority=priority, depth=9, description="Flat"
-    )
-    exact = best_documents(vectors[:5], parts_of(vectors, priority), depth=9)
-    check((found.row == exact.row).all(), "a flat index does not find what exact search finds")
-    return "a flat index finds what exact search finds"
-
-
 def openai(_folder: Path) -> str:
     from smoke_servers import ANSWER, chat_server
 
@@ -233,7 +217,7 @@ def actions() -> dict[str, Callable[[Path], str]]:
     def of(module: ModuleType, names: str) -> dict[str, Callable[[Path], str]]:
         return {name.replace("_", "-"): getattr(module, name) for name in names.split()}
 
-    here = "none retrieval report detector maps text parquet faiss openai neural models"
+    here = "none retrieval report detector maps text parquet openai neural models"
     there = "chroma langchain langchain_classic llama_index ragas monitor prometheus otel ray"
     return of(sys.modules[__name__], here) | of(smoke_frameworks, there)
 

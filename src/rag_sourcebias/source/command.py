@@ -61,7 +61,7 @@ class Retrieval:
             "chroma:<model>[,path=…|url=…,ef_search=…]; repeatable. A model is a "
             "sentence-transformers name or path. app:<module>:<name> asks your application over "
             "the documents that it holds. With another engine than memory: "
-            "dense:<model>[,index=<FAISS index, + for each comma>] · "
+            "dense:<model> · "
             "given:<name>,documents=<.npy>,queries=<.npy>. "
             "\\[default: bm25; shard by shard dense:all-MiniLM-L6-v2]",
             rich_help_panel=_RETRIEVAL,
@@ -193,6 +193,7 @@ def audit_shards(
         )
     for option, given in (
         ("--text-statistics", asked.text_statistics),
+        ("--rerank", asked.rerank),
         ("--rerank-controls", asked.rerank_controls),
     ):
         if given:
@@ -202,7 +203,6 @@ def audit_shards(
     data = open_sharded(folder, split=split, shard_documents=scale.shard_documents)
     specs = [_retriever(text, data) for text in asked.retriever or ["dense:all-MiniLM-L6-v2"]]
     with stages() as progress, closing(scale.started()) as engine:
-        builder = SpecBuilder(asked.cache or cache_dir(), progress.advance)
         return audit_source_sharded(
             data,
             specs,
@@ -213,8 +213,6 @@ def audit_shards(
             shard_documents=scale.shard_documents,
             sole_corpus=asked.sole_corpus,
             length_matched=asked.length_matched,
-            rerankers=[builder.reranker(model) for model in asked.rerank or []],
-            rerank_depth=asked.rerank_depth,
             on_stage=progress.begin,
             on_done=progress.advance,
         )
@@ -224,20 +222,18 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
     spec = parse_spec(text)
     options = dict(spec.options)
     similarity = similarity_of(options)
-    index = options.pop("index", "exact").replace("+", ",")
     if spec.kind == "dense" and spec.model:
-        _refuse_others(text, options, (*ENCODER_OPTIONS, "similarity", "index"))
+        _refuse_others(text, options, (*ENCODER_OPTIONS, "similarity"))
         recipe = partial(batched_encoder, spec.model, options)
         recipe()  # a model that is not there is refused before the corpus is read
         return ShardedRetriever(
             name=f"dense:{spec.model}",
             make_encoder=recipe,
             similarity=similarity,
-            index=index,
         )
     if spec.kind == "given":
         files = {key: options.pop(key, "") for key in ("documents", "queries")}
-        _refuse_others(text, options, ("documents", "queries", "similarity", "index"))
+        _refuse_others(text, options, ("documents", "queries", "similarity"))
         if missing := [key for key, value in files.items() if not value]:
             raise DataError(
                 f"retriever {text!r} names no {' and no '.join(missing)}; write "
@@ -252,7 +248,6 @@ def _retriever(text: str, data: ShardedDataset) -> ShardedRetriever:
                 n_queries=data.n_query_rows,
             ),
             similarity=similarity,
-            index=index,
         )
     raise DataError(
         f"retriever {text!r} cannot work shard by shard; there are dense:<model> and "

@@ -18,7 +18,6 @@ from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.beir import read_beir, write_beir
 from rag_sourcebias.io.shards import open_sharded, open_vectors
 from rag_sourcebias.retrieval.cache import encode_corpus
-from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.shards.audit import audit_source_sharded
@@ -44,17 +43,6 @@ class Made:
 
     def calls(self) -> list[list[str]]:
         return [call for one in self.encoders for call in one.calls]
-
-
-class Letters:
-    """A reranker without a model."""
-
-    name = "letters"
-    fingerprint = "letters"
-    settings = {"model": "letters"}  # noqa: RUF012
-
-    def score(self, pairs: Any) -> np.ndarray:
-        return np.array([len(set(q) & set(t[:9])) for q, t in pairs], dtype=np.float32)
 
 
 def sharded(folder: Path, work: Path, size: int = 1024, **options: Any) -> SkewReport:
@@ -101,16 +89,6 @@ def test_the_encoder_gets_the_texts_together_that_it_gets_in_memory(
     # the controls ask for the queries again; documents are encoded in the same calls
     assert documents == [call for call in encoder.calls if len(call) != 40]
     assert queries
-
-
-def test_rerankers(folder: Path, tmp_path: Path) -> None:
-    dense = DenseSpec(Once(), name="dense")
-    memory = audit_source(
-        read_beir(folder), [dense, RerankedSpec(dense, Letters(), depth=30)], depth=20
-    )
-    found = sharded(folder, tmp_path, depth=20, rerankers=[Letters()], rerank_depth=30)
-    assert [s.name for s in found.systems] == ["dense", "dense", "dense > letters"]
-    assert_same(memory, found)
 
 
 def test_a_stopped_audit_goes_on(folder: Path, tmp_path: Path, in_memory: SkewReport) -> None:
@@ -195,25 +173,6 @@ def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> N
     assert found.sole_corpus == expected.sole_corpus
 
 
-def test_an_approximate_index_is_measured_beside_exact_search(
-    folder: Path, tmp_path: Path, in_memory: SkewReport
-) -> None:
-    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    retriever = ShardedRetriever(name="dense", make_encoder=HashingEncoder, index="IVF16,Flat")
-    report = sharded(folder, tmp_path, retriever=retriever, length_matched=False)
-    deployed, exact = report.systems
-    assert (deployed.variant, exact.variant) == ("mixed", "exact")
-    assert deployed.settings["search"] == "IVF16,Flat"
-    assert any("approximate index returned" in note for note in deployed.notes)
-    expected = next(s for s in in_memory.systems if s.variant == "mixed")
-    assert [c.relative_delta for c in exact.cells] == [c.relative_delta for c in expected.cells]
-    # a flat index is exact search
-    flat_index = dataclasses.replace(retriever, index="Flat")
-    (same,) = sharded(folder, tmp_path, retriever=flat_index, length_matched=False).systems
-    assert [c.relative_delta for c in same.cells] == [c.relative_delta for c in expected.cells]
-    assert "the approximate index returned 100.0% of the exact top 5" in same.notes
-
-
 def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
     stages: list[str] = []
     done: list[tuple[int, int]] = []
@@ -221,7 +180,7 @@ def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
     assert stages[:3] == [
         "reading the corpus",
         f"dense: encoding {len(set(paired_data().corpus.texts)):,} texts",
-        "dense: searching 3,000 documents, exactly",
+        "dense: searching 3,000 documents",
     ]
     assert (3, 3) in done
 
@@ -231,8 +190,6 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         sharded(folder, tmp_path, depth=3)
     with pytest.raises(DataError, match="no document has the baseline source 'people'"):
         sharded(folder, tmp_path, config=AuditConfig(baseline_source="people"))
-    with pytest.raises(DataError, match="index 'HNSW3x' is no description that FAISS knows"):
-        ShardedRetriever(name="dense", make_encoder=HashingEncoder, index="HNSW3x")
     with pytest.raises(DataError, match="neither an encoder nor vectors"):
         sharded(folder, tmp_path, retriever=ShardedRetriever(name="dense"))
     blocked = tmp_path / "file"

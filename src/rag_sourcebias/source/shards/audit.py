@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
-from rag_sourcebias.core.protocols import Encoder, Engine, Reranker
+from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.core.skew import (
     AuditConfig,
     DataSummary,
     SkewReport,
-    SoleCorpusCheck,
     SystemSkew,
 )
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
-from rag_sourcebias.retrieval.rerank import rerank, rerank_settings
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
     NOT_REPEATED,
-    agreement,
     alone_checks,
     assemble,
     require_plan,
@@ -62,71 +59,32 @@ class Measured:
     retriever: ShardedRetriever
     encoder: Encoder | None
 
-    def run(self, view: str = MIXED, *, depth: int | None = None) -> Run:
-        """Run of a view, cut at the depth of the audit."""
+    def run(self, view: str = MIXED) -> Run:
+        """Run of a view."""
         found = self.found.best[view]
-        run = best_run(
+        return best_run(
             replace(found, row=np.searchsorted(self.found.rows, found.row)),
             query_ids=[query.query_id for query in self.audit.job.dataset.queries],
             doc_ids=self.found.corpus.doc_ids,
             name=self.retriever.name,
         )
-        return run.top(depth or self.audit.depth)
 
-    def system(
-        self,
-        run: Run,
-        *,
-        settings: Mapping[str, str] | None = None,
-        variant: Variant = "mixed",
-        sole_corpus: tuple[SoleCorpusCheck, ...] = (),
-        notes: Sequence[str] = (),
-    ) -> SystemSkew:
-        """Measure one run; its evidence has ids and ranks, no texts."""
-        tags, config = self.found.corpus.tags, self.audit.config
+    def system(self, *, alone: bool = False, variant: Variant = "mixed") -> SystemSkew:
+        """Measure what was found; its evidence has ids and ranks, no texts."""
+        tags, config, run = self.found.corpus.tags, self.audit.config, self.run()
         system = measure_system(
             run,
             self.qrels,
             tags,
             config,
             corpus=self.found.corpus,
-            settings=settings or self.retriever.settings(self.encoder),
+            settings=self.retriever.settings(self.encoder),
             variant=variant,
-            sole_corpus=sole_corpus,
-            notes=notes,
+            sole_corpus=alone_checks(self.run, self.qrels, tags, config) if alone else (),
         )
         if variant != "mixed":
             return system
         return replace(system, evidence=evidence_of(system, run, self.qrels, tags, config))
-
-    def deployed(self, approximate: Measured | None, *, alone: bool) -> Iterator[SystemSkew]:
-        """Measure what an index found beside what exact search finds."""
-        config, full = self.audit.config, self.run()
-        checks = alone_checks(self.run, self.qrels, self.found.corpus.tags, config) if alone else ()
-        if approximate is None:
-            yield self.system(full, sole_corpus=checks)
-            return
-        run, top = approximate.run(), max(config.cutoffs)
-        share = agreement(run, full, top)
-        yield approximate.system(
-            run,
-            sole_corpus=checks,
-            notes=[f"the approximate index returned {share:.1%} of the exact top {top}"],
-        )
-        if share < 1:
-            yield self.system(full, variant="exact")
-
-    def reranked(self, reranker: Reranker, *, depth: int) -> SystemSkew:
-        """Rescore what the first stage found; its texts were read already."""
-        job = self.audit.job
-        job.begin(f"{self.retriever.name} > {reranker.name}: rescoring")
-        found = rerank(
-            self.run(depth=depth), reranker, self.found.corpus, job.dataset.queries, depth=depth
-        )
-        return self.system(
-            found.top(self.audit.depth),
-            settings=rerank_settings(self.retriever.settings(self.encoder), reranker, depth=depth),
-        )
 
 
 # The verb: measure source bias on a corpus that is worked on shard by shard.
@@ -150,8 +108,6 @@ def audit_source_sharded(
     shard_documents: int = SHARD_DOCUMENTS,
     sole_corpus: bool = True,
     length_matched: bool | None = None,
-    rerankers: Sequence[Reranker] = (),
-    rerank_depth: int = 100,
     on_stage: Callable[[str], None] | None = None,
     on_done: Callable[[int, int], None] | None = None,
 ) -> SkewReport:
@@ -182,10 +138,6 @@ def audit_source_sharded(
     length_matched : bool, optional
         Also measure with pairs cut to equal length, where documents are paired and vectors are not
         given. By default up to 5,000 documents: half of all texts are encoded again.
-    rerankers : sequence of Reranker
-        Applied to the first retriever, in this process.
-    rerank_depth : int
-        Documents that they rescore.
     on_stage : callable, optional
         Told what begins.
     on_done : callable, optional
@@ -205,7 +157,6 @@ def audit_source_sharded(
         engine or LocalEngine(),
         on_stage or (lambda _: None),
         on_done,
-        texts=bool(rerankers),
     )
     corpus = AlignedCorpus(dataset.corpus, shard_documents)
     known = job.scanned(corpus, "reading the corpus")
@@ -214,29 +165,21 @@ def audit_source_sharded(
     require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
     given = [one.vectors is not None for one in retrievers]
     matching, left_out = _equal_lengths(length_matched, facts, given)
-    audit = _Audit(job, config, depth, max(depth, rerank_depth) if rerankers else depth)
+    audit = _Audit(job, config, depth)
     systems: list[SystemSkew] = []
-    tail: list[SystemSkew] = []
-    for number, retriever in enumerate(retrievers):
+    for retriever in retrievers:
         # For queries and settings; every worker makes its own.
         encoder = None if retriever.make_encoder is None else retriever.make_encoder()
-        measured, approximate = audit.measured(known, retriever, encoder, alone=sole_corpus), None
-        if retriever.index != "exact":
-            approximate = audit.measured(
-                known, retriever, encoder, alone=False, index=retriever.index
-            )
+        measured = audit.measured(known, retriever, encoder, alone=sole_corpus)
         job.begin(f"{retriever.name}: measuring")
-        systems += measured.deployed(approximate, alone=sole_corpus)
-        if not number:
-            first = approximate or measured
-            tail += [first.reranked(one, depth=rerank_depth) for one in rerankers]
+        systems.append(measured.system(alone=sole_corpus))
         if matching and retriever.vectors is None:
             shortest = job.scanned(
                 cut(corpus, facts, known.folder.sub("words-kept")),
                 f"{retriever.name}: pairs cut to equal length",
             )
             matched = audit.measured(shortest, retriever, encoder, alone=False)
-            systems.append(matched.system(matched.run(), variant="length-matched"))
+            systems.append(matched.system(variant="length-matched"))
     data = DataSummary(
         name=dataset.name,
         design=dataset.design,
@@ -252,7 +195,7 @@ def audit_source_sharded(
         attribution=dataset.attribution,
     )
     warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
-    report = assemble([*systems, *tail], data, config, warnings=[*warnings, *left_out])
+    report = assemble(systems, data, config, warnings=[*warnings, *left_out])
     return replace(report, environment={**report.environment, **job.engine.settings})
 
 
@@ -264,8 +207,12 @@ def _equal_lengths(
         return False, []
     small = len(facts) <= LENGTH_MATCHED_UP_TO
     matching = small if asked is None else asked
-    left_out = [NOT_REPEATED] * (asked is None and not (small or all(given)))
-    return matching, left_out + [_NOT_CUT] * (matching and any(given))
+    left_out = []
+    if asked is None and not (small or all(given)):
+        left_out.append(NOT_REPEATED)
+    if matching and any(given):
+        left_out.append(_NOT_CUT)
+    return matching, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +220,6 @@ class _Audit:
     job: Job
     config: AuditConfig
     depth: int
-    deepest: int
 
     def measured(
         self,
@@ -282,11 +228,8 @@ class _Audit:
         encoder: Encoder | None,
         *,
         alone: bool,
-        index: str = "exact",
     ) -> Measured:
-        found = self.job.find(
-            known, retriever, encoder, depth=self.deepest, alone=alone, index=index
-        )
+        found = self.job.find(known, retriever, encoder, depth=self.depth, alone=alone)
         dataset, doc_ids = self.job.dataset, found.corpus.doc_ids
         return Measured(
             audit=self,

@@ -21,11 +21,9 @@ from rag_sourcebias.retrieval.cache import (
 )
 from rag_sourcebias.retrieval.search import (
     Best,
-    approximate_best,
     best_documents,
     merge_best,
     parts_of,
-    require_index,
     tie_order,
 )
 from rag_sourcebias.source.shards.facts import (
@@ -103,30 +101,18 @@ class ShardedRetriever:
     vectors : Vectors, optional
         Vectors of documents and queries that exist already, instead of an encoder.
     similarity : {"cosine", "dot"}
-    index : str
-        ``"exact"``, or what ``faiss.index_factory`` takes (``"HNSW32,Flat"``): one index per
-        shard chooses the documents, exact search is measured beside it.
-
-    Raises
-    ------
-    DataError, MissingExtraError
-        If the index is unknown, or faiss is not installed.
     """
 
     name: str
     make_encoder: Callable[[], Encoder] | None = field(default=None, repr=False)
     vectors: Vectors | None = field(default=None, repr=False)
     similarity: Similarity = "cosine"
-    index: str = "exact"
-
-    def __post_init__(self) -> None:
-        require_index(self.index)
 
     def settings(self, encoder: Encoder | None) -> Mapping[str, str]:
         """Settings a report must state."""
         file = "" if self.vectors is None else self.vectors.documents.path.name
         own = {"vectors": file} if encoder is None else encoder.settings
-        return {**own, "similarity": self.similarity, "search": self.index}
+        return {**own, "similarity": self.similarity, "search": "exact"}
 
     def fingerprint(self, encoder: Encoder | None) -> str:
         """Identity of everything that changes the vectors as they are searched."""
@@ -281,11 +267,10 @@ class View:
 
 
 class Searched(NamedTuple):
-    """What is searched: queries, how many documents for each, and with which index."""
+    """What is searched: queries, and how many documents for each."""
 
     queries: Float32Array
     depth: int
-    index_type: str  # "exact", or a description for faiss.index_factory
 
 
 _TOGETHER = 65_536
@@ -334,25 +319,12 @@ def _search(searched: Searched, folder: WorkFolder, item: _SearchItem) -> None:
 
 
 def _best(searched: Searched, item: _SearchItem, view: View) -> Best:
-    if view.source is not None or searched.index_type == "exact":
-        parts = (
-            part
-            for rows, priority, vectors in _documents(item, view)
-            for part in parts_of(vectors, priority, rows=rows)
-        )
-        return best_documents(searched.queries, parts, depth=searched.depth)
-    found = [
-        approximate_best(
-            searched.queries,
-            vectors,
-            rows=rows,
-            priority=priority,
-            depth=searched.depth,
-            description=searched.index_type,
-        )
+    parts = (
+        part
         for rows, priority, vectors in _documents(item, view)
-    ]
-    return merge_best(found, depth=searched.depth)
+        for part in parts_of(vectors, priority, rows=rows)
+    )
+    return best_documents(searched.queries, parts, depth=searched.depth)
 
 
 def _documents(
@@ -531,7 +503,6 @@ class Job:
     engine: Engine
     begin: Callable[[str], None]
     advance: Callable[[int, int], None] | None
-    texts: bool  # whether the texts of what was retrieved are needed
     _encoded: dict[str, tuple[Known, Places, WorkFolder]] = field(default_factory=dict)
 
     def scanned(self, corpus: ShardedCorpus, what: str) -> Known:
@@ -561,25 +532,21 @@ class Job:
         *,
         depth: int,
         alone: bool,
-        index: str,
     ) -> Found:
         """Search a corpus, and read what was found and what is judged."""
         queries = self._queries(retriever, encoder)
         stored, name = self._vectors(known, retriever, encoder), retriever.name
-        how = "exactly" if index == "exact" else f"with one {index} index per shard"
-        self.begin(f"{name}: searching {len(known.facts):,} documents, {how}")
+        self.begin(f"{name}: searching {len(known.facts):,} documents")
         best = search(
             known.facts,
             views_of(known.facts, alone=alone),
             stored,
             known.folder.sub(
                 "found",
-                identity(
-                    retriever.fingerprint(encoder), depth, alone, index, queries.tobytes().hex()
-                ),
+                identity(retriever.fingerprint(encoder), depth, alone, queries.tobytes().hex()),
             ),
             self.engine,
-            searched=Searched(queries, depth, index),
+            searched=Searched(queries, depth),
             on_done=self.advance,
         )
         self.begin(f"{name}: reading what was found")
@@ -590,8 +557,7 @@ class Job:
             known.facts,
             self.engine,
             rows=np.concatenate([one.row for one in best.values()]),
-            # Twins are compared by their texts; a reranker reads what was retrieved.
-            with_text=np.concatenate((judged, best[MIXED].row)) if self.texts else judged,
+            with_text=judged,  # twins are compared by their texts
             on_done=self.advance,
         )
         return Found(best, corpus, rows)
