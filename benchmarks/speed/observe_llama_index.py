@@ -23,9 +23,6 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
@@ -73,37 +70,12 @@ class Still(BaseRetriever):
         return next(self.lists)
 
 
-class NoEvents(BaseEventHandler):
-    def handle(self, event: object, **kwargs: object) -> None:
-        pass
-
-
-class NoSpans(BaseSpanHandler):
-    def new_span(self, *args: object, **kwargs: object) -> None:
-        pass
-
-    def prepare_to_exit_span(self, *args: object, **kwargs: object) -> None:
-        pass
-
-    def prepare_to_drop_span(self, *args: object, **kwargs: object) -> None:
-        pass
-
-
 Flush = Callable[[], object]
 
 
 @contextmanager
 def bare(_: Still) -> Iterator[Flush]:
     yield lambda: None
-
-
-@contextmanager
-def no_op(_: Still) -> Iterator[Flush]:
-    root = get_dispatcher()
-    events, spans = root.event_handlers, root.span_handlers
-    root.event_handlers, root.span_handlers = [*events, NoEvents()], [*spans, NoSpans()]
-    yield lambda: None
-    root.event_handlers, root.span_handlers = events, spans
 
 
 def ours(target: Callable[[Still], object]) -> Callable[[Still], Iterator[Flush]]:
@@ -136,84 +108,58 @@ def openinference(_: Still) -> Iterator[Flush]:
 
 VARIANTS = {
     "bare": bare,
-    "no-op handlers": no_op,
     "process": ours(lambda _: "llama-index"),
     "object": ours(lambda retriever: retriever),
     "openinference": openinference,
 }
 
 
-def cpu_us(variant: Callable, retriever: Still, n: int) -> tuple[float, float]:
-    """CPU microseconds per retrieval, of the process and of the calling thread."""
+def cpu_us(variant: Callable, retriever: Still, n: int) -> float:
+    """CPU microseconds of the process per retrieval."""
     with variant(retriever) as flush:
         for _ in range(20):
             retriever.retrieve("which river floods the meadow")
         flush()
         gc.collect()
         gc.disable()  # as timeit does: whose retrieval a collection falls into is chance
-        start, start_thread = time.process_time(), time.thread_time()
+        start = time.process_time()
         for _ in range(n):
             retriever.retrieve("which river floods the meadow")
-        thread = time.thread_time() - start_thread
         flush()
-        process = time.process_time() - start
+        spent = time.process_time() - start
         gc.enable()
-        return 1e6 * process / n, 1e6 * thread / n
+        return 1e6 * spent / n
 
 
-def measure(*, rounds: int, n: int, before: int) -> dict[str, float | list[float]]:
+def measure(*, rounds: int, n: int, before: int) -> dict[str, float]:
     retriever = Still()
     for name in ("process", "object"):  # until every bounded table is full
         cpu_us(VARIANTS[name], retriever, before)
-    alone = in_turns(["bare", "no-op handlers", "process", "object"], retriever, rounds, n)
+    alone = in_turns(["bare", "process", "object"], retriever, rounds, n)
     beside = in_turns(["bare", "process", "openinference"], retriever, rounds, n)
-    share = [
-        (a - base) / (b - base)
-        for a, b, base in zip(
-            beside["process"][0], beside["openinference"][0], beside["bare"][0], strict=True
-        )
-    ]
+    ours, theirs = added(beside, "process"), added(beside, "openinference")
     return {
-        "bare_us": round(statistics.median(alone["bare"][0]), 2),
-        "no_op_handlers_added_us": added(alone, "no-op handlers"),
-        "added_us": added(alone, "process"),
-        "added_quartiles_us": quartiles(alone, "process"),
-        "added_in_the_calling_thread_us": added(alone, "process", clock=1),
-        "added_beyond_no_op_handlers_us": added(alone, "process", "no-op handlers"),
-        "added_for_one_object_us": added(alone, "object"),
-        "added_for_one_object_quartiles_us": quartiles(alone, "object"),
-        "added_in_turns_with_openinference_us": added(beside, "process"),
-        "openinference_added_us": added(beside, "openinference"),
-        "share_of_openinference": round(statistics.median(share), 4),
+        "bare_us": round(statistics.median(alone["bare"]), 2),
+        "added_us": round(statistics.median(added(alone, "process")), 2),
+        "added_for_one_object_us": round(statistics.median(added(alone, "object")), 2),
+        "openinference_added_us": round(statistics.median(theirs), 2),
+        "share_of_openinference": round(
+            statistics.median(a / b for a, b in zip(ours, theirs, strict=True)), 4
+        ),
     }
 
 
-Times = dict[str, tuple[list[float], list[float]]]
-
-
-def in_turns(names: list[str], retriever: Still, rounds: int, n: int) -> Times:
-    """CPU per retrieval of each variant in each round: of the process, of the calling thread."""
-    times: Times = {name: ([], []) for name in names}
+def in_turns(names: list[str], retriever: Still, rounds: int, n: int) -> dict[str, list[float]]:
+    """CPU per retrieval of each variant in each round."""
+    times: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
-            process, thread = cpu_us(VARIANTS[name], retriever, n)
-            times[name][0].append(process)
-            times[name][1].append(thread)
+            times[name].append(cpu_us(VARIANTS[name], retriever, n))
     return times
 
 
-def added(times: Times, name: str, base: str = "bare", *, clock: int = 0) -> float:
-    return round(statistics.median(differences(times, name, base, clock)), 2)
-
-
-def quartiles(times: Times, name: str, base: str = "bare") -> list[float]:
-    first, _, third = statistics.quantiles(differences(times, name, base, 0), n=4)
-    return [round(first, 2), round(third, 2)]
-
-
-def differences(times: Times, name: str, base: str, clock: int) -> list[float]:
-    pairs = zip(times[name][clock], times[base][clock], strict=True)
-    return [one - other for one, other in pairs]
+def added(times: dict[str, list[float]], name: str) -> list[float]:
+    return [a - b for a, b in zip(times[name], times["bare"], strict=True)]
 
 
 def main() -> int:
