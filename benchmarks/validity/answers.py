@@ -6,8 +6,6 @@ correctness, of the system, of both, or of nothing.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import NormalDist
@@ -15,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from counting import counted
+from counting import study
 from rates import row
 
 from rag_sourcebias.answers.audit import measure_answer_bias
@@ -115,9 +113,9 @@ def counts(world: str, n: int, runs: int, seed: int) -> dict[str, Any]:
     return {"counts": figures, "runs": runs, "spreads": spreads}
 
 
-def cells(quick: bool = False) -> list[tuple[str, int]]:
+def cells() -> list[tuple[str, int]]:
     """Return (world, questions) of every cell."""
-    return [(world, n) for world in WORLDS for n in (SIZES[:1] if quick else SIZES)]
+    return [(world, n) for world in WORLDS for n in SIZES]
 
 
 def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -170,24 +168,5 @@ def _figures(
         yield row(world, n, "size", useless, runs, 0.05, of="useless", **about)
 
 
-def main() -> None:
-    """Count all cells and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5_000, help="0: only what is kept")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args()
-    kept = asked.out.with_suffix(".partial.jsonl")
-    found = counted(counts, cells(asked.quick), runs=asked.runs, kept=kept, workers=asked.workers)
-    figures = rows(found)
-    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": figures}, indent=1) + "\n")
-    for figure in figures:
-        if figure["met"] is False:
-            print("missed:", figure)
-    if asked.runs:
-        kept.unlink()
-
-
 if __name__ == "__main__":
-    main()
+    study(counts, cells(), rows, RESULT)

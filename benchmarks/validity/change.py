@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from counting import counted
+from counting import study
 from rates import row
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
@@ -174,50 +172,36 @@ def counts(name: str, n: int, runs: int, seed: int) -> dict[str, Any]:
         found["right"] += int(right and skew.p_value is not None and skew.p_value < 0.05)
         found["covered"] += not skew.change.excludes(true)
         found["exactly_0"] += skew.change.lower == skew.change.upper == 0.0
-    return {"counts": found, "truth": true}
+    return {"counts": found, "truth": true, "runs": runs}
 
 
-def main() -> None:
-    """Count all cells and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--worlds", nargs="*", default=list(WORLDS), help="keep stored others")
-    asked = parser.parse_args()
-    cells = [(name, n) for name in asked.worlds for n in SIZES]
-    kept = asked.out.with_suffix(".partial.jsonl")
-    found = counted(counts, cells, runs=asked.runs, kept=kept, workers=asked.workers)
-    rows = []
-    for (name, n), chunks in found.items():
-        total = {key: sum(c["counts"][key] for c in chunks) for key in chunks[0]["counts"]}
-        runs = sum(c.get("runs", 0) for c in chunks) or len(chunks) * min(250, asked.runs)
-        more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
-        judged = runs - total["refused"]
-        rows.append(row(name, n, "coverage", total["covered"], judged, 0.93, of="change", **more))
-        refusals = None
-        rows.append(row(name, n, "refusal", total["refused"], runs, refusals, **more))
-        if WORLDS[name][2]:
-            known = oracle(name, n)
-            right = total["right"]
-            rows.append(row(name, n, "power", right, runs, 0.9 * known, oracle=known, **more))
-        else:
-            rows.append(row(name, n, "rejection", total["rejected"], total["tested"], 0.05, **more))
-        if name == "identical encoders":
-            exact = row(
-                name, n, "coverage", total["exactly_0"], judged, 1.0, of="exactly 0", **more
-            )
-            rows.append(exact)
-    if set(asked.worlds) < set(WORLDS):
-        stored = json.loads(RESULT.read_text())["rows"]
-        rows += [figure for figure in stored if figure["world"] not in asked.worlds]
-        rows.sort(key=lambda figure: list(WORLDS).index(figure["world"]))
-    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": rows}, indent=1) + "\n")
-    for figure in rows:
-        if figure["met"] is False:
-            print("missed:", {k: v for k, v in figure.items() if k != "about"})
-    kept.unlink()
+def rows(found: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Turn counts into figures with their bars."""
+    return [figure for cell, chunks in found.items() for figure in _figures(*cell, chunks)]
+
+
+def _figures(name: str, n: int, chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    total = {key: sum(c["counts"][key] for c in chunks) for key in chunks[0]["counts"]}
+    runs = sum(c["runs"] for c in chunks)
+    more = {"about": WORLDS[name][0], "truth": chunks[0]["truth"]}
+    judged = runs - total["refused"]
+    figures = [
+        row(name, n, "coverage", total["covered"], judged, 0.93, of="change", **more),
+        row(name, n, "refusal", total["refused"], runs, None, **more),
+    ]
+    if WORLDS[name][2]:
+        known = oracle(name, n)
+        figures.append(
+            row(name, n, "power", total["right"], runs, 0.9 * known, oracle=known, **more)
+        )
+    else:
+        figures.append(row(name, n, "rejection", total["rejected"], total["tested"], 0.05, **more))
+    if name == "identical encoders":
+        figures.append(
+            row(name, n, "coverage", total["exactly_0"], judged, 1.0, of="exactly 0", **more)
+        )
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    study(counts, [(name, n) for name in WORLDS for n in SIZES], rows, RESULT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -63,3 +64,24 @@ def counted(
                 left = (time.monotonic() - began) / done * (len(jobs) - done)
                 print(f"{done}/{len(jobs)} chunks, {left / 60:.0f} min left", file=sys.stderr)
     return found
+
+
+def study(
+    work: Callable[..., dict[str, Any]],
+    cells: Iterable[tuple[Any, ...]],
+    rows: Callable[[dict[tuple[Any, ...], list[dict[str, Any]]]], list[dict[str, Any]]],
+    result: Path,
+) -> None:
+    """Count all cells as the command line asks, and write the figures."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    parser.add_argument("--runs", type=int, default=5_000, help="draws per cell")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    kept = result.with_suffix(".partial.jsonl")
+    found = counted(work, cells, runs=asked.runs, kept=kept, workers=asked.workers)
+    figures = rows(found)
+    result.write_text(json.dumps({"runs": asked.runs, "rows": figures}, indent=1) + "\n")
+    for figure in figures:
+        if figure["met"] is False:
+            print("missed:", {key: value for key, value in figure.items() if key != "about"})
+    kept.unlink()

@@ -7,14 +7,12 @@ the summed skew in the null world; the margin of the twin's audit is its true ce
 
 from __future__ import annotations
 
-import argparse
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from counting import counted
+from counting import study
 from rates import row
 from worlds import WORLDS, World
 
@@ -164,30 +162,12 @@ def _figures(
     return figures
 
 
-def main() -> None:
-    """Count all cells and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--worlds", nargs="*", default=[world.name for world in WORLDS])
-    parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--kept", type=Path, default=RESULT.with_suffix(".partial.jsonl"))
-    asked = parser.parse_args()
-    cells = [
-        (name, n, planted)
-        for name in asked.worlds
-        for n in asked.sizes
-        for planted in (False, True)
+def cells() -> list[tuple[str, int, bool]]:
+    """Return (world, queries, planted) of every cell."""
+    return [
+        (world.name, n, planted) for world in WORLDS for n in SIZES for planted in (False, True)
     ]
-    found = counted(counts, cells, runs=asked.runs, kept=asked.kept, workers=asked.workers)
-    figures = rows(found)
-    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": figures}, indent=1) + "\n")
-    for figure in figures:
-        if figure["met"] is False:
-            print("missed:", {k: v for k, v in figure.items() if k != "about"})
-    asked.kept.unlink()
 
 
 if __name__ == "__main__":
-    main()
+    study(counts, cells(), rows, RESULT)

@@ -7,8 +7,6 @@ average ranks.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from counting import counted
+from counting import study
 from rates import row
 
 from rag_sourcebias.style.audit import measure_style_bias
@@ -29,7 +27,6 @@ SIZES = (10, 30, 100, 300)
 COVERED = (20, 80)
 RESULT = Path(__file__).parents[1] / "results" / "validity_style.json"
 _TRUTH = 400_000  # queries
-_QUICK = (2, 4)
 
 
 def _one(k: int) -> FloatArray:
@@ -141,15 +138,13 @@ def _holds(interval: Any, value: float) -> bool:
     return interval.lower - 1e-9 <= value <= interval.upper + 1e-9
 
 
-def cells(quick: bool = False) -> list[tuple[str, int, int, bool]]:
+def cells() -> list[tuple[str, int, int, bool]]:
     """Return (world, queries, styles, planted) of every cell."""
-    styles = _QUICK if quick else STYLES
-    sizes = SIZES[:2] if quick else SIZES
-    found = [(w, n, k, False) for w in COVERAGE for n in COVERED for k in styles]
+    found = [(w, n, k, False) for w in COVERAGE for n in COVERED for k in STYLES]
     found += [(w, n, 4, False) for w in FOUR_COVERAGE for n in COVERED]
-    found += [(NULL[0], n, k, False) for n in sizes for k in styles]
+    found += [(NULL[0], n, k, False) for n in SIZES for k in STYLES]
     found += [(w, n, 4, False) for w in NULL[1:] for n in FEW]
-    found += [(PLANTED[0], n, k, True) for n in sizes for k in styles]
+    found += [(PLANTED[0], n, k, True) for n in SIZES for k in STYLES]
     return found + [(PLANTED[1], n, 4, True) for n in FEW]
 
 
@@ -193,24 +188,5 @@ def _figures(
         yield row(world, n, "power", favours, runs, 0.9 * oracle, oracle=oracle, **about)
 
 
-def main() -> None:
-    """Count all cells and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5_000, help="0: only what is kept")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args()
-    kept = asked.out.with_suffix(".partial.jsonl")
-    found = counted(counts, cells(asked.quick), runs=asked.runs, kept=kept, workers=asked.workers)
-    figures = rows(found)
-    asked.out.write_text(json.dumps({"runs": asked.runs, "rows": figures}, indent=1) + "\n")
-    for figure in figures:
-        if figure["met"] is False:
-            print("missed:", figure)
-    if asked.runs:
-        kept.unlink()
-
-
 if __name__ == "__main__":
-    main()
+    study(counts, cells(), rows, RESULT)
