@@ -12,7 +12,7 @@ import simulator as sim
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.stats.coverage import CoverageCell, Tally
-from rag_sourcebias.stats.crc import UtilityPath, recalibration
+from rag_sourcebias.stats.crc import recalibration
 from rag_sourcebias.stats.crc_intervals import PerQueryRule, per_query_intervals
 from rag_sourcebias.stats.documents import design_document_sample, document_interval
 from rag_sourcebias.stats.means import mean_interval
@@ -58,7 +58,7 @@ def default_cell(
         y, plain = queries.human(), queries.judge()
         labels = queries.labels()
         lam = recalibration(labels.take(np.arange(n)), y[:n])
-        recalibrated = UtilityPath.of(labels).at(lam)
+        recalibrated = labels.utilities_at(lam)
         for target, goal in zip(TARGETS, (truth, float(y.mean())), strict=True):
             for method, name, yhat in (
                 (DEFAULT, "regression", plain),

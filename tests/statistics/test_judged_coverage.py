@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.stats.crc import UtilityPath, recalibration
+from rag_sourcebias.stats.crc import recalibration
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
 from rag_sourcebias.stats.documents import design_document_sample, document_interval
 from rag_sourcebias.stats.means import mean_interval
@@ -96,7 +96,7 @@ def test_judges_that_say_little(judge):
         y, yhat = queries.human(), queries.judge()
         labels = queries.labels()
         lam = recalibration(labels.take(np.arange(30)), y[:30])
-        moved = UtilityPath.of(labels).at(lam)
+        moved = labels.utilities_at(lam)
         for key, values, target in (
             ("population", yhat, "population"),
             ("pool", yhat, "pool"),

@@ -94,6 +94,11 @@ class RankedLabels:
         """Return the utility of every query; shape (n_queries,)."""
         return self.total(self.document_gains())
 
+    def utilities_at(self, lam: float | FloatArray) -> FloatArray:
+        """Return the utilities with labels perturbed by λ, one for all or one for each query."""
+        lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), self.n_queries)
+        return self.total(perturb(self.probs, lam[self.query]) @ self.gains)
+
     def document_gains(self) -> FloatArray:
         """Return the gain expected of every document ([R] Eq. 5); shape (m,)."""
         return self.probs @ self.gains
@@ -308,14 +313,14 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 # that grade, whatever the judge believed.
 
 
-def perturb(probs: FloatArray, lam: float) -> FloatArray:
+def perturb(probs: FloatArray, lam: float | FloatArray) -> FloatArray:
     """Return the distributions perturbed by λ ([R] Eq. 16–18).
 
     Parameters
     ----------
     probs : float64 array of shape (m, L)
         Rows sum to 1.
-    lam : float
+    lam : float or float64 array of shape (m,)
         In [−1, 1]; 0 returns the distributions, 1 all mass on the last grade, −1 on the first.
 
     Returns
@@ -323,99 +328,29 @@ def perturb(probs: FloatArray, lam: float) -> FloatArray:
     float64 array of shape (m, L)
         Rows sum to 1.
     """
-    _check_lambda(lam)
-    if lam < 0:
-        return perturb(probs[:, ::-1], -lam)[:, ::-1]
-    tails, keep = _running(probs.T[:0:-1])[::-1], 1.0 - lam
-    tails = np.minimum(tails, keep) / keep if keep else np.ones_like(tails)
-    tails = np.column_stack([np.ones(len(probs)), tails.T, np.zeros(len(probs))])
-    return tails[:, :-1] - tails[:, 1:]
+    lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), len(probs))
+    if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
+        wrong = lam[~(np.abs(lam) <= 1)]
+        raise DataError(f"lambda {wrong[0]} is outside [-1, 1]")
+    raised = _raised(probs, np.maximum(lam, 0.0))
+    if np.all(lam >= 0):
+        return raised
+    lowered = _raised(probs[:, ::-1], np.maximum(-lam, 0.0))[:, ::-1]
+    return np.where(lam[:, None] >= 0, raised, lowered)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UtilityPath:
-    """Utilities as a function of λ, prepared once and cheap to evaluate.
-
-    Parameters
-    ----------
-    upper, lower : float64 arrays of shape (L − 1, m)
-        P(grade ≥ r) and P(grade < r) of every document with weight, for r = 1 … L − 1.
-    steps : float64 array of shape (L − 1,)
-        Gain from r − 1 to r.
-    floor : float
-        Gain of the lowest grade.
-    starts, present : int64 arrays
-        First document and index of every query that has documents.
-    weights, query, n_queries
-        As in :class:`RankedLabels`, for the documents with weight.
-    """
-
-    upper: FloatArray
-    lower: FloatArray
-    steps: FloatArray
-    floor: float
-    weights: FloatArray
-    query: IntArray
-    starts: IntArray
-    present: IntArray
-    n_queries: int
-
-    @classmethod
-    def of(cls, labels: RankedLabels) -> UtilityPath:
-        """Prepare ``labels``; documents of weight 0 are dropped."""
-        used = slice(None) if labels.weights.all() else np.flatnonzero(labels.weights)
-        columns, query = np.ascontiguousarray(labels.probs[used].T), labels.query[used]
-        first = np.ones(len(query), dtype=bool)
-        first[1:] = query[1:] != query[:-1]
-        starts = np.flatnonzero(first)
-        return cls(
-            upper=_running(columns[:0:-1])[::-1],
-            lower=_running(columns[:-1]),
-            steps=np.diff(labels.gains),
-            floor=float(labels.gains[0]),
-            weights=labels.weights[used],
-            query=query,
-            starts=starts,
-            present=query[starts],
-            n_queries=labels.n_queries,
-        )
-
-    def at(self, lam: float) -> FloatArray:
-        """Return the utilities at λ; shape (n_queries,)."""
-        _check_lambda(lam)
-        tails, keep = self.upper if lam >= 0 else self.lower, 1.0 - abs(lam)
-        gained = (  # one division per document, not per grade
-            (self.steps @ np.minimum(tails, keep)) / keep
-            if keep > 0
-            else self.steps @ np.ones_like(tails)
-        )
-        level = self.floor + gained if lam >= 0 else self.floor + float(self.steps.sum()) - gained
-        total = np.zeros(self.n_queries)
-        if len(self.starts):
-            total[self.present] = np.add.reduceat(self.weights * level, self.starts)
-        return total
+def _raised(probs: FloatArray, lam: FloatArray) -> FloatArray:
+    """Move mass up, for λ of at least 0."""
+    tails = np.minimum(np.cumsum(probs[:, :0:-1], axis=1)[:, ::-1], 1.0)
+    keep = np.broadcast_to(1.0 - lam[:, None], tails.shape)
+    tails = np.divide(np.minimum(tails, keep), keep, out=np.ones_like(tails), where=keep > 0)
+    survival = np.column_stack([np.ones(len(probs)), tails, np.zeros(len(probs))])
+    return np.asarray(survival[:, :-1] - survival[:, 1:])
 
 
-def _running(columns: FloatArray) -> FloatArray:
-    """Cumulative sums down the rows, at most 1; a tail without mass is exactly 0."""
-    sums = np.empty(columns.shape)
-    total: FloatArray | float = 0.0
-    for row, column in zip(sums, columns, strict=True):
-        np.add(column, total, out=row)
-        total = row
-    return np.minimum(sums, 1.0, out=sums)
-
-
-def _check_lambda(lam: float) -> None:
-    if not abs(lam) <= 1:  # written so that NaN counts as wrong
-        raise DataError(f"lambda {lam} is outside [-1, 1]")
-
-
-# The λ at which a perturbed utility reaches a human value, in closed form.
-# On λ ≥ 0 a utility is floor + Σ_k w_k min(1, s_k / c) with c = 1 − λ: between two neighbouring
-# s_k it is W + R/c, so the crossing is found by sorting the s_k once. The utility is strictly
-# increasing except for two flat ends (−1, b] and [t, 1), where every tail is used up, and it jumps
-# at ±1 where a distribution has no mass on the extreme grade.
+# The λ at which a perturbed utility reaches a human value.
+# A utility is increasing in λ except for two flat ends (−1, b] and [t, 1), where every tail is used
+# up, and it jumps at ±1 where a distribution has no mass on the extreme grade.
 
 
 #: Sums of errors within this of 0 count as 0.
@@ -423,6 +358,9 @@ TIE = 1e-9
 
 #: The last λ before the jump at 1.
 INSIDE = float(np.nextafter(1.0, 0.0))
+
+_WIDTH = 2e-16  # of λ, to which an answer is found
+_ROUNDING = 1e-13  # relative, of a sum of utilities
 
 
 class Crossing(NamedTuple):
@@ -447,43 +385,28 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
         Human utility of each query.
     """
     check_values(labels, y)
-    path, y = UtilityPath.of(labels), np.asarray(y, dtype=np.float64)
-    bottom = _sums(path.query, path.weights * path.floor, path.n_queries)
-    top = bottom + _sums(path.query, path.weights * float(path.steps.sum()), path.n_queries)
-    rising, falling = _Profile(path, path.upper), _Profile(path, path.lower)
-    low, high = y - TIE, y + TIE
-    now = path.at(0.0)
-    first = np.where(
-        now >= low, falling.smallest(top - low) - 1.0, 1.0 - rising.largest(low - bottom)
-    )
-    last = np.where(
-        now <= high, 1.0 - rising.smallest(high - bottom), falling.largest(top - high) - 1.0
-    )
+    first = smallest_lambda(lambda lam: labels.utilities_at(lam) >= y - TIE, labels.n_queries)
+    last = -smallest_lambda(lambda lam: labels.utilities_at(-lam) <= y + TIE, labels.n_queries)
     return Crossing(first, last)
 
 
-def set_crossing(
-    labels: RankedLabels, y: FloatArray, *, counts: IntArray | None = None
-) -> tuple[float, float]:
-    """Return (first, last) critical λ of the mean error over a set of queries.
+def smallest_lambda(holds: Callable[[FloatArray], npt.NDArray[np.bool_]], n: int) -> FloatArray:
+    """Return for each of n conditions the smallest λ at which it holds; 1 where it never does.
 
     Parameters
     ----------
-    labels : RankedLabels
-    y : float64 array of shape (n_queries,)
-    counts : int64 array of shape (n_queries,), optional
-        How often each query is in the set, such as in a bootstrap batch; once by default.
+    holds : callable
+        Takes n values of λ in [−1, 1]; what holds at one λ holds at every larger one.
     """
-    check_values(labels, y)
-    times = np.ones(labels.n_queries) if counts is None else np.asarray(counts, dtype=np.float64)
-    pooled = replace(
-        labels,
-        weights=labels.weights * times[labels.query],
-        query=np.zeros_like(labels.query),
-        n_queries=1,
-    )
-    found = crossings(pooled, np.array([times @ y]))
-    return float(found.first[0]), float(found.last[0])
+    low, high = np.full(n, -INSIDE), np.full(n, INSIDE)
+    at_start, before_jump = holds(np.full(n, -1.0)), holds(high)
+    just_after = holds(low)
+    while np.any(high - low > _WIDTH):
+        middle = (low + high) / 2
+        there = holds(middle)
+        low, high = np.where(there, low, middle), np.where(there, middle, high)
+    found = np.where(just_after, -INSIDE, np.where(before_jump, high, 1.0))
+    return np.asarray(np.where(at_start, -1.0, found))
 
 
 def check_values(labels: RankedLabels, y: FloatArray) -> None:
@@ -493,53 +416,6 @@ def check_values(labels: RankedLabels, y: FloatArray) -> None:
     if not np.isfinite(y).all():
         bad = int(np.flatnonzero(~np.isfinite(y))[0])
         raise DataError(f"human value of query {bad} is {y[bad]}; leave queries without one out")
-
-
-class _Profile:
-    """F(c) = Σ_k w_k min(1, s_k / c) of every query, not increasing in c on (0, 1]."""
-
-    def __init__(self, path: UtilityPath, tails: FloatArray) -> None:
-        n_steps, n = len(path.steps), path.n_queries
-        starts = np.searchsorted(path.query, np.arange(n + 1))
-        place = (path.query, np.arange(len(path.query)) - starts[path.query])
-        padded = np.zeros((2, n, int(np.diff(starts).max(initial=0)), n_steps))
-        padded[0][place], padded[1][place] = tails.T, path.weights[:, None] * path.steps
-        s, w = padded.reshape(2, n, -1)
-        order = np.argsort(-s, axis=1, kind="stable")
-        none = np.zeros((n, 1))
-        # bounds of the pieces: above the largest tail F is linear in 1/c down to c = 1
-        self.s = np.hstack([none + 1.0, np.take_along_axis(s, order, axis=1), none])
-        w = np.take_along_axis(w, order, axis=1)
-        self.saturated = np.hstack([none, np.cumsum(w, axis=1)])
-        mass = (w * self.s[:, 1:-1])[:, ::-1]
-        self.rest = np.hstack([np.cumsum(mass, axis=1)[:, ::-1], none])
-        self.total = self.saturated[:, -1]
-        positive = self.s[:, 1:-1] > 0
-        self.reach = np.take_along_axis(self.saturated, positive.sum(1)[:, None], axis=1)[:, 0]
-        at = np.where(positive, self.s[:, 1:-1], 1.0)
-        self.value = np.where(positive, self.saturated[:, 1:] + self.rest[:, 1:] / at, np.inf)
-
-    def _solve(self, target: FloatArray) -> FloatArray:
-        """Return c with F(c) = target, for targets within reach."""
-        rows, piece = np.arange(len(target)), (self.value < target[:, None]).sum(axis=1)
-        rest, missing = self.rest[rows, piece], target - self.saturated[rows, piece]
-        solvable = (rest > 0) & (missing > 0)
-        c = np.where(solvable, rest / np.where(solvable, missing, 1.0), 1.0)
-        # rounding may not carry c out of its piece, nor to 0
-        c = np.clip(c, self.s[rows, piece + 1], self.s[rows, piece])
-        return np.clip(c, 1.0 - INSIDE, 1.0)
-
-    def largest(self, target: FloatArray) -> FloatArray:
-        """Return the largest c with F(c) ≥ target; 0 where only the extreme grade reaches it."""
-        return np.where(target > self.reach, 0.0, self._solve(target))
-
-    def smallest(self, target: FloatArray) -> FloatArray:
-        """Return the smallest c with F(c) ≤ target; 0 where even the extreme grade is below."""
-        return np.where(
-            target >= self.total,
-            0.0,
-            np.where(target >= self.reach, 1.0 - INSIDE, self._solve(target)),
-        )
 
 
 # Conformal ranks in exact rationals.
@@ -568,21 +444,6 @@ def score_rank(n: int, confidence_level: float) -> int:
     return math.ceil((n + 1) * (1 - alpha))
 
 
-def misses_per_side(n: int, confidence_level: float) -> int:
-    """Return ⌊(n + 1)α/2⌋ − 1, the queries a bound may miss with one correction for each side.
-
-    Raises
-    ------
-    CalibrationError
-        If n < 2/α − 1.
-    """
-    alpha = tail_mass(confidence_level)
-    rank = math.floor((n + 1) * alpha / 2)
-    if rank < 1:
-        raise _too_few(n, math.ceil(2 / alpha - 1), confidence_level, "labelled queries")
-    return rank - 1
-
-
 def paper_misses(n: int, confidence_level: float, *, what: str = "labelled queries") -> int:
     """Return the largest count with count / n ≤ ½(α − (1 − α)/n) ([R] Eq. 24).
 
@@ -607,61 +468,6 @@ def _too_few(n: int, needed: int, level: float, what: str) -> CalibrationError:
     )
 
 
-# Where a function of λ that does not decrease passes 0.
-
-
-_STEPS = 200
-_WIDTH = 2e-16
-
-
-def rising_root(
-    value_at: Callable[[float], float],
-    *,
-    start: float,
-    tolerance: float,
-    known: float | None = None,
-    step: float = 0.3,
-) -> float:
-    """Return a λ in (−1, 1) with ``|value| <= tolerance``, by bracketed secant steps.
-
-    The steps are taken in ∓ln(1 − |λ|), in which utilities are close to linear; ``step`` is the
-    first of them and ``known`` the value at ``start`` where it is at hand. Where the
-    function jumps over 0 the first λ above is returned; where it is negative up to the last λ
-    before 1, it is 1; where it is positive from the first λ after −1, it is that.
-    """
-    low, high = -1.0, 1.0
-    lam = min(max(start, -INSIDE), INSIDE)
-    value = value_at(lam) if known is None else known
-    here = _stretched(lam)
-    probe = here - math.copysign(step, value)
-    for _ in range(_STEPS):
-        low, high = (lam, high) if value < 0 else (low, lam)
-        if abs(value) <= tolerance:
-            return lam
-        if high - low < _WIDTH or low >= INSIDE or high <= -INSIDE:
-            return high
-        guess = math.copysign(-math.expm1(-abs(probe)), probe)
-        lam = guess if low < guess < high and abs(guess) < 1 else _next(low, high)
-        old, before = value, here
-        value, here = value_at(lam), _stretched(lam)
-        if value == old:  # flat here: look at the end of the bracket
-            probe = math.inf if value < 0 else -math.inf
-        else:
-            probe = here - value * (here - before) / (value - old)
-    return high
-
-
-def _stretched(lam: float) -> float:
-    return math.copysign(-math.log1p(-abs(lam)), lam)
-
-
-def _next(low: float, high: float) -> float:
-    """Return the end not yet tried, or half-way."""
-    if high == 1.0:
-        return INSIDE
-    return -INSIDE if low == -1.0 else (low + high) / 2
-
-
 # The judge brought to the human scale by one λ (METHODS §4.2).
 
 
@@ -683,26 +489,14 @@ def recalibration(labels: RankedLabels, y: FloatArray) -> float:
         inside (−1, 1), so their λ* is 0.
     """
     check_values(labels, y)
-    return balance(UtilityPath.of(labels), labels, y) if labels.n_queries else 0.0
-
-
-def balance(path: UtilityPath, labels: RankedLabels, y: FloatArray) -> float:
-    """Return the same with the path of ``labels`` at hand."""
-    total = float(np.sum(y))
-
-    def error(lam: float) -> float:
-        return float(path.at(lam).sum()) - total
-
-    now = error(0.0)
-    if abs(now) <= TIE:
+    if not labels.n_queries:
         return 0.0
-    lam = rising_root(error, start=0.0, known=now, step=1.0, tolerance=TIE)
-    # a root in a flat end is not yet the one nearest 0; with a slope on the side of 0 it is
-    if abs(lam) < INSIDE and abs(error(lam * (1.0 - 1e-3))) > TIE:
-        return lam
-    there = error(math.copysign(INSIDE, -now))
-    if now * there < 0 and abs(there) > TIE:  # the flat ends are not at the human mean
-        return lam
-    # the jump at ±1 forgets the judge; stay on the near side of it, at the edge of the flat end
-    first, last = set_crossing(labels, y + there / labels.n_queries)
-    return float(np.clip(np.clip(0.0, first, last), -INSIDE, INSIDE))
+    pooled = replace(labels, query=np.zeros_like(labels.query), n_queries=1)
+    # the jumps at ±1 forget the judge
+    lowest, highest = (float(pooled.utilities_at(end)[0]) for end in (-INSIDE, INSIDE))
+    total = min(max(float(np.sum(y)), lowest), highest)
+    tie = _ROUNDING * max(1.0, abs(total))
+    first = smallest_lambda(lambda lam: pooled.utilities_at(lam) >= total - tie, 1)
+    last = -smallest_lambda(lambda lam: pooled.utilities_at(-lam) <= total + tie, 1)
+    nearest = min(max(0.0, float(first[0])), float(last[0]))
+    return min(max(nearest, -INSIDE), INSIDE)

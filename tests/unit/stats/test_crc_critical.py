@@ -12,10 +12,8 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.stats.crc import (
     INSIDE,
     RankedLabels,
-    UtilityPath,
     crossings,
     recalibration,
-    set_crossing,
 )
 
 GRID = np.concatenate([np.linspace(-1, 1, 801), [-1 + 1e-5, 1 - 1e-5]])
@@ -51,40 +49,34 @@ def test_equals_a_search_over_lambda(seed):
 def test_bounds_hold_where_they_are_said_to(seed):
     labels, y = awkward_labels(seed)
     first, last = crossings(labels, y)
-    at = UtilityPath.of(labels).at
+    at = labels.utilities_at
     for i in np.flatnonzero((at(-1.0) - TIE <= y) & (y <= at(1.0) + TIE)):
         assert at(float(first[i]))[i] >= y[i] - 3 * TIE
         assert at(float(last[i]))[i] <= y[i] + 3 * TIE
 
 
-def test_jumps_at_the_ends():
-    one_hot = one_document(0.0, 1.0, 0.0)
-    assert set_crossing(one_hot, np.array([1.0])) == (-INSIDE, INSIDE)
-    assert set_crossing(one_hot, np.array([0.0])) == (-1.0, -1.0)
-    assert set_crossing(one_hot, np.array([0.5])) == (-INSIDE, -1.0)
-    assert set_crossing(one_hot, np.array([2.0])) == (1.0, INSIDE)
-    assert set_crossing(one_hot, np.array([3.0])) == (1.0, 1.0)
-    assert set_crossing(one_hot, np.array([4.0])) == (1.0, 1.0)
-    assert set_crossing(one_hot, np.array([-1.0])) == (-1.0, -1.0)
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        (1.0, (-INSIDE, INSIDE)),
+        (0.0, (-1.0, -1.0)),
+        (0.5, (-INSIDE, -1.0)),
+        (2.0, (1.0, INSIDE)),
+        (3.0, (1.0, 1.0)),
+        (4.0, (1.0, 1.0)),
+        (-1.0, (-1.0, -1.0)),
+    ],
+)
+def test_jumps_at_the_ends(y, expected):
+    first, last = crossings(one_document(0.0, 1.0, 0.0), np.array([y]))
+    assert (first[0], last[0]) == expected
 
 
 def test_closed_form_of_one_document():
     # (1 − λ) of the upper tail of (.5, .3, .2): mean gain 2 needs a tail of .4
-    first, last = set_crossing(one_document(0.5, 0.3, 0.2), np.array([2.0]))
-    assert first == pytest.approx(0.6, abs=1e-8)
-    assert last == pytest.approx(0.6, abs=1e-8)
-
-
-def test_a_set_with_counts_is_the_set_repeated():
-    for seed in range(20):
-        labels, y = awkward_labels(seed, n_queries=4)
-        counts = np.array([2, 0, 3, 1])
-        rows = np.repeat(np.arange(4), counts)
-        np.testing.assert_allclose(
-            set_crossing(labels, y, counts=counts),
-            set_crossing(labels.take(rows), y[rows]),
-            atol=1e-8,
-        )
+    first, last = crossings(one_document(0.5, 0.3, 0.2), np.array([2.0]))
+    assert first[0] == pytest.approx(0.6, abs=1e-8)
+    assert last[0] == pytest.approx(0.6, abs=1e-8)
 
 
 @given(st.integers(0, 100_000))
@@ -94,7 +86,7 @@ def test_recalibration_is_nearest_zero_among_the_best(seed):
     assert -1 < lam < 1
 
     def error(at):
-        return abs(float((UtilityPath.of(labels).at(at) - y).sum()))
+        return abs(float((labels.utilities_at(at) - y).sum()))
 
     best = min(error(-INSIDE), error(lam), error(INSIDE))
     assert error(lam) <= best + 1e-8
@@ -110,7 +102,7 @@ def test_recalibration_brings_the_mean_error_to_zero():
     )
     y = 0.6 * labels.utilities()[:10]
     lam = recalibration(labels.take(np.arange(10)), y)
-    values = UtilityPath.of(labels).at(lam)
+    values = labels.utilities_at(lam)
     assert lam < 0
     assert values.shape == (30,)
     assert values[:10].mean() == pytest.approx(y.mean(), abs=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil
 
 import numpy as np
 import pytest
@@ -14,37 +14,14 @@ from hypothesis import strategies as st
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.stats.crc import (
     RankedLabels,
-    UtilityPath,
     crossings,
-    misses_per_side,
     paper_misses,
     recalibration,
     score_rank,
 )
 from rag_sourcebias.stats.crc_intervals import per_query_intervals
 
-RULES = ("residual", "recalibrated", "two-sided", "paper")
-FEWEST = {"residual": 19, "recalibrated": 19, "two-sided": 39, "paper": 19}
-
-
-@pytest.mark.parametrize(
-    ("n", "misses"),
-    [
-        (39, 0),
-        (40, 0),
-        (78, 0),
-        (79, 1),
-        (158, 2),
-        (159, 3),
-        (160, 3),
-        (278, 5),
-        (279, 6),
-        (280, 6),
-    ],
-)
-def test_ranks_jump_where_they_should(n, misses):
-    # (n + 1)·.025 is whole at 39, 79, 159, 279
-    assert misses_per_side(n, 0.95) == misses
+RULES = ("residual", "recalibrated", "paper")
 
 
 @given(st.integers(1, 3000), st.sampled_from(["0.9", "0.95", "0.99", "0.8", "0.975", "0.7"]))
@@ -55,22 +32,16 @@ def test_ranks_equal_rational_arithmetic(n, level):
         k = paper_misses(n, float(level))
         threshold = (alpha - (1 - alpha) / n) / 2
         assert Fraction(k, n) <= threshold < Fraction(k + 1, n)
-    if n >= 2 / alpha - 1:
-        assert misses_per_side(n, float(level)) == floor((n + 1) * alpha / 2) - 1
 
 
 @pytest.mark.parametrize(
     ("level", "rule", "needed"),
     [
-        (0.95, "two-sided", 39),
         (0.95, "recalibrated", 19),
         (0.95, "residual", 19),
         (0.95, "paper", 19),
-        (0.9, "two-sided", 19),
         (0.9, "recalibrated", 9),
-        (0.99, "two-sided", 199),
         (0.99, "paper", 99),
-        (0.9875, "two-sided", 159),
     ],
 )
 def test_too_few_queries_are_refused_with_the_number_needed(level, rule, needed):
@@ -90,25 +61,14 @@ def test_residual_rule_needs_five_whatever_the_level():
         per_query_intervals(labels, y, labels, rule="residual", confidence_level=0.5)
 
 
-def test_two_parameter_rules_leave_out_what_they_may():
+def test_rule_of_the_paper_leaves_out_what_it_may():
     labels, y = judged(112)
-    for rule, allowed in (("two-sided", 1), ("paper", 2)):
-        found = per_query_intervals(labels, y, labels, rule=rule, confidence_level=0.95)
-        assert int((y > found.upper + 2e-9).sum()) == allowed
-        assert int((y < found.lower - 2e-9).sum()) <= allowed
-        tighter = UtilityPath.of(labels).at(found.lambda_high - 1e-6)
-        assert int((y > tighter + 2e-9).sum()) == allowed + 1
-
-
-def test_paper_and_corrected_rule_agree_where_their_counts_do():
-    labels, y = judged(39)
-    paper, exact = (
-        per_query_intervals(labels, y, labels, rule=rule, confidence_level=0.95)
-        for rule in ("paper", "two-sided")
-    )
-    assert (paper.lambda_low, paper.lambda_high) == (exact.lambda_low, exact.lambda_high)
-    assert any("under-covers" in text for text in paper.assumptions)
-    assert not any("under-covers" in text for text in exact.assumptions)
+    found = per_query_intervals(labels, y, labels, rule="paper", confidence_level=0.95)
+    assert int((y > found.upper + 2e-9).sum()) == 2
+    assert int((y < found.lower - 2e-9).sum()) <= 2
+    tighter = labels.utilities_at(found.lambda_high - 1e-6)
+    assert int((y > tighter + 2e-9).sum()) == 3
+    assert any("under-covers" in text for text in found.assumptions)
 
 
 def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
@@ -118,8 +78,8 @@ def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
     radius = max(found.lambda_high - center, center - found.lambda_low)
 
     def held(t):
-        low = UtilityPath.of(labels).at(max(center - t, -1.0))
-        high = UtilityPath.of(labels).at(min(center + t, 1.0))
+        low = labels.utilities_at(max(center - t, -1.0))
+        high = labels.utilities_at(min(center + t, 1.0))
         return int(((low - 2e-9 <= y) & (y <= high + 2e-9)).sum())
 
     assert held(radius) == score_rank(50, 0.95) == 49
@@ -129,7 +89,7 @@ def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():
 def test_residual_rule_leaves_each_query_out():
     labels, y = judged(30)
     found = per_query_intervals(labels, y, labels, rule="residual", confidence_level=0.8)
-    judge = UtilityPath.of(labels).at(recalibration(labels, y))
+    judge = labels.utilities_at(recalibration(labels, y))
     fit = np.polynomial.Polynomial.fit(judge, y, 1)
     np.testing.assert_allclose(found.estimate, np.maximum(fit(judge), 0.0), atol=1e-6)
     sizes = np.empty(30)
@@ -141,7 +101,7 @@ def test_residual_rule_leaves_each_query_out():
     slope = scale.convert().coef[1]
     kept = max(0.0, 1 - noise / slope**2)
     spread = np.maximum(sizes.mean() + kept * slope * (judge - judge.mean()), 0.25 * sizes.mean())
-    inside = (found.lower > 1e-9) & (found.upper < UtilityPath.of(labels).at(1.0) - 1e-9)
+    inside = (found.lower > 1e-9) & (found.upper < labels.utilities_at(1.0) - 1e-9)
     ratio = (found.upper - found.estimate)[inside] / spread[inside]
     assert inside.sum() > 3
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
@@ -154,10 +114,10 @@ def test_bounds_are_ordered_finite_and_within_reach(rule, seed):
     target, _ = awkward_labels(seed, n_queries=45)
     found = per_query_intervals(labels, y, target, rule=rule, confidence_level=0.95)
     assert found.lower.shape == (45,)
-    assert np.all(UtilityPath.of(target).at(-1.0) - 1e-9 <= found.lower)
+    assert np.all(target.utilities_at(-1.0) - 1e-9 <= found.lower)
     assert np.all(found.lower <= found.estimate)
     assert np.all(found.estimate <= found.upper)
-    assert np.all(found.upper <= UtilityPath.of(target).at(1.0) + 1e-9)
+    assert np.all(found.upper <= target.utilities_at(1.0) + 1e-9)
     # the labelled queries themselves are held at least as often as the level asks
     held = (found.lower - 1e-8 <= y) & (y <= found.upper + 1e-8)
     assert held.sum() >= 42
@@ -196,13 +156,13 @@ def test_a_query_that_alone_fixes_the_slope_does_not_break_the_residual_rule():
 
 def test_unknown_rule():
     labels, y = judged(20)
-    with pytest.raises(DataError, match="rule 'both'; one of residual, recalibrated, two-sided"):
+    with pytest.raises(DataError, match="rule 'both'; one of residual, recalibrated, paper"):
         per_query_intervals(labels, y, labels, rule="both", confidence_level=0.95)
 
 
 def test_scores_of_the_labelled_queries_come_from_their_crossings():
     labels, y = judged(45)
     first, last = crossings(labels, y)
-    found = per_query_intervals(labels, y, labels, rule="two-sided", confidence_level=0.95)
+    found = per_query_intervals(labels, y, labels, rule="paper", confidence_level=0.95)
     assert found.lambda_high == first.max()
     assert found.lambda_low == last.min()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.crc import UtilityPath, perturb
+from rag_sourcebias.stats.crc import perturb
 
 LAMBDAS = (-1.0, -0.999, -0.7, -0.35, -0.05, 0.0, 0.05, 0.4, 0.75, 0.999, 1.0)
 seeds = st.integers(0, 100_000)
@@ -37,7 +37,7 @@ def test_utilities_equal_the_equations(lam):
     for seed in range(12):
         labels, _ = awkward_labels(seed)
         np.testing.assert_allclose(
-            UtilityPath.of(labels).at(lam), utilities_literally(labels, lam), atol=1e-9
+            labels.utilities_at(lam), utilities_literally(labels, lam), atol=1e-9
         )
 
 
@@ -52,30 +52,30 @@ def test_is_a_distribution(seed, lam):
 @given(seeds, lambdas, lambdas)
 def test_utilities_do_not_fall_in_lambda(seed, a, b):
     labels, _ = awkward_labels(seed)
-    low, high = UtilityPath.of(labels).at(min(a, b)), UtilityPath.of(labels).at(max(a, b))
+    low, high = labels.utilities_at(min(a, b)), labels.utilities_at(max(a, b))
     assert np.all(low <= high + 1e-9)
 
 
 @given(seeds)
 def test_zero_is_the_prediction_and_the_ends_are_the_extreme_grades(seed):
     labels, _ = awkward_labels(seed)
-    np.testing.assert_allclose(UtilityPath.of(labels).at(0.0), labels.utilities(), atol=1e-9)
+    np.testing.assert_allclose(labels.utilities_at(0.0), labels.utilities(), atol=1e-9)
     for lam, grade in ((-1.0, 0), (1.0, len(labels.gains) - 1)):
         extreme = labels.total(np.full(len(labels.weights), labels.gains[grade]))
-        np.testing.assert_allclose(UtilityPath.of(labels).at(lam), extreme, atol=1e-9)
+        np.testing.assert_allclose(labels.utilities_at(lam), extreme, atol=1e-9)
 
 
 def test_one_hot_labels_move_only_at_the_ends():
     labels, _ = awkward_labels(6)
     assert set(np.unique(labels.probs)) == {0.0, 1.0}
     for lam in (-1 + 1e-12, -0.5, 0.5, 1 - 1e-12):
-        np.testing.assert_allclose(UtilityPath.of(labels).at(lam), labels.utilities())
+        np.testing.assert_allclose(labels.utilities_at(lam), labels.utilities())
 
 
 @pytest.mark.parametrize("lam", [1.5, -1.01, float("nan")])
 def test_lambda_outside(lam):
     labels, _ = awkward_labels(1)
     with pytest.raises(DataError, match=r"outside \[-1, 1\]"):
-        UtilityPath.of(labels).at(lam)
+        labels.utilities_at(lam)
     with pytest.raises(DataError, match=r"outside \[-1, 1\]"):
         perturb(labels.probs, lam)
