@@ -13,15 +13,13 @@ from real_sets import interval_labels
 
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.stats.coverage import CoverageCell, Tally, coverage_study
-from rag_sourcebias.stats.crc import RankedLabels, UtilityPath
+from rag_sourcebias.stats.crc import RankedLabels
 from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
 
 SIZES = (3, *range(5, 101, 5))  # 21 sizes, as in Fig. 2
 METHODS = (
     "regression",
     "labels",
-    "bca",
-    "studentized",
     "bootstrap",
     "ppi",
     "ppi++",
@@ -161,9 +159,7 @@ def gain_curves(steps: int = 101) -> dict:
     curves = {}
     for name, probs in shapes.items():
         labels = RankedLabels.from_grid(probs[None, None, :], np.ones(1), gains)
-        curves[name] = [
-            round(float(UtilityPath.of(labels).at(float(value))[0]), 4) for value in lam
-        ]
+        curves[name] = [round(float(labels.utilities_at(float(value))[0]), 4) for value in lam]
     return {"lambda": [round(float(v), 3) for v in lam], "gain": curves}
 
 

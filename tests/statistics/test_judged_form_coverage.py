@@ -16,7 +16,6 @@ from rag_sourcebias.stats.means import (
     judged_relative_delta_interval,
     mean_interval,
     unpaired_difference_interval,
-    win_rate_interval,
 )
 
 pytestmark = pytest.mark.slow
@@ -69,16 +68,6 @@ def test_clusters(n_clusters, target):
             clusters_unlabeled=cluster[~known],
         )
         return found, truth
-
-    assert coverage(run) >= BOUND
-
-
-@pytest.mark.parametrize("n", [60, 200])
-def test_covariate_shift_with_known_ratios(n):
-    def run(rng):
-        x, pool = rng.normal(0, 1, n), rng.normal(0.6, 1, 1000)
-        y = x + 0.5 * x**2 + rng.normal(0, 0.5, n)
-        return mean_interval(y, x, pool, weights=np.exp(0.6 * x - 0.18)), 0.6 + 0.5 * 1.36
 
     assert coverage(run) >= BOUND
 
@@ -183,15 +172,6 @@ def test_without_errors_unseen_such_judges_are_believed_too_much(monkeypatch):
     monkeypatch.setattr("rag_sourcebias.stats.regression._far_errors", lambda *_: (0.0, 0.0))
     one = judge_of_half_the_lowest(30, 0.3, 0.05)
     assert coverage(partial(one, bounds=(1.0, 5.0), target="population")) < 0.9
-
-
-def test_win_rate_with_ties():
-    def run(rng):
-        y = rng.choice([0.0, 0.5, 1.0], 440, p=[0.5, 0.2, 0.3])
-        f = np.where(rng.random(440) < 0.7, y, rng.choice([0.0, 0.5, 1.0], 440))
-        return win_rate_interval(y[:40], f[:40], f[40:]), 0.4
-
-    assert coverage(run) >= BOUND
 
 
 def two_sources(rng, n):

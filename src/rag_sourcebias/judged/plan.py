@@ -245,7 +245,7 @@ def _curve(
     excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * peaked + 6) if varied else 0.0
     others = np.resize(judge, min(pool - n, _POOL)) if pool > n else judge[:0]
     sample = JudgedSample.build(human, judge, others)
-    bounds = choose_form(sample, None, alone=method == "labels").bounds
+    bounds = choose_form(sample, None).bounds
     if varied and bounds is None:
         # A few of a long tail show their skewness before their kurtosis: at least that of a gamma
         # distribution as skewed, 3/2 of its square.

@@ -22,7 +22,6 @@ from rag_sourcebias.core.values import (
     check_level,
 )
 from rag_sourcebias.stats.means import Method, mean_interval
-from rag_sourcebias.stats.regression import BootstrapKind, bootstrap_interval
 from rag_sourcebias.stats.samples import Labels, Target, as_values, check_target
 
 # Samples drawn from complete data as if it were a population.
@@ -164,12 +163,6 @@ class Tally:
 
 IntervalMethod = Callable[[FloatArray, FloatArray, FloatArray], Interval]
 
-_BOOTSTRAPS: Mapping[str, BootstrapKind] = {
-    "bootstrap": "empirical",
-    "bca": "bca",
-    "studentized": "studentized",
-}
-
 
 def _cells(
     samples: list[Sample],
@@ -187,9 +180,6 @@ def _cells(
     def interval(sample: Sample, name: str, method: IntervalMethod | None) -> Interval:
         if method is not None:
             return method(sample.y, sample.yhat, sample.yhat_unlabeled)
-        if name in _BOOTSTRAPS:
-            kind = _BOOTSTRAPS[name]
-            return bootstrap_interval(sample.y, confidence_level=level, kind=kind, rng=seed)
         return mean_interval(
             sample.y,
             sample.yhat,
@@ -203,9 +193,6 @@ def _cells(
             rng=seed,
         )
 
-    drawn = any(method is None and name in _BOOTSTRAPS for name, method in methods.items())
-    if drawn and (samples[0].clusters is not None or target != "population"):
-        raise DataError("the bootstrap is defined for single items and target 'population'")
     found = []
     for name, method in methods.items():
         tally = Tally(name, n)
@@ -269,9 +256,9 @@ def coverage_study(
     sizes : sequence of int
         Numbers of labelled items (of clusters, where given) to study.
     methods : sequence of str, or mapping of str to callable
-        Names :func:`~rag_sourcebias.mean_interval` knows, ``"bca"`` and
-        ``"studentized"``; or callables of (y, yhat, yhat_unlabeled) that return an interval for
-        the target. An InsufficientDataError or CalibrationError counts as a failure.
+        Names :func:`~rag_sourcebias.mean_interval` knows; or callables of (y, yhat,
+        yhat_unlabeled) that return an interval for the target. An InsufficientDataError or
+        CalibrationError counts as a failure.
     n_unlabeled : int
         Unlabelled items (clusters) beside them.
     n_runs : int

@@ -297,7 +297,7 @@ def default_interval(
     """Regression on the judge or, with no judge columns, labels alone."""
     human, judge = sample.y[:, 0], sample.x[:, 0]
     n = sample.n_labeled
-    form = choose_form(sample, bounds, alone=method == "labels")
+    form = choose_form(sample, bounds)
     _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
     found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
@@ -307,12 +307,8 @@ def default_interval(
         sample = replace(
             sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None
         )
-    if (
-        (method == "labels" or n < MIN_LABELED)
-        and sample.cluster is None
-        and not sample.shifted
-        and form[:2] == (None, None)
-    ):
+    few = method == "labels" or n < MIN_LABELED
+    if few and sample.cluster is None and form.bounds is None and form.clip is None:
         found = t_interval(
             human,
             confidence_level=level,
@@ -355,16 +351,8 @@ def default_interval(
 def _ends(
     sample: JudgedSample, target: Target, level: float, form: Form
 ) -> tuple[float, float, float]:
-    """Return estimate, lower and upper end, with one correction for few items.
-
-    HC2 for a score interval, which has its pseudo-items. For t, from HC3 at 10 items towards HC2,
-    and skewness counts for no more than a few labels can show. Together they cover from 10 labels
-    on, where HC3 times n/(n − rank) made intervals 7–20 % wider than labels alone.
-    """
-    power = 0.5
-    if form.bounds is None:
-        power += 0.5 * min(1.0, MIN_LABELED / sample.n_labeled) ** 2
-    fit = fit_regression(sample, target, leverage=power)
+    """Return estimate, lower and upper end."""
+    fit = fit_regression(sample, target, leverage=0.5)
     return draw_interval(sample, fit, target, t_quantile(0.5 + level / 2, fit.degrees), form)
 
 
@@ -409,12 +397,8 @@ def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
 
 def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
     """What must hold for an interval from this sample."""
-    if sample.shifted:
-        drawn = "the weights are the true density ratios of the pool to the labelled items"
-    else:
-        drawn = "the labelled items were drawn at random from the judged pool"
     return (
-        drawn,
+        "the labelled items were drawn at random from the judged pool",
         "items are independent" if sample.cluster is None else "clusters are independent",
         "the judge treats labelled and unlabelled items alike",
     )
@@ -450,9 +434,9 @@ def mean_interval(
         where one failed: their mean counts, from 21 labels on also what they say beyond it
         (:func:`~rag_sourcebias.stats.samples.combine_judges`).
     method : str
-        ``"regression"`` (default): regression on the judge, variance from left-out residuals (HC3
-        at 10 labels, towards HC2 with more), t(n − 2), corrected for skewness (Hall 1992, from 20
-        labels on towards Johnson 1978). Below 10 labels it returns labels alone and says so.
+        ``"regression"`` (default): regression on the judge, variance from left-out residuals
+        (HC2), t(n − 2), shifted for skewness (Johnson 1978). Below 10 labels it returns labels
+        alone and says so.
         ``"labels"``: human labels alone (t). ``"ppi"``: fixed power ``lam``. ``"ppi++"``: tuned
         power. ``"ppi-crossfit"``. ``"ppi-paper"``: Eq. 8–11 of Oosterhuis et al. (KDD 2024).
         ``"bootstrap"``: their baseline, percentiles of the labels alone.
@@ -461,18 +445,16 @@ def mean_interval(
         the N unlabelled ones.
     bounds : tuple of float, optional
         Range of the human values; the interval stays within it. Where every human value is 0 or 1,
-        or most pile up at one end and those that depart do so far, the interval is a score interval
-        on the effective number of items, which stays honest near the ends of the range and when all
-        labels agree; with a judge of two values, quantiles of the sum of the shares within these,
-        each after Jeffreys' prior. Of grades it reaches as far as errors of the judge that few
-        labels or none showed may move the mean. Grades without bounds are taken to lie in the range
-        that labels and a judge on their scale show; where most pile up, a note says so.
+        or at an end of the range, the interval is a score interval on the effective number of
+        items, which stays honest near the ends of the range and when all labels agree. Of grades it
+        reaches as far as errors of the judge that few labels or none showed may move the mean.
+        Grades without bounds are taken to lie in the range that labels and a judge on their scale
+        show.
     rng : numpy.random.Generator or int
         For ``"ppi-crossfit"`` and ``"bootstrap"``.
     **design
-        How the labelled items were drawn; nothing means at random, one by one. ``weights``:
-        density ratios (pool over labelled), shape (n,), when they were drawn from another
-        distribution. ``clusters``, ``clusters_unlabeled``: labels of length n and N of items that
+        How the labelled items were drawn; nothing means at random, one by one. ``clusters``,
+        ``clusters_unlabeled``: labels of length n and N of items that
         belong together, such as answers to one question; drawn as a whole.
 
     Raises
@@ -497,8 +479,6 @@ def mean_interval(
     if method not in get_args(Method):
         raise DataError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
     sample = _combined(y, yhat, yhat_unlabeled, design)
-    if sample.shifted and target == "pool":
-        raise DataError("weights with target 'pool': the labelled items are not of the pool")
     if method in ("regression", "labels"):
         return default_interval(sample, method, target, confidence_level, bounds)
     extra = [name for name, value in design.items() if value is not None]
@@ -520,10 +500,8 @@ def mean_interval(
         return paper_ppi_interval(
             human, judge, np.concatenate([judge, pool]), confidence_level=confidence_level
         )
-    return replace(
-        bootstrap_interval(human, confidence_level=confidence_level, kind="empirical", rng=rng),
-        n_unlabeled=len(pool),
-    )
+    found = bootstrap_interval(human, confidence_level=confidence_level, rng=rng)
+    return replace(found, n_unlabeled=len(pool))
 
 
 def _combined(
@@ -798,34 +776,6 @@ def unpaired_difference_interval(first: Interval, second: Interval, *, family: i
         n_labeled=first.n_labeled + second.n_labeled,
         n_unlabeled=first.n_unlabeled + second.n_unlabeled,
         assumptions=(*first.assumptions, "the two sets of items are independent"),
-    )
-
-
-def win_rate_interval(
-    wins: npt.ArrayLike,
-    judged: npt.ArrayLike,
-    judged_unlabeled: npt.ArrayLike,
-    *,
-    target: Target = "population",
-    confidence_level: float = 0.95,
-    **design: Unpack[Design],
-) -> Interval:
-    """Interval for a pairwise win rate; a win is 1, a loss 0 and a tie 1/2.
-
-    Parameters
-    ----------
-    wins, judged : array-like of shape (n,)
-        Human verdicts, and the judge's on the same pairs (verdicts or probabilities).
-    judged_unlabeled : array-like of shape (N,)
-    """
-    return mean_interval(
-        wins,
-        judged,
-        judged_unlabeled,
-        target=target,
-        confidence_level=confidence_level,
-        bounds=(0.0, 1.0),
-        **design,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -141,7 +141,6 @@ def _proportion(ends: tuple[float, float, float], n: float, level: float, name: 
 # Bootstrap intervals for a mean, from human labels alone.
 
 
-BootstrapKind = Literal["bca", "studentized", "empirical"]
 _CHUNK = 4_000_000  # resampled values held at a time
 
 
@@ -149,19 +148,12 @@ def bootstrap_interval(
     y: npt.ArrayLike,
     *,
     confidence_level: float = 0.95,
-    kind: BootstrapKind = "bca",
     n_resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
 ) -> Interval:
-    """Bootstrap interval for a mean.
+    """Percentiles of resampled means, the baseline of Oosterhuis et al. (KDD 2024).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Finite values, in any unit.
-    kind : {"bca", "studentized", "empirical"}
-        Bias-corrected and accelerated (Efron 1987); bootstrap t; or the plain percentiles, the
-        baseline of Oosterhuis et al. (KDD 2024), which is too short with few labels.
+    Too short with few labels.
 
     Raises
     ------
@@ -170,62 +162,23 @@ def bootstrap_interval(
     """
     check_level(confidence_level)
     values = spread_values(y)
-    n = len(values)
-    means, errors = _resample(
-        values, n_resamples, as_generator(rng), with_errors=kind == "studentized"
-    )
-    tails = np.array([0.5 - confidence_level / 2, 0.5 + confidence_level / 2])
-    mean = float(values.mean())
-    if kind == "studentized":
-        # A resample without spread says nothing about the ratio; with n ≥ 10 there are few.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = (means - mean) / errors
-        ratios = ratios[np.isfinite(ratios)]
-        high, low = np.quantile(ratios, tails) * (values.std(ddof=1) / math.sqrt(n))
-        lower, upper = mean - low, mean - high
-    elif kind == "bca":
-        lower, upper = np.quantile(means, _bca_tails(values, means, tails))
-    elif kind == "empirical":
-        lower, upper = np.quantile(means, tails)
-    else:
-        raise DataError(f"bootstrap kind {kind!r} is not one of bca, studentized, empirical")
-    return Interval(
-        estimate=mean,
-        lower=min(float(lower), mean),
-        upper=max(float(upper), mean),
-        confidence_level=confidence_level,
-        method=f"labels alone ({kind} bootstrap)",
-        n_labeled=n,
-        assumptions=(RANDOM, "resampling them imitates sampling the population"),
-    )
-
-
-def _resample(
-    values: FloatArray, n_resamples: int, rng: np.random.Generator, *, with_errors: bool
-) -> tuple[FloatArray, FloatArray]:
-    n = len(values)
+    n, generator = len(values), as_generator(rng)
     means = np.empty(n_resamples)
-    errors = np.empty(n_resamples if with_errors else 0)
     step = max(_CHUNK // n, 1)
     for start in range(0, n_resamples, step):
         stop = min(start + step, n_resamples)
-        drawn = values[rng.integers(0, n, (stop - start, n))]
-        means[start:stop] = drawn.mean(axis=1)
-        if with_errors:
-            errors[start:stop] = drawn.std(axis=1, ddof=1) / math.sqrt(n)
-    return means, errors
-
-
-def _bca_tails(values: FloatArray, means: FloatArray, tails: FloatArray) -> FloatArray:
-    """Shift the percentiles by bias and acceleration (Efron 1987, eq. 2.3)."""
+        means[start:stop] = values[generator.integers(0, n, (stop - start, n))].mean(axis=1)
+    tail = 0.5 - confidence_level / 2
+    lower, upper = np.quantile(means, [tail, 1 - tail]).tolist()
     mean = float(values.mean())
-    below = (np.count_nonzero(means < mean) + np.count_nonzero(means == mean) / 2) / len(means)
-    bias = normal_quantile(min(max(below, 1 / len(means)), 1 - 1 / len(means)))
-    centred = values - mean
-    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
-    moved = [bias + normal_quantile(float(tail)) for tail in tails]
-    return np.array(
-        [0.5 * math.erfc(-(bias + z / (1 - acceleration * z)) / math.sqrt(2)) for z in moved]
+    return Interval(
+        estimate=mean,
+        lower=min(lower, mean),
+        upper=max(upper, mean),
+        confidence_level=confidence_level,
+        method="labels alone (empirical bootstrap)",
+        n_labeled=n,
+        assumptions=(RANDOM, "resampling them imitates sampling the population"),
     )
 
 
@@ -252,18 +205,17 @@ def item_influence(
     (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
     """
     residuals = sample.y - design @ coefficients
-    free = 1 - sample.weights * np.einsum("ij,ij->i", design @ inverse, design)
+    free = 1 - np.einsum("ij,ij->i", design @ inverse, design)
     alone = free < _ALONE
     left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
     if alone.any():
         # The item alone decides a direction of the fit, so its own residual is 0. Without it that
         # direction has no slope, and the mean of the other items is what would predict it.
-        left_out[alone] = sample.y[alone] - (sample.y.sum(axis=0) - sample.y[alone]) / max(
-            sample.n_labeled - 1, 1
-        )
+        others = (sample.y.sum(axis=0) - sample.y[alone]) / max(sample.n_labeled - 1, 1)
+        left_out[alone] = sample.y[alone] - others
     # What rounding leaves of a perfect fit is no residual.
     left_out[np.abs(left_out) <= _ROUNDING * np.abs(sample.y).max(initial=0.0)] = 0.0
-    return (sample.weights * (design @ (inverse @ towards)))[:, None] * left_out
+    return (design @ (inverse @ towards))[:, None] * left_out
 
 
 def cluster_influence(
@@ -275,32 +227,23 @@ def cluster_influence(
 ) -> FloatArray:
     """What the estimate would lose without each cluster; shape (G, k)."""
     gram, moments = normal_equations
-    codes = np.unique(np.asarray(sample.cluster), return_inverse=True)[1]
-    n_clusters = int(codes.max()) + 1
-    weighted = design * sample.weights[:, None]
-    width = design.shape[1]
-
-    def by_cluster(values: FloatArray) -> FloatArray:
-        return np.stack(
-            [np.bincount(codes, weights=column, minlength=n_clusters) for column in values.T],
-            axis=1,
-        )
-
-    grams = by_cluster((weighted[:, :, None] * design[:, None, :]).reshape(len(design), -1))
-    own = by_cluster((weighted[:, :, None] * sample.y[:, None, :]).reshape(len(design), -1))
-    without = np.linalg.pinv(
-        gram - grams.reshape(n_clusters, width, width), rcond=CONSTANT, hermitian=True
-    )
-    left_out = without @ (moments - own.reshape(n_clusters, width, -1))
-    return np.asarray(estimate - np.einsum("j,gjk->gk", towards, left_out))
+    codes = np.asarray(sample.cluster)
+    order = np.argsort(codes, kind="stable")
+    lost = []
+    for inside in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        rows = design[inside]
+        without = np.linalg.pinv(gram - rows.T @ rows, rcond=CONSTANT, hermitian=True)
+        left_out = without @ (moments - rows.T @ sample.y[inside])
+        lost.append(estimate - towards @ left_out)
+    return np.array(lost)
 
 
 # Regression on the judge: the estimator behind the default interval.
 # Human values are regressed on judge values over the labelled items; the estimate is the mean of
 # the fitted values over the target plus the mean residual (which ordinary least squares makes
 # zero). The slope this learns is the optimal power of PPI++ (Angelopoulos et al. 2023), sign
-# included. Its sampling error is read off residuals that are as large as without their item (HC2 to
-# HC3 of MacKinnon & White 1985) and for clusters off the delete-one jackknife (CR3), so that the
+# included. Its sampling error is read off residuals that are as large as without their item (HC2 of
+# MacKinnon & White 1985) and for clusters off the delete-one jackknife (CR3), so that the
 # error of the slope itself is counted; tuned PPI leaves it out and under-covers below about 40
 # labels.
 
@@ -315,8 +258,6 @@ class RegressionFit:
     covariance : float64 array of shape (k, k)
     degrees : float
         Degrees of freedom for a t quantile.
-    rank : int
-        Fitted parameters.
     skewness : float
         Of the first estimate.
     drawn : float
@@ -328,7 +269,6 @@ class RegressionFit:
     estimate: FloatArray
     covariance: FloatArray
     degrees: float
-    rank: int
     skewness: float
     drawn: float
     residuals: FloatArray
@@ -352,45 +292,37 @@ def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.
         by 1 + n/N.
     """
     design, pool, scale = _design(sample)
-    gram = (design * sample.weights[:, None]).T @ design
+    gram = design.T @ design
     if sample.penalty is not None:  # of a column of spread 1
-        gram = gram + np.diag(np.r_[0.0, sample.penalty / np.where(scale > 0, scale, 1.0) ** 2])
+        gram += np.diag(np.append(0.0, sample.penalty / np.where(scale > 0, scale, 1.0) ** 2))
     values, vectors = np.linalg.eigh(gram)
     kept = values > CONSTANT * values[-1]
-    inverse, rank = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T, int(kept.sum())
-    # A matrix product with non-contiguous operands is several times slower for a million rows.
-    moments = (design * sample.weights[:, None]).T @ sample.y
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    moments = design.T @ sample.y
     coefficients = inverse @ moments
-    towards = _target_means(sample, design, pool, target)
+    everything = pool
+    if target != "unlabeled" or not len(pool):
+        everything = np.concatenate([design, pool])
+    towards = everything.mean(axis=0)
+    estimate = towards @ coefficients
     if sample.cluster is None:
         influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
         # a slope under a penalty is a part of a parameter
-        spent = (
-            float(rank)
-            if sample.penalty is None
-            else float(sample.weights @ np.einsum("ij,ij->i", design @ inverse, design))
-        )
+        spent = float(np.einsum("ij,jk,ik->", design, inverse, design))
         degrees = max(sample.n_labeled - spent, 1.0)
-        if sample.shifted:
-            # Kish's effective number of items
-            effective = float(sample.weights.sum() ** 2 / np.square(sample.weights).sum())
-            degrees = max(min(degrees, effective - rank), 1.0)
     else:
-        influence = cluster_influence(
-            sample, design, (gram, moments), towards @ coefficients, towards
-        )
+        influence = cluster_influence(sample, design, (gram, moments), estimate, towards)
         degrees = float(max(sample.n_units - 1, 1))
-    influence = influence * math.sqrt(sampling_factor(sample, target))
-    covariance, drawn = influence.T @ influence, np.zeros((1, 1))
+    influence = influence * math.sqrt(sampling_reach(sample, target))
+    covariance = influence.T @ influence
+    drawn = np.zeros_like(covariance)
     if target == "population":
-        drawn = _fitted_covariance(sample, design, pool, coefficients)
-        covariance = covariance + drawn
+        drawn = _fitted_covariance(sample, everything @ coefficients)
     return RegressionFit(
-        estimate=towards @ coefficients,
-        covariance=covariance,
+        estimate=estimate,
+        covariance=covariance + drawn,
         degrees=degrees,
-        rank=rank,
-        skewness=_skewness(influence[:, 0], float(covariance[0, 0])),
+        skewness=_skewness(influence[:, 0], float(covariance[0, 0] + drawn[0, 0])),
         drawn=float(drawn[0, 0]),
         residuals=sample.y[:, 0] - design @ coefficients[:, 0],
     )
@@ -407,61 +339,38 @@ def _skewness(influence: FloatArray, variance: float) -> float:
 
 def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return 1 and the centred, scaled judge columns, of both sets; and the scales."""
-    centre = np.average(sample.x, axis=0, weights=sample.weights)
     scale = sample.x.std(axis=0)
     size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
     scale = np.where(scale > CONSTANT * size, scale, 0.0)
-    usable = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-
-    def rows(x: FloatArray) -> FloatArray:
-        matrix = np.ones((len(x), 1 + x.shape[1]))
-        matrix[:, 1:] = (x - centre) * usable
-        return matrix
-
-    return rows(sample.x), rows(sample.x_unlabeled), scale
+    usable = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    design, pool = (
+        np.column_stack([np.ones(len(x)), (x - sample.x.mean(axis=0)) * usable])
+        for x in (sample.x, sample.x_unlabeled)
+    )
+    return design, pool, scale
 
 
-def _target_means(
-    sample: JudgedSample, design: FloatArray, pool: FloatArray, target: Target
-) -> FloatArray:
-    """Mean design row of the items the estimate is about."""
-    if (sample.shifted or target == "unlabeled") and len(pool):
-        return np.asarray(pool.mean(axis=0))
-    return np.asarray((design.sum(axis=0) + pool.sum(axis=0)) / (len(design) + len(pool)))
+def sampling_reach(sample: JudgedSample, target: Target) -> float:
+    """How sampling a finite target shrinks or stretches the variance of the labelled part."""
+    n, pool = sample.n_labeled, sample.n_unlabeled
+    if target == "pool":
+        return pool / (n + pool)
+    if target == "unlabeled" and pool:
+        return 1 + n / pool
+    return 1.0
 
 
-def sampling_factor(sample: JudgedSample, target: Target) -> float:
-    """What the labelled part of the variance is multiplied with."""
-    if target == "population":
-        return 1.0
-    if target == "pool" and sample.shifted:
-        return 1 + sample.n_labeled / sample.n_unlabeled if sample.n_unlabeled else 1.0
-    return sampling_reach(sample, target)
-
-
-def _fitted_covariance(
-    sample: JudgedSample, design: FloatArray, pool: FloatArray, coefficients: FloatArray
-) -> FloatArray:
-    """Covariance of the mean fitted value, from drawing the pool out of the population."""
-    if sample.shifted:
-        fitted = pool @ coefficients
-        cluster = sample.cluster_unlabeled
-    else:
-        fitted = np.concatenate([design, pool]) @ coefficients
-        cluster = (
-            None
-            if sample.cluster is None or sample.cluster_unlabeled is None
-            else np.concatenate([sample.cluster, sample.cluster_unlabeled])
-        )
+def _fitted_covariance(sample: JudgedSample, fitted: FloatArray) -> FloatArray:
+    """Covariance of the mean fitted value, from drawing the items out of their population."""
     size = len(fitted)
     if size < 2:
         return np.zeros((fitted.shape[1], fitted.shape[1]))
     centred = fitted - fitted.mean(axis=0)
-    units = size
-    if cluster is not None:
-        codes = np.unique(cluster, return_inverse=True)[1]
-        centred = np.stack([np.bincount(codes, weights=c) for c in centred.T], axis=1)
-        units = len(centred)
+    if sample.cluster is not None and sample.cluster_unlabeled is not None:
+        codes = np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        centred = np.stack([np.bincount(codes, weights=column) for column in centred.T], axis=1)
+        centred = centred[np.bincount(codes) > 0]
+    units = len(centred)
     return np.asarray(centred.T @ centred / size**2 * (units / max(units - 1, 1)))
 
 
@@ -482,12 +391,8 @@ def score_form(
     """Wilson's interval on the number of items that would give this variance.
 
     Pseudo-items at both ends of the range enter the variance: labels that all agree, with the judge
-    or with each other, do not make it zero. Two-valued labels
-    whose judge has two values too are shares within these instead (:func:`_shares_form`).
+    or with each other, do not make it zero.
     """
-    shares = _shares_form(sample, fit, target, quantile, bounds)
-    if shares is not None:
-        return shares
     low, high = bounds
     width = high - low
     share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
@@ -512,107 +417,9 @@ def score_form(
     return low + width * share, low + width * lower, low + width * upper
 
 
-_FEW = 10  # labels; with twice as many, a quarter of the correction for few is left
-
-
-def _shares_form(
-    sample: JudgedSample,
-    fit: RegressionFit,
-    target: Target,
-    quantile: float,
-    bounds: tuple[float, float],
-) -> tuple[float, float, float] | None:
-    """Return the ends where the fit is a weighted sum of shares, one for each value of the judge.
-
-    The ends are quantiles of that sum with every share as after Jeffreys' prior (for one share,
-    Jeffreys' interval: Brown, Cai & DasGupta 2001), so that the interval reaches further where few
-    labels show little. None with other labels, several judges, clusters or weights.
-    """
-    cells = _cells(sample, fit, bounds)
-    if cells is None:
-        return None
-    from scipy.special import stdtr
-
-    labels, counts, pool = cells
-    share, everything = labels / counts, counts + pool
-    if target == "unlabeled" and pool.any():
-        everything = pool
-    weight = everything / everything.sum()
-    reach = np.ones(len(share))
-    if target == "pool":
-        reach = pool / everything
-    elif target == "unlabeled" and pool.any():
-        reach = 1 + counts / np.maximum(pool, 1)
-    probability = float(stdtr(fit.degrees, quantile))
-    normal = normal_quantile(probability)
-    estimate = float(weight @ share)
-    between = 0.0
-    if target == "population":  # the shares of the judge's values, in a pool drawn at random
-        spread = float(weight @ (share - estimate) ** 2)
-        between = spread / max(float(everything.sum()) - 1, 1.0) * normal**2
-    # t instead of normal quantiles where labels are few, as HC3 instead of HC2 is taken
-    few = 1 + (quantile / normal - 1) * min(1.0, _FEW / float(counts.sum())) ** 2
-    scales = weight * np.sqrt(reach)
-    apart = _sum_quantiles(scales, labels + 0.5, counts - labels + 0.5, probability)
-    apart = np.maximum((apart - float(scales @ share)) * (-1, 1), 0.0)
-    below, above = (few * np.sqrt(np.square(apart) + between)).tolist()
-    low, width = bounds[0], bounds[1] - bounds[0]
-    return (
-        low + width * estimate,
-        low + width * max(estimate - below, 0.0),
-        low + width * min(estimate + above, 1.0),
-    )
-
-
-def _cells(
-    sample: JudgedSample, fit: RegressionFit, bounds: tuple[float, float]
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Count labels at the upper end, labels and others for each value of the judge.
-
-    None unless these tell as much as the fit, and every item belongs to one.
-    """
-    y, plain = sample.y[:, 0], sample.cluster is None and not sample.shifted
-    if not plain or sample.x.shape[1] > 1 or sample.penalty is not None:
-        return None
-    judge, others = (
-        x[:, 0] if x.shape[1] else np.zeros(len(x)) for x in (sample.x, sample.x_unlabeled)
-    )
-    values, place = np.unique(judge, return_inverse=True)
-    if len(values) > fit.rank or not np.isin(y, bounds).all():
-        return None
-    if len(values) != fit.rank or len(values) < 2:
-        return None
-    pool = [float(np.count_nonzero(others == value)) for value in values]
-    if sum(pool) != sample.n_unlabeled:
-        return None
-    successes = np.bincount(place, weights=(y == bounds[1]).astype(np.float64))
-    return successes.astype(np.float64), np.bincount(place).astype(np.float64), np.array(pool)
-
-
-_STEPS = 128  # quantiles that stand for a share
-
-
-def _sum_quantiles(
-    scales: FloatArray, a: FloatArray, b: FloatArray, probability: float
-) -> FloatArray:
-    """Lower and upper quantile of a weighted sum of independent beta variables, to about 1 %."""
-    from scipy.special import betaincinv
-
-    steps, sums = (np.arange(_STEPS) + 0.5) / _STEPS, np.zeros(1)
-    for scale, *shape in zip(scales, a, b, strict=True):
-        if len(sums) > _STEPS:
-            sums = np.sort(sums).reshape(_STEPS, -1).mean(axis=1)
-        sums = np.add.outer(sums, scale * betaincinv(*shape, steps)).ravel()
-    return np.asarray(np.quantile(sums, [1 - probability, probability]))
-
-
-def _jeffreys(successes: float, n: float, probability: float) -> tuple[float, float]:
-    """Ends of the interval between quantiles of Beta(k + ½, n − k + ½); open at 0 and n."""
-    parameters = successes + 0.5, n - successes + 0.5
-    return (
-        beta_quantile(1 - probability, *parameters) if successes > 0 else 0.0,
-        beta_quantile(probability, *parameters) if successes < n else 1.0,
-    )
+def _jeffreys_upper(share: float, n: float, probability: float) -> float:
+    """Upper end for a share, a quantile of Beta(k + ½, n − k + ½); 1 where it is 1."""
+    return beta_quantile(probability, share * n + 0.5, n - share * n + 0.5) if share < 1 else 1.0
 
 
 def _effective_units(sample: JudgedSample) -> float:
@@ -629,25 +436,9 @@ def _effective_units(sample: JudgedSample) -> float:
     return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
 
 
-def sampling_reach(sample: JudgedSample, target: Target) -> float:
-    """How sampling a finite target shrinks or stretches the variance of the labelled part."""
-    n, pool = sample.n_labeled, sample.n_unlabeled
-    if target == "pool":
-        return pool / (n + pool)
-    return 1 + n / pool if target == "unlabeled" and pool else 1.0
+# Which interval to draw around a regression estimate: score, or t.
 
 
-# Which interval to draw around a regression estimate: score, skew-corrected t, or t.
-# A t interval assumes that the estimate is close to normal. It misses on one side where labels are
-# few and skewed, and most where they pile up at one end of their range: then the few labels that
-# depart decide everything, and often none of the rare ones is among them.
-
-
-_MIN_DEPARTING = 10  # labels away from the end they pile up at; from here on skewness is seen
-_MIN_DEPARTING_FAR = 20  # … where they depart far, as two-valued labels do
-_NEAR_TWO = 0.75  # of the largest variance that values between the ends can have
-_MIN_TIED = 3  # the smallest of a few values is always equal to itself
-_MIN_SKEW = 20  # units up to which the skewness itself is too uncertain to correct for in full
 _MOST_GRADES = 20  # values; means of three people's grades 1 to 5 have 13
 _FAR = 0.5  # of the way from the mean to an end of the scale
 _LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
@@ -679,15 +470,8 @@ class Form(NamedTuple):
     span: tuple[float, float] | None = None
 
 
-def choose_form(
-    sample: JudgedSample, bounds: tuple[float, float] | None, *, alone: bool = False
-) -> Form:
+def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> Form:
     """Choose by what the labels look like, never by how wide an interval comes out.
-
-    Parameters
-    ----------
-    alone : bool
-        Whether labels alone make the interval: then the scale is not known from a judge.
 
     Raises
     ------
@@ -695,34 +479,22 @@ def choose_form(
         If a label is outside the bounds.
     """
     y = sample.y[:, 0]
-    if bounds is not None:
-        low, high = bounds
-        if not low < high:
-            raise DataError(f"bounds {bounds}: the first must be below the second")
-        outside = np.flatnonzero((y < low) | (y > high))
-        if len(outside):
-            raise DataError(
-                f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
-                f"{y[outside[0]]:g} at position {outside[0]}"
-            )
-        score = bool(np.isin(y, bounds).all()) or not has_spread(y)
-        score = score or (_piled(y, bounds) is not None and not _few_far(sample, bounds))
-        return Form(bounds if score else None, bounds, span=bounds if graded(y) else None)
-    if np.isin(y, (0.0, 1.0)).all():
-        return Form((0.0, 1.0), (0.0, 1.0))
-    end = _piled(y, (float(y.min()), float(y.max()))) if has_spread(y) else None
-    seen, shared = (None, False) if end is None else _joint_range(sample, end)
-    if seen is None:
+    if bounds is None:
+        if np.isin(y, (0.0, 1.0)).all():
+            return Form((0.0, 1.0), (0.0, 1.0))
         note = LONG_TAIL if _long_tailed(y) else ""
         return Form(None, note=note, span=_shared_scale(sample) if graded(y) else None)
-    judged = shared and not alone and has_spread(sample.x[:, 0])
-    return Form(
-        None if judged and _few_far(sample, seen) else seen,
-        seen,
-        f"most labels are {end:g}: human values are taken to lie in [{seen[0]:.4g}, "
-        f"{seen[1]:.4g}], the range seen; give bounds if you know them",
-        seen,
-    )
+    low, high = bounds
+    if not low < high:
+        raise DataError(f"bounds {bounds}: the first must be below the second")
+    outside = np.flatnonzero((y < low) | (y > high))
+    if len(outside):
+        raise DataError(
+            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
+            f"{y[outside[0]]:g} at position {outside[0]}"
+        )
+    score = bool(np.isin(y, bounds).all()) or not has_spread(y)
+    return Form(bounds if score else None, bounds, span=bounds if graded(y) else None)
 
 
 def _long_tailed(y: FloatArray) -> bool:
@@ -730,31 +502,6 @@ def _long_tailed(y: FloatArray) -> bool:
     centred = y - y.mean()
     spread = float((centred**2).mean()) ** 1.5
     return has_spread(y) and abs(float((centred**3).mean())) > _LONG_SKEW * spread
-
-
-def _piled(y: FloatArray, ends: tuple[float, float]) -> float | None:
-    """Return the end at which half the labels or more pile up while few depart from it.
-
-    Or most labels, where these vary nearly as two values at the ends would.
-    """
-    far = _nearly_two(y, ends)
-    for end in ends:
-        departing = int(np.count_nonzero(y != end))
-        few = departing < (_MIN_DEPARTING_FAR if far else _MIN_DEPARTING)
-        if len(y) - departing >= max(_MIN_TIED, departing) and few:
-            return end
-    return None
-
-
-def _nearly_two(y: FloatArray, ends: tuple[float, float]) -> bool:
-    mean = float(y.mean())
-    return float(y.var()) >= _NEAR_TWO * (mean - ends[0]) * (ends[1] - mean)
-
-
-def _few_far(sample: JudgedSample, ends: tuple[float, float]) -> bool:
-    """Whether labels are grades of which few lie far off, and enough of them for t."""
-    y = sample.y[:, 0]
-    return graded(y) and sample.n_units >= _FEW and not _nearly_two(y, ends)
 
 
 def graded(y: FloatArray) -> bool:
@@ -773,25 +520,7 @@ def _shared_scale(sample: JudgedSample) -> tuple[float, float]:
     return low, high
 
 
-def _joint_range(sample: JudgedSample, end: float) -> tuple[tuple[float, float] | None, bool]:
-    """Range of human and judge values, and whether the judge seems to answer on people's scale."""
-    y = sample.y[:, 0]
-    low, high = float(y.min()), float(y.max())
-    spread, shared = high - low, False
-    if sample.x.shape[1] == 1:
-        judge = np.concatenate([sample.x[:, 0], sample.x_unlabeled[:, 0]])
-        lowest, highest = float(judge.min()), float(judge.max())
-        if end == high and highest <= high + spread:
-            low, shared = min(low, lowest), True
-        elif end == low and lowest >= low - spread:
-            high, shared = max(high, highest), True
-    if graded(y):
-        lowest, highest = _shared_scale(sample)
-        low, high = min(low, lowest), max(high, highest)
-    return ((low, high) if high - low <= SAME_SCALE * spread else None), shared
-
-
-_MOST_SKEW = 0.25  # of an estimate; taken in full, its own error makes few intervals very wide
+_MOST_SKEW = 0.25  # of an estimate; more than a few labels can show
 
 
 def draw_interval(
@@ -799,18 +528,15 @@ def draw_interval(
 ) -> tuple[float, float, float]:
     """Return estimate, lower and upper end.
 
-    The largest skewness that is corrected for grows from 20 units on as the root of their number,
-    to twice as much, and what the correction adds to the width fades as their square.
+    A t interval is shifted by the skewness of the estimate (Johnson 1978).
     """
     if form.bounds is not None:
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-    few = min(_MIN_SKEW / sample.n_units, 1.0) ** 2
-    most_skew = _MOST_SKEW * min(few**-0.25, 2.0)
-    skewness = float(np.clip(fit.skewness, -most_skew, most_skew))
-    lower = estimate - error * _skewed(quantile, skewness, few)
-    upper = estimate - error * _skewed(-quantile, skewness, few)
+    skewness = min(max(fit.skewness, -_MOST_SKEW), _MOST_SKEW)
+    shift = error * skewness * (2 * quantile**2 + 1) / 6
+    lower, upper = estimate - error * quantile + shift, estimate + error * quantile + shift
     if form.span is not None:
         below, above = _far_errors(sample, fit, target, quantile, form.span)
         lower, upper = min(lower, estimate - below), max(upper, estimate + above)
@@ -835,7 +561,7 @@ def _far_errors(
     from scipy.special import stdtr
 
     probability, estimate = float(stdtr(fit.degrees, quantile)), float(fit.estimate[0])
-    worth = _effective_units(sample) * _evenness(sample)
+    worth = _effective_units(sample)
     shrink, other = sampling_reach(sample, target) ** 0.5, quantile * max(fit.drawn, 0.0) ** 0.5
     reach = []
     for side, end in ((-1, span[0]), (1, span[1])):
@@ -843,29 +569,6 @@ def _far_errors(
         errors = side * fit.residuals
         share = float((errors > _FAR * room).mean())
         size = min(room, float(errors.max())) if share else room
-        unseen = _jeffreys(share * worth, worth, probability)[1] - share
+        unseen = _jeffreys_upper(share, worth, probability) - share
         reach.append(math.hypot(shrink * unseen * size, other))
     return reach[0], reach[1]
-
-
-def _evenness(sample: JudgedSample) -> float:
-    """Items that would tell as much if all counted alike, as a share of the labelled (Kish)."""
-    weights = sample.weights
-    return float(weights.sum() ** 2 / (weights @ weights)) / sample.n_labeled
-
-
-def _skewed(z: float, skewness: float, few: float) -> float:
-    """Quantile of a studentised mean from that of t, corrected for the mean's skewness.
-
-    Parameters
-    ----------
-    skewness : float
-        Of the estimate, γ/√n; as it vanishes the value is ``z``.
-    few : float
-        Weight in [0, 1] of Hall's transformation (1992), which widens an interval. The rest is
-        Johnson's shift (1978), which does not: with many units it covers as often.
-    """
-    if abs(skewness) < 1e-6:
-        return z
-    widened = 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
-    return few * widened + (1 - few) * (z - skewness * (2 * z * z + 1) / 6)

@@ -31,14 +31,10 @@ class Design(TypedDict, total=False):
 
     Parameters
     ----------
-    weights : array-like of shape (n,)
-        Density ratios (pool over labelled) when the labelled items were drawn from another
-        distribution.
     clusters, clusters_unlabeled : sequences of length n and N
         Items that belong together, such as answers to one question; drawn as a whole.
     """
 
-    weights: npt.ArrayLike | None
     clusters: Labels | None
     clusters_unlabeled: Labels | None
 
@@ -96,10 +92,6 @@ class JudgedSample:
     x : float64 array of shape (n, p)
         Judge values of the labelled items.
     x_unlabeled : float64 array of shape (N, p)
-    weights : float64 array of shape (n,)
-        1, or the covariate-shift weights.
-    shifted : bool
-        Whether the labelled items come from another distribution than the pool.
     cluster, cluster_unlabeled : int64 arrays or None
         Codes over both sets; None when every item is its own cluster.
     penalty : float64 array of shape (p,) or None
@@ -109,8 +101,6 @@ class JudgedSample:
     y: FloatArray
     x: FloatArray
     x_unlabeled: FloatArray
-    weights: FloatArray
-    shifted: bool
     cluster: IntArray | None
     cluster_unlabeled: IntArray | None
     penalty: FloatArray | None = None
@@ -125,7 +115,6 @@ class JudgedSample:
     ) -> JudgedSample:
         """Check and code what the caller gave; see the class for shapes."""
         clusters, clusters_unlabeled = design.get("clusters"), design.get("clusters_unlabeled")
-        weights = design.get("weights")
         human = as_values("y", y, columns=True)
         judge = as_values("yhat", yhat, columns=True)
         pool = as_values("yhat_unlabeled", yhat_unlabeled, columns=True)
@@ -143,8 +132,6 @@ class JudgedSample:
             y=human,
             x=judge,
             x_unlabeled=pool,
-            weights=_weights(weights, len(human)),
-            shifted=weights is not None,
             cluster=cluster,
             cluster_unlabeled=cluster_pool,
         )
@@ -262,18 +249,6 @@ def _codes(
     pool = place.astype(np.int64)
     pool[~known] = len(values) + extra
     return codes.astype(np.int64), pool
-
-
-def _weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
-    if weights is None:
-        return np.ones(n)
-    array = as_values("weights", weights)
-    if len(array) != n:
-        raise DataError(f"{len(array)} weights for {n} labelled items")
-    if np.any(array < 0) or not array.any():
-        raise DataError("weights must be at least 0, and not all 0")
-    # Only ratios matter; a mean of 1 keeps sums of squares on the scale of the data.
-    return np.asarray(array / array.mean())
 
 
 # Checks of values: outside the scale, or all the same.
@@ -445,8 +420,7 @@ def check_random_labels(
         if min(len(labeled), len(unlabeled)) >= _FEWEST:
             found.append(_group_check(labeled_groups, unlabeled_groups))
     return tuple(
-        f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random, or weight "
-        "by what decided"
+        f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random"
         for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)
         if p is not None and p < 1 - confidence_level
     )

@@ -25,7 +25,7 @@ from rag_sourcebias.stats.means import (
     reach_of_differences,
     two_ends,
 )
-from rag_sourcebias.stats.regression import sampling_factor, sampling_reach
+from rag_sourcebias.stats.regression import sampling_reach
 from rag_sourcebias.stats.samples import JudgedSample, Target, check_target
 
 MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
@@ -243,7 +243,7 @@ def _fit(sample: JudgedSample, target: Target) -> _Fit:
     residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
     along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
     unseen = residual / n + along[:, None] * (shift - shift.mean())
-    unseen = unseen * math.sqrt(sampling_factor(sample, target))
+    unseen = unseen * math.sqrt(sampling_reach(sample, target))
     influence, pool = unseen, np.zeros((m, m))
     if target == "population" and len(everything) > 1:
         # A labelled item is also one of those drawn. With one slope for all, what the judge does

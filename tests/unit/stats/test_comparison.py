@@ -52,14 +52,14 @@ def test_difference_is_regression_on_the_judges_difference():
     variance = lost @ lost + (slope * np.concatenate([f, pool])).var(ddof=1) / 315
     third = ((lost - lost.mean()) ** 3).sum() * np.sqrt(15 * 14) / 13
     skewness = np.clip(third / variance**1.5, -0.25, 0.25)
-    z = t_quantile(0.975, 13) * np.array([1, -1])
-    hall = 3 / skewness * (np.cbrt(1 + skewness * (z - skewness / 6)) - 1)
+    q = t_quantile(0.975, 13)
+    shift = skewness * (2 * q**2 + 1) / 6  # Johnson 1978
     found = difference_interval(*parts(truth, judge, 15))
     assert found.estimate == pytest.approx(middle)
     # a correction for skewness may only widen: of few rankings it is wrong
-    assert middle - found.lower == pytest.approx(np.sqrt(variance) * max(hall[0], z[0]))
-    assert found.upper - middle == pytest.approx(np.sqrt(variance) * max(-hall[1], z[0]))
-    assert hall[0] > z[0] or -hall[1] > z[0]
+    assert middle - found.lower == pytest.approx(np.sqrt(variance) * (q + max(-shift, 0)))
+    assert found.upper - middle == pytest.approx(np.sqrt(variance) * (q + max(shift, 0)))
+    assert abs(shift) > 0.01
 
 
 def ends(gaps, rank, *items):
