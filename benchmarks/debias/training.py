@@ -62,7 +62,6 @@ def settings_of(weight: float, seed: int, *, steps: int, precision: str) -> Trai
         debias_weight=weight,
         reduction="sum",
         scale=20.0,
-        loss="mnrl",
         rank_columns="human",
         batch_size=16,
         max_steps=steps,

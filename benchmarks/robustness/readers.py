@@ -576,7 +576,7 @@ def _progress(folder: Path, *, write: bool = False) -> None:
     from rag_sourcebias.neural.training_state import Progress
 
     loss: Any = SimpleNamespace(step=3, statistics=HingeStatistics())
-    progress = Progress(loss, None, eval_every=None)
+    progress = Progress(loss, eval_every=None)
     if write:
         progress.points = [TrainingPoint(step=i, rank_loss=0.5) for i in range(4)]
         progress.write(folder)

@@ -167,8 +167,6 @@ def test_training_goes_on_after_an_interruption(folder: Path, monkeypatch) -> No
     assert [point.step for point in history.points] == [0, 2, 4]
     assert report.methods[0].kind == "training"
     before, after = (outcome.skew_at(5).after for outcome in report.datasets[0].outcomes)
-    assert history.points[0].relative_delta == pytest.approx(before.estimate, abs=1e-3)
-    assert history.points[-1].relative_delta == pytest.approx(after.estimate, abs=1e-3)
     assert after.estimate > before.estimate
     assert "exists" in refused(*arguments, cwd=folder)
 

@@ -273,7 +273,7 @@ class Training:
     training: list[str] | None = setting(
         None,
         "train: debias_weight=0.01 (at 1 human texts may be favoured as much as LLM texts "
-        "were), max_steps, epochs, batch_size, learning_rate, loss, eval_every and all other "
+        "were), max_steps, epochs, batch_size, learning_rate, eval_every and all other "
         "fields of TrainingSettings; repeatable.",
         panel=_WAYS,
         metavar="NAME=VALUE,…",
@@ -657,7 +657,7 @@ def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) 
         before = asked.before(progress)
         said = f"checkpoints, if any, are in {output}.training; the same command goes on from there"
         trained = train_model(
-            job, asked.model, settings, output, untrained=before, progress=progress, judge=True,
+            job, asked.model, settings, output, untrained=before, progress=progress,
             resume=resume,
         )  # fmt: skip
         said = (

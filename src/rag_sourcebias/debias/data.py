@@ -45,20 +45,12 @@ class TrainingPoint:
         Means since the last point, the weight included; None before training.
     hinge_share : float or None
         Share of training pairs whose hinge was positive since the last point, in [0, 1].
-    relative_delta : float or None
-        Of NDCG at the skew cutoff on the judged data, percent; None where nothing was judged, or
-        neither source scored.
-    baseline, other : float or None
-        Mean NDCG at the skew cutoff of both sources on the mixed corpus of the judged data.
     """
 
     step: int
     rank_loss: float | None = None
     debias_loss: float | None = None
     hinge_share: float | None = None
-    relative_delta: float | None = None
-    baseline: float | None = None
-    other: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +68,7 @@ class TrainingHistory:
     n_steps : int
         Optimiser steps done.
     seconds : float
-        Training time, evaluations left out.
+        Training time.
     settings : mapping of str to str
         Base loss, reduction, scale, margin, target, batch size, learning rate, precision, ….
     points : tuple of TrainingPoint

@@ -597,10 +597,9 @@ def train_model(
     *,
     untrained: Encoder,
     progress: Stages,
-    judge: bool,
     resume: bool = True,
 ) -> TrainedModel:
-    """Train one model; ``judge`` measures its skew on the first judged data."""
+    """Train one model."""
     from rag_sourcebias.neural.train import train_debiased
 
     progress.begin(f"training {output.name} on {len(job.twins):,} pairs of {job.fitting.name}")
@@ -609,15 +608,13 @@ def train_model(
         job.fitting.judged,
         output,
         settings=settings,
-        judge=job.judged.datasets[0] if judge else None,
-        config=job.judged.config,
+        baseline=job.baseline,
         source=job.source,
         exclude=job.excluded,
         resume=resume,
         untrained=untrained,
         on_stage=progress.begin,
         on_progress=progress.advance,
-        on_judging=progress.advance,
     )
 
 
@@ -665,13 +662,12 @@ def trained_model(
     before: Encoder,
     progress: Stages,
 ) -> TrainingHistory:
-    """Train a model of a search, unless that was done; judged only where points are asked for."""
+    """Train a model of a search, unless that was done."""
     from rag_sourcebias.neural.training_data import read_history
 
     if not place.exists():
         return train_model(
             job, model, settings, place, untrained=before, progress=progress,
-            judge=settings.eval_every is not None,
         ).history  # fmt: skip
     found = read_history(place)
     _check_same(job, settings, found, place, before)

@@ -449,31 +449,18 @@ def _search_picture(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
 def _training(report: DebiasReport) -> b.Section | None:
     if not report.training:
         return None
-    columns = ("system", "weight", "triples", "steps", "time", "Relative Δ", "hinge > 0", "end")
+    columns = ("system", "weight", "triples", "steps", "time", "hinge > 0", "end")
     runs = b.Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
-    blocks: list[b.Block] = [
-        b.Grid(table=runs, caption="Training runs, from the first to the last evaluation"),
-    ]
-    steps = _steps_table(report)
-    if steps.rows:
-        grid = b.Grid(
-            table=steps,
-            caption="Every evaluation during training; "
-            f"NDCG@{report.config.skew_cutoff} ×100 of both sources",
-        )
-        blocks.append(b.Fold(summary="Every evaluation", blocks=(grid,)))
     return b.Section(
         id="training",
         title="Training",
-        lead="Relative Δ on the judged data, the two parts of the loss and the share of training "
-        "pairs on which the LLM version still scored above the human one (a positive hinge), by "
-        "optimiser step.",
-        blocks=tuple(blocks),
+        lead="The share of training pairs on which the LLM version still scored above the human "
+        "one (a positive hinge), from the first to the last point.",
+        blocks=(b.Grid(table=runs, caption="Training runs"),),
     )
 
 
 def _run(run: TrainingHistory) -> tuple[str, ...]:
-    deltas = [delta(p.relative_delta) for p in run.points if p.relative_delta is not None]
     hinges = [share(p.hinge_share) for p in run.points if p.hinge_share is not None]
     return (
         run.name,
@@ -481,32 +468,9 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
         count(run.n_pairs),
         count(run.n_steps),
         f"{number(run.seconds, digits=0)} s",
-        *(f"{of[0]} → {of[-1]}" if of else MISSING for of in (deltas, hinges)),
+        f"{hinges[0]} → {hinges[-1]}" if hinges else MISSING,
         run.stopped or "ran to its end",
     )
-
-
-def _steps_table(report: DebiasReport) -> b.Table:
-    rows = tuple(
-        (
-            f"{run.name}, weight {weight_text(run.debias_weight)}, seed {run.seed}",
-            count(p.step),
-            *(_shown(part, "{:.4g}".format) for part in (p.rank_loss, p.debias_loss)),
-            _shown(p.hinge_share, share),
-            _shown(p.relative_delta, delta),
-            *(_shown(mean, score) for mean in (p.baseline, p.other)),
-        )
-        for run in report.training
-        for p in run.points
-    )
-    return b.Table(
-        columns=(
-            "run", "step", "ranking loss", "weighted debias loss", "hinge > 0", "Relative Δ",
-            report.config.baseline_source, "other",
-        ),
-        rows=rows,
-        n_heads=2,
-    )  # fmt: skip
 
 
 def _methods(report: DebiasReport) -> b.Section | None:

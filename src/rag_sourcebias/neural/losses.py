@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from rag_sourcebias.core.errors import (
     DataError,
@@ -18,12 +18,7 @@ from rag_sourcebias.neural.loading import require_torch
 require_torch("debiased training")
 
 import torch
-from sentence_transformers import CrossEncoder
-from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.base.losses.merged_forward import embed_columns
-from sentence_transformers.sentence_transformer.losses import (
-    CachedMultipleNegativesRankingLoss,
-)
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -32,18 +27,14 @@ from torch.nn import functional
 
 Reduction = Literal["sum", "mean"]
 Similarity = Literal["cosine", "dot"]
-Target = Literal["human", "parity", "llm"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TwinHinge:
-    """Penalty on twins (two texts of one content) that score differently.
+    """Penalty on twins (two texts of one content) of which the LLM's scores higher.
 
-    With the gap ``g = s(q, d_llm) − s(q, d_human)``, the hinge of one pair is
-
-    - ``max(0, g + margin)`` for ``target="human"`` ([K] Eq. 1 at margin 0 and scale 1),
-    - ``max(0, −g + margin)`` for ``target="llm"``,
-    - ``max(0, |g| − margin)`` for ``target="parity"``: the margin is a tolerance there.
+    With the gap ``g = s(q, d_llm) − s(q, d_human)``, the hinge of one pair is ``max(0, g)``
+    ([K] Eq. 1 at scale 1).
 
     Parameters
     ----------
@@ -53,12 +44,9 @@ class TwinHinge:
         Over the pairs of the batch: the sum of [K] Eq. 1, or the mean of the official code.
     scale : float
         Factor on similarities before the hinge, above 0; the official code has 20 for cosine
-        and 1 for the dot product. The margin is in scaled units.
-    margin : float
-        At least 0.
-    target : {"human", "parity", "llm"}
+        and 1 for the dot product.
     similarity : {"cosine", "dot"}
-        Between embeddings; scores of a cross-encoder are taken as they are.
+        Between embeddings.
 
     Raises
     ------
@@ -69,22 +57,18 @@ class TwinHinge:
     weight: float
     reduction: Reduction
     scale: float
-    margin: float = 0.0
-    target: Target = "human"
     similarity: Similarity = "cosine"
 
     def __post_init__(self) -> None:
         for name, value, zero in (
             ("debias_weight", self.weight, True),
             ("scale", self.scale, False),
-            ("margin", self.margin, True),
         ):
             if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
                 least = "at least 0" if zero else "above 0"
                 raise DataError(f"{name} is {value!r}; accepted is a finite number {least}")
         for name, choice, accepted in (
             ("reduction", self.reduction, get_args(Reduction)),
-            ("target", self.target, get_args(Target)),
             ("similarity", self.similarity, get_args(Similarity)),
         ):
             require_one_of(name, choice, accepted)
@@ -105,12 +89,7 @@ class TwinHinge:
 
     def hinges(self, gaps: Tensor) -> Tensor:
         """Return the hinge of each pair from unscaled gaps, both of shape (pairs,)."""
-        scaled = self.scale * gaps
-        if self.target == "human":
-            return (scaled + self.margin).relu()
-        if self.target == "llm":
-            return (self.margin - scaled).relu()
-        return (scaled.abs() - self.margin).relu()
+        return (self.scale * gaps).relu()
 
     def component(self, hinges: Tensor) -> Tensor:
         """Return α·L_debias, a scalar, from the hinges of a batch."""
@@ -199,17 +178,6 @@ def _ratio(above: float, below: float) -> float:
 
 RankColumns = Literal["human", "both", "all"]
 
-CITATION = """
-@inproceedings{dai2024neural,
-    title={Neural Retrievers are Biased Towards LLM-Generated Content},
-    author={Sunhao Dai and Yuqi Zhou and Liang Pang and Weihao Liu and Xiaolin Hu and Yong Liu
-        and Xiao Zhang and Gang Wang and Jun Xu},
-    booktitle={Proceedings of the 30th ACM SIGKDD Conference on Knowledge Discovery and Data
-        Mining},
-    year={2024}
-}
-"""
-
 
 def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
     """Add up losses, each a scalar or named scalars, as the trainer does."""
@@ -228,14 +196,13 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
 
     Columns of the data set are (query, human document, LLM document[, further negatives]), in this
     order, where the two documents are twins: the same content in the words of a person and of an
-    LLM. All columns are embedded once where the base loss can take embeddings or caches their
-    gradients; with any other base loss, query and twins are embedded once more.
+    LLM. All columns are embedded once.
 
     Parameters
     ----------
     base_loss : torch.nn.Module
-        L_rank: ``MultipleNegativesRankingLoss``, its cached variants, ``MarginMSELoss``,
-        ``CosineSimilarityLoss`` and others of sentence-transformers.
+        L_rank: ``MultipleNegativesRankingLoss`` or another loss of sentence-transformers that
+        takes embeddings.
     debias_weight : float
         α, at least 0. With 0 the base loss is called as it would be without this class, so that
         values, gradients and random numbers are the same to the bit; no hinge is computed.
@@ -243,10 +210,6 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         Of the hinge over the batch: as in [K] Eq. 1, or as in its official code.
     scale : float
         Factor on the similarity in the hinge; the official code has 20 for cosine, 1 for dot.
-    margin : float
-        Added to the scaled gap; with ``target="parity"``, a tolerance.
-    target : {"human", "parity", "llm"}
-        Who must not score lower: ``"human"`` is [K] Eq. 1; ``"parity"`` penalises any gap.
     similarity : {"cosine", "dot"}
         Similarity of the hinge.
     rank_columns : {"human", "both", "all"}
@@ -258,8 +221,8 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
     Raises
     ------
     DataError
-        If a setting is not one of these, the loss is one of a cross-encoder, or it caches
-        gradients in a way the hinge cannot enter; in use, if there are fewer than three columns.
+        If a setting is not one of these or the loss takes no embeddings; in use, if there are
+        fewer than three columns.
     TrainingDivergedError
         In use, if a component is not finite; names the step.
 
@@ -267,8 +230,7 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
     -----
     The official code's convention is ``reduction="mean", scale=20, rank_columns="both"``. The
     returned components ``rank`` and ``debias`` (weight included) are summed and logged by the
-    trainer. A gradient-caching loss does its own backward pass up to the embeddings; so does the
-    hinge there, and the gradient of both travels with ``rank`` while ``debias`` holds its value.
+    trainer.
     """
 
     def __init__(
@@ -278,63 +240,25 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         *,
         reduction: Reduction,
         scale: float,
-        margin: float = 0.0,
-        target: Target = "human",
         similarity: Similarity = "cosine",
         rank_columns: RankColumns = "human",
     ) -> None:
         super().__init__()
         self.hinge = TwinHinge(
-            weight=debias_weight,
-            reduction=reduction,
-            scale=scale,
-            margin=margin,
-            target=target,
-            similarity=similarity,
+            weight=debias_weight, reduction=reduction, scale=scale, similarity=similarity
         )
-        if not isinstance(getattr(base_loss, "model", None), nn.Module):
+        if not hasattr(base_loss, "compute_loss_from_embeddings"):
             raise DataError(
                 f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
-                "sentence-transformers that holds its model as .model"
+                "sentence-transformers that takes embeddings"
             )
         require_one_of("rank_columns", rank_columns, get_args(RankColumns))
-        # The trainer exchanges `model` for a wrapped one, and model cards cite `loss`.
+        # The trainer exchanges `model` for a wrapped one.
         self.model = base_loss.model
         self.loss = base_loss
         self.rank_columns = rank_columns
         self.step = 0
         self.statistics = HingeStatistics()
-        if isinstance(self.model, CrossEncoder):
-            raise DataError(
-                f"{type(base_loss).__name__} trains a cross-encoder; accepted is a loss of an "
-                "encoder"
-            )
-        self._cached = isinstance(base_loss, CachedMultipleNegativesRankingLoss)
-        if not self._cached and any(uses_gradient_cache(part) for part in base_loss.modules()):
-            raise DataError(
-                f"{type(base_loss).__name__} caches gradients in a way the hinge cannot enter; "
-                "accepted with gradient caching is CachedMultipleNegativesRankingLoss"
-            )
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return what model cards state of the loss."""
-        inner: dict[str, Any] = getattr(self.loss, "get_config_dict", dict)()
-        return {
-            "loss": type(self.loss).__name__,
-            **{f"loss_{name}": value for name, value in inner.items()},
-            "rank_columns": self.rank_columns,
-            "debias_weight": self.hinge.weight,
-            "reduction": self.hinge.reduction,
-            "scale": self.hinge.scale,
-            "margin": self.hinge.margin,
-            "target": self.hinge.target,
-            "similarity": self.hinge.similarity,
-        }
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of the paper."""
-        return CITATION
 
     def reset_statistics(self) -> HingeStatistics:
         """Return the statistics so far and start new ones."""
@@ -351,19 +275,15 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
             rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
             self.statistics.add_without_hinge(rank, step=self._counted_step())
             return {"rank": rank}
-        if self._cached:
-            return self._forward_cached(features, labels, selections)
-        if hasattr(self.loss, "compute_loss_from_embeddings"):
-            columns = embed_columns(self.model, features)
-            rank = total(
-                self.loss.compute_loss_from_embeddings([columns[i] for i in chosen], labels)
-                for chosen in selections
-            )
-        else:
-            rank = total(self.loss([features[i] for i in chosen], labels) for chosen in selections)
-            columns = embed_columns(self.model, features[:3])
+        columns = embed_columns(self.model, features)
+        rank = total(
+            self.loss.compute_loss_from_embeddings([columns[i] for i in chosen], labels)
+            for chosen in selections
+        )
         hinges = self.hinge.hinges(self.hinge.gaps(*columns[:3]))
-        return self._components(rank, self.hinge.component(hinges), hinges)
+        debias = self.hinge.component(hinges)
+        self.statistics.add(rank, debias, hinges, step=self._counted_step())
+        return {"rank": rank, "debias": debias}
 
     def _selections(self, n_columns: int) -> list[list[int]]:
         """Return the columns of each call of the base loss."""
@@ -384,35 +304,3 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
             return 0
         self.step += 1
         return self.step
-
-    def _components(self, rank: Tensor, debias: Tensor, hinges: Tensor) -> dict[str, Tensor]:
-        self.statistics.add(rank, debias, hinges, step=self._counted_step())
-        return {"rank": rank, "debias": debias}
-
-    def _forward_cached(
-        self, features: list[dict[str, Tensor]], labels: Tensor | None, selections: list[list[int]]
-    ) -> dict[str, Tensor]:
-        calculate = self.loss.calculate_loss
-        seen: list[Tensor] = []
-
-        def with_hinge(
-            reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
-        ) -> Tensor:
-            # `reps` are leaves: what is added to their gradients here is replayed with the cache.
-            rank = total(
-                calculate([reps[i] for i in chosen], labels, with_backward=with_backward)
-                for chosen in selections
-            )
-            hinges = self.hinge.hinges(self.hinge.gaps(*(torch.cat(column) for column in reps[:3])))
-            debias = self.hinge.component(hinges)
-            if with_backward:
-                debias.backward()
-            seen.extend(value.detach() for value in (debias, hinges))
-            return rank
-
-        self.loss.calculate_loss = with_hinge  # shadows the method of this one object
-        try:
-            rank = self.loss(features, labels)
-        finally:
-            del self.loss.calculate_loss
-        return self._components(rank, *seen)

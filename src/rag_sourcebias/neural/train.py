@@ -3,11 +3,9 @@
 import random
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from sentence_transformers.base.modules import Router
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.data_collator import (
     SentenceTransformerDataCollator,
@@ -46,7 +43,7 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, TrainingDivergedError, import_extra
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import training_pairs
-from rag_sourcebias.debias.data import DebiasConfig, TrainingHistory
+from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,
     TrainingSettings,
@@ -56,9 +53,7 @@ from rag_sourcebias.neural.training_data import (
     write_history,
 )
 from rag_sourcebias.neural.training_state import (
-    LiveEncoder,
     Progress,
-    SkewJudge,
     debiased_loss,
     last_checkpoint,
     open_run,
@@ -102,9 +97,6 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
 
         self._batches = columns.batches
         self._progress = progress
-        data: dict[str, Any] = dict(columns.texts)
-        if columns.labels is not None:
-            data["label"] = columns.labels.tolist()
         device = str(model.device)
         steps = len(columns.batches)
         precision = resolved_precision(settings, device)
@@ -116,10 +108,8 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
                 per_device_train_batch_size=settings.batch_size,
                 learning_rate=settings.learning_rate,
                 warmup_steps=round(settings.warmup_ratio * steps),
-                weight_decay=settings.weight_decay,
                 seed=settings.seed,
                 bf16=precision == "bf16",
-                fp16=precision == "fp16",
                 use_cpu=device.startswith("cpu"),
                 dataloader_pin_memory=not device.startswith("cpu"),
                 eval_strategy="no",
@@ -130,33 +120,12 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
                 report_to=[],
                 disable_tqdm=True,
             ),
-            train_dataset=Dataset.from_dict(data),
+            train_dataset=Dataset.from_dict(dict(columns.texts)),
             loss=progress.loss,
             data_collator=_collator(model, list(columns.texts), settings.max_length),
-            callbacks=[_Steps(progress, on_progress, StepClock(steps))],
+            callbacks=[_Steps(progress, on_progress)],
         )
         self.remove_callback(PrinterCallback)
-
-    def trial_seconds(self) -> float:
-        """Return how long the texts of a middling batch take, forwards and back; nothing is kept.
-
-        The optimiser and the loss take little beside it. Without dropout, so that no random number
-        of the training is used.
-        """
-        rows = self._batches[len(self._batches) // 2].tolist()
-        batch = self.data_collator([self.train_dataset[row] for row in rows])
-        features, _ = self.collect_features(self._prepare_inputs(batch))
-        was_training = self.model.training
-        self.model.eval()
-        began = time.perf_counter()
-        for each in features:
-            with self.compute_loss_context_manager():
-                total = self.model(dict(each))["sentence_embedding"].sum()
-            total.backward()
-        seconds = time.perf_counter() - began
-        self.model.zero_grad(set_to_none=True)
-        self.model.train(was_training)
-        return seconds
 
     def get_batch_sampler(self, dataset: Any, *_: object, **__: object) -> DefaultBatchSampler:  # noqa: ANN401
         """Return the planned batches."""
@@ -177,73 +146,13 @@ class DebiasTrainer(SentenceTransformerTrainer):  # type: ignore[misc] # not typ
             raise unwritable(folder, error) from error
 
 
-_WORTH_A_TRIAL = 50  # steps: one of them is tried before they begin
-_TIMED = 5
-_HOUR = 3600.0
-
-
-def before_training(steps: int, seconds: float) -> str:
-    """Return how long steps of so many seconds take, and what to do if that is over an hour."""
-    total = steps * seconds
-    said = (
-        f"{steps:,} steps of about {seconds:.1f} s, by one that was tried: "
-        f"{timedelta(seconds=round(total))} in all"
-    )
-    if total <= _HOUR:
-        return said
-    return said + _too_long(max(int(_HOUR / seconds), 1))
-
-
-def _too_long(fitting: int) -> str:
-    return (
-        f". That is more than an hour: about {fitting:,} steps fit into one, and shorter texts "
-        "(max_length) are faster"
-    )
-
-
-class StepClock:
-    """Says how long a training will take, once its first steps are timed.
-
-    Parameters
-    ----------
-    n_steps : int
-        All steps.
-    """
-
-    def __init__(self, n_steps: int) -> None:
-        self.n_steps = n_steps
-        self._first: tuple[int, float] | None = None
-
-    def said(self, step: int, seconds: float) -> str:
-        """Return what to say after a step, mostly nothing; ``seconds`` are those trained so far."""
-        if self._first is None:
-            self._first = (step, seconds)  # slower than those that follow
-        begun, since = self._first
-        left = self.n_steps - step
-        if step != begun + _TIMED or left <= 0:
-            return ""
-        each = (seconds - since) / _TIMED
-        said = f"training, {each:.1f} s a step: {left:,} of {self.n_steps:,} steps left, about "
-        said += str(timedelta(seconds=round(each * left)))
-        if seconds + each * left <= _HOUR:
-            return said
-        fitting = max(int(step + (_HOUR - seconds) / each), 1)
-        return said + _too_long(fitting)
-
-
 class _Steps(TrainerCallback):  # type: ignore[misc] # not typed here
-    def __init__(
-        self, progress: Progress, told: Callable[[int, int], None] | None, clock: StepClock
-    ) -> None:
+    def __init__(self, progress: Progress, told: Callable[[int, int], None] | None) -> None:
         self._progress = progress
         self._told = told
-        self._clock = clock
 
-    def on_step_end(self, _args: object, state: Any, _control: object, **given: Any) -> None:  # noqa: ANN401
-        self._progress.stepped(state.global_step, given["model"])
-        if said := self._clock.said(state.global_step, self._progress.seconds):
-            self._progress.on_stage(said)
-            self._progress.on_stage("training")  # what was said ages while the lines go on
+    def on_step_end(self, _args: object, state: Any, _control: object, **_: object) -> None:  # noqa: ANN401
+        self._progress.stepped(state.global_step)
         if self._told is not None:
             self._told(state.global_step, state.max_steps)
 
@@ -278,7 +187,7 @@ def unwritable(folder: Path, error: Exception) -> DataError:
 
 
 def resolved_precision(settings: TrainingSettings, device: str) -> str:
-    """Return ``"float32"``, ``"bf16"`` or ``"fp16"``.
+    """Return ``"float32"`` or ``"bf16"``.
 
     Raises
     ------
@@ -288,11 +197,9 @@ def resolved_precision(settings: TrainingSettings, device: str) -> str:
     on_gpu = not device.startswith("cpu")
     bf16 = not on_gpu or not device.startswith("cuda") or torch.cuda.is_bf16_supported()
     if settings.precision == "auto":
-        return ("bf16" if bf16 else "fp16") if on_gpu else "float32"
-    if settings.precision == "fp16" and not on_gpu:
-        raise DataError("precision 'fp16' needs a GPU; accepted on the CPU are float32 and bf16")
+        return "bf16" if on_gpu and bf16 else "float32"
     if settings.precision == "bf16" and not bf16:
-        raise DataError(f"device {device!r} has no bf16; accepted are fp16 and float32")
+        raise DataError(f"device {device!r} has no bf16; accepted is float32")
     return settings.precision
 
 
@@ -305,11 +212,9 @@ def _collator(
     sides = {name: "query" if name == "query" else "document" for name in columns}
     document = next((name for name in _DOCUMENT_PROMPTS if name in model.prompts), "")
     prompts = {"query": model.prompts.get("query"), "document": model.prompts.get(document)}
-    routed = any(isinstance(module, Router) for module in model.children())
     return SentenceTransformerDataCollator(
         preprocess_fn=model.preprocess,
         prompts={name: prompts[side] for name, side in sides.items() if prompts[side]},
-        router_mapping=sides if routed else {},
         max_length=max_length,
     )
 
@@ -329,16 +234,12 @@ class TrainingRun:
     place : Path
         Of the output.
     settings : TrainingSettings
-    judge : SkewJudge or None
     on_stage : callable
-    on_judging : callable, optional
     """
 
     place: Path
     settings: TrainingSettings
-    judge: SkewJudge | None
     on_stage: Callable[[str], None]
-    on_judging: Callable[[int, int], None] | None = None
 
     @property
     def folder(self) -> Path:
@@ -351,18 +252,11 @@ class TrainingRun:
         columns: TrainingColumns,
         checkpoint: Path | None,
         on_progress: Callable[[int, int], None] | None,
-        untrained: Encoder | None = None,
     ) -> Progress:
-        """Train the loaded model to the end of the planned steps.
-
-        ``untrained`` is judged in its place before the first.
-        """
+        """Train the loaded model to the end of the planned steps."""
         progress = Progress(
             debiased_loss(live, self.settings),
-            self.judge,
             eval_every=self.settings.eval_every,
-            on_stage=self.on_stage,
-            on_judging=self.on_judging,
         )
         trainer = DebiasTrainer(
             live,
@@ -375,18 +269,14 @@ class TrainingRun:
         with self._explained(), quiet():
             if checkpoint is not None:
                 progress.read(checkpoint)
-            steps = len(columns.batches) - progress.step
-            if steps >= _WORTH_A_TRIAL:
-                self.on_stage("trying a step")
-                self.on_stage(before_training(steps, trainer.trial_seconds()))
             if checkpoint is None:
-                progress.add_point(live, untrained)
+                progress.add_point()
             self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             progress.pause()
             check_finite_weights(live, progress.step)
-            progress.add_point(live)
+            progress.add_point()
         return progress
 
     @contextmanager
@@ -413,13 +303,7 @@ class TrainingRun:
 
     def write(self, live: Any, history: TrainingHistory, *, model: str, data: str) -> None:  # noqa: ANN401
         """Write the model beside its place and move it there."""
-        card = model_card(
-            history,
-            model=model,
-            data=data,
-            judged="" if self.judge is None else self.judge.dataset.name,
-            cutoff=0 if self.judge is None else self.judge.config.skew_cutoff,
-        )
+        card = model_card(history, model=model, data=data)
         self.on_stage(f"writing {self.place}")
         try:
             with tempfile.TemporaryDirectory(
@@ -498,15 +382,13 @@ def train_debiased(
     output: str | Path,
     *,
     settings: TrainingSettings | None = None,
-    judge: Dataset | None = None,
-    config: DebiasConfig | None = None,
+    baseline: str = "human",
     source: str | None = None,
     exclude: Collection[str] = (),
     resume: bool = True,
     untrained: Encoder | None = None,
     on_stage: Callable[[str], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    on_judging: Callable[[int, int], None] | None = None,
 ) -> TrainedModel:
     """Train an encoder with a ranking loss and the debiasing hinge ([K] Eq. 1–2).
 
@@ -524,11 +406,8 @@ def train_debiased(
     output : str or Path
         Folder to write; must not exist.
     settings : TrainingSettings, optional
-    judge : Dataset, optional
-        Data the skew is measured on before and after (and every ``eval_every`` steps). It is
-        encoded anew each time, but for ``untrained``.
-    config : DebiasConfig, optional
-        Baseline source, and the cutoff of the skew.
+    baseline : str
+        Source of the originals.
     source : str, optional
         LLM source; may be left out where only one has pairs.
     exclude : collection of str
@@ -536,10 +415,9 @@ def train_debiased(
     resume : bool
         Go on from a checkpoint; without it, what an interrupted training left is deleted.
     untrained : Encoder, optional
-        Finds the hard negatives (and scores for regressions) and is judged in place of the model
-        itself before the first step: the same model with cached vectors saves its encoding.
-    on_stage, on_progress, on_judging : callable, optional
-        Told what is going on, ``(step, steps)``, and ``(done, documents)`` while judging.
+        Finds the hard negatives; the same model with cached vectors saves its encoding.
+    on_stage, on_progress : callable, optional
+        Told what is going on, and ``(step, steps)``.
 
     Raises
     ------
@@ -557,19 +435,13 @@ def train_debiased(
         With what was kept, when the user interrupts.
     """
     settings = settings or TrainingSettings()
-    config = config or DebiasConfig()
     place = checked_output(output)
     pairs = training_pairs(
         dataset,
         source=source,
-        baseline=config.baseline_source,
+        baseline=baseline,
         min_grade=settings.min_grade,
         exclude=exclude,
-    )
-    judged = (
-        SkewJudge(judge, config, source=pairs.twins.source, similarity=settings.similarity)
-        if judge is not None
-        else None
     )
     for package in ("datasets", "accelerate"):
         import_extra(package, package, "neural", "debiased training")
@@ -584,24 +456,18 @@ def train_debiased(
         **library_versions(),
         "data": data_identity(dataset, pairs),
         "sources": f"{pairs.twins.baseline}, {pairs.twins.source}",
-        "judged on": "nothing" if judge is None else f"{judge.name} @{config.skew_cutoff}",
     }
     run = TrainingRun(
         place=place,
         settings=settings,
-        judge=judged,
         on_stage=on_stage or (lambda _: None),
-        on_judging=on_judging,
     )
     checkpoint = open_run(run.folder, stated, resume=resume)
     with seeded(settings.seed):
         live = load_trainable(find_encoder(model).path)
-        used = untrained or LiveEncoder(
-            live, name=named.name, fingerprint=named.fingerprint, normalize=named.normalize
-        )
         run.on_stage(f"choosing pairs and hard negatives of {dataset.name}")
-        columns = training_columns(dataset, pairs, settings, used, folder=run.folder)
-        progress = run.train(live, columns, checkpoint, on_progress, untrained)
+        columns = training_columns(dataset, pairs, settings, untrained or named, folder=run.folder)
+        progress = run.train(live, columns, checkpoint, on_progress)
     history = TrainingHistory(
         name=place.name,
         debias_weight=settings.debias_weight,

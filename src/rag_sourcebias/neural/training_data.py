@@ -23,27 +23,25 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs
-from rag_sourcebias.core.values import Float32Array, IntArray
+from rag_sourcebias.core.values import IntArray
 from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
-from rag_sourcebias.neural.losses import Reduction, Similarity, Target, TwinHinge
+from rag_sourcebias.neural.losses import Reduction, Similarity, TwinHinge
 from rag_sourcebias.retrieval.search import DenseSpec
 
 # Settings of a debiased training.
 
 
-BaseLoss = Literal["mnrl", "cached-mnrl", "margin-mse", "cosine"]
-Precision = Literal["auto", "float32", "bf16", "fp16"]
+Precision = Literal["auto", "float32", "bf16"]
 RankColumnNames = Literal["human", "both", "all"]
 
-_REGRESSION = ("margin-mse", "cosine")
+_MINE_DEPTH = 50  # of the ranking that hard negatives are drawn from: few are relevant unseen
 _AT_LEAST = {
     "batch_size": 1,
     "epochs": 1,
     "max_steps": 1,
     "max_length": 1,
     "hard_negatives": 0,
-    "mine_depth": 1,
     "min_grade": 1,
     "seed": 0,
     "eval_every": 1,
@@ -57,9 +55,10 @@ class TrainingSettings:
 
     Parameters
     ----------
-    debias_weight, reduction, scale, margin, target, similarity, rank_columns
+    debias_weight, reduction, scale, similarity, rank_columns
         As for :class:`~rag_sourcebias.neural.losses.DebiasedRankingLoss`. ``scale`` is that
-        of the hinge; contrastive losses have their usual one (20 for cosine, 1 for dot).
+        of the hinge; the ranking loss, ``MultipleNegativesRankingLoss``, has its usual one (20
+        for cosine, 1 for dot).
     loss : {"mnrl", "cached-mnrl", "margin-mse", "cosine"}
         L_rank. The first two are contrastive (``MultipleNegativesRankingLoss``, and the same with
         cached gradients, which takes large batches in little memory). The others are regressions
@@ -68,30 +67,26 @@ class TrainingSettings:
         (``CosineSimilarityLoss``). They pull the ranking back to where it was while the hinge moves
         the twins, and have nothing to learn at weight 0.
     batch_size : int
-        Pairs in a step; at least 2 for a contrastive loss without hard negatives.
+        Pairs in a step; at least 2 without hard negatives.
     epochs, max_steps : int, optional
         One of them; one epoch where neither is given.
     learning_rate : float
         Peak; falls linearly to 0 after the warm-up.
     warmup_ratio : float
         Share of the steps in which the learning rate rises, in [0, 1).
-    weight_decay : float
     max_length : int, optional
         Tokens after which training texts are cut. The trained model keeps its own maximum length.
     hard_negatives : int
-        Per pair and source, out of the ``mine_depth`` documents that the untrained encoder ranks
-        highest in the corpus of each source; regressions take those of the human corpus only. 0
-        leaves the other documents of a batch.
-    mine_depth : int
+        Per pair and source, out of the 50 documents that the untrained encoder ranks highest in
+        the corpus of each source. 0 leaves the other documents of a batch.
     min_grade : int
         Lowest relevance grade that makes a pair a positive.
     seed : int
         Of the order of the data, the choice of negatives and dropout.
-    precision : {"auto", "float32", "bf16", "fp16"}
-        ``"auto"`` is bf16 on a GPU that has it, fp16 on another, float32 on the CPU.
+    precision : {"auto", "float32", "bf16"}
+        ``"auto"`` is bf16 on a GPU that has it, else float32.
     eval_every : int, optional
-        Steps between two points of the history; without it only start and end are recorded. Each
-        one encodes the judged corpus anew.
+        Steps between two points of the history; without it only start and end are recorded.
     checkpoint_every : int
         Steps after which training can be taken up again; the last two checkpoints are kept.
 
@@ -104,20 +99,15 @@ class TrainingSettings:
     debias_weight: float = 0.01
     reduction: Reduction = "sum"
     scale: float = 20.0
-    margin: float = 0.0
-    target: Target = "human"
     similarity: Similarity = "cosine"
-    loss: BaseLoss = "mnrl"
     rank_columns: RankColumnNames = "human"
     batch_size: int = 16
     epochs: int | None = None
     max_steps: int | None = None
     learning_rate: float = 2e-5
     warmup_ratio: float = 0.1
-    weight_decay: float = 0.0
     max_length: int | None = None
     hard_negatives: int = 1
-    mine_depth: int = 50
     min_grade: int = 1
     seed: int = 0
     precision: Precision = "auto"
@@ -129,12 +119,9 @@ class TrainingSettings:
             weight=self.debias_weight,
             reduction=self.reduction,
             scale=self.scale,
-            margin=self.margin,
-            target=self.target,
             similarity=self.similarity,
         )
         for name, accepted in (
-            ("loss", get_args(BaseLoss)),
             ("rank_columns", get_args(RankColumnNames)),
             ("precision", get_args(Precision)),
         ):
@@ -146,7 +133,6 @@ class TrainingSettings:
         for name, value, fits, accepted_range in (
             ("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0"),
             ("warmup_ratio", self.warmup_ratio, 0 <= self.warmup_ratio < 1, "in [0, 1)"),
-            ("weight_decay", self.weight_decay, self.weight_decay >= 0, "of at least 0"),
         ):
             if not (math.isfinite(value) and fits):
                 raise DataError(f"{name} is {value!r}; accepted is a number {accepted_range}")
@@ -159,32 +145,11 @@ class TrainingSettings:
                 f"epochs is {self.epochs} and max_steps {self.max_steps}; give one of them",
             ),
             (
-                not self.regression or self.rank_columns != "all",
-                f"loss {self.loss!r} with rank_columns 'all' would hold the LLM document where the "
-                "untrained encoder ranks it, against the hinge; accepted are 'human' and 'both'",
-            ),
-            (
-                self.loss != "margin-mse" or self.hard_negatives,
-                "loss 'margin-mse' learns margins to hard negatives; give 1 or more",
-            ),
-            (
-                self.loss != "cosine" or self.similarity == "cosine",
-                f"loss 'cosine' with similarity {self.similarity!r}; accepted is 'cosine'",
-            ),
-            (
-                self.batch_size > 1
-                or self.hard_negatives
-                or self.rank_columns == "all"
-                or self.regression,
-                f"loss {self.loss!r} has nothing to rank in a batch of 1 without hard negatives; "
-                "give batch_size or hard_negatives of at least 2 or 1",
+                self.batch_size > 1 or self.hard_negatives or self.rank_columns == "all",
+                "there is nothing to rank in a batch of 1 without hard negatives; give batch_size "
+                "or hard_negatives of at least 2 or 1",
             ),
         )
-
-    @property
-    def regression(self) -> bool:
-        """Whether the base loss learns scores of the untrained encoder."""
-        return self.loss in _REGRESSION
 
     def to_dict(self) -> dict[str, str]:
         """Return what a report states, as text; settings left out are not listed."""
@@ -407,7 +372,7 @@ def _draw(
     )
 
 
-# The columns of texts and labels that a training goes through.
+# The columns of texts that a training goes through.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -418,14 +383,11 @@ class TrainingColumns:
     ----------
     texts : dict of str to list of str
         ``query``, ``human``, ``llm``, ``negative_1``, … in this order.
-    labels : float32 array of shape (m, labels) or None
-        Of regressions.
     batches : int64 array of shape (steps, batch size)
         Rows of the columns.
     """
 
     texts: dict[str, list[str]] = field(repr=False)
-    labels: Float32Array | None = field(repr=False)
     batches: IntArray = field(repr=False)
 
     def __len__(self) -> int:
@@ -445,7 +407,7 @@ def training_columns(
     Parameters
     ----------
     encoder : Encoder
-        Untrained: finds the hard negatives and scores for regressions.
+        Untrained: finds the hard negatives.
     folder : Path
         Keeps what it found, so that a training that is taken up again need not look again.
 
@@ -464,7 +426,6 @@ def training_columns(
         "llm": [twins.source_texts[row] for row in position],
     }
     if settings.hard_negatives:
-        sources = (twins.baseline,) if settings.regression else (twins.baseline, twins.source)
         negatives = _kept(
             folder / "negatives.npy",
             lambda: mine_negatives(
@@ -472,18 +433,15 @@ def training_columns(
                 pairs,
                 rows,
                 encoder,
-                sources=sources,
+                sources=(twins.baseline, twins.source),
                 per_source=settings.hard_negatives,
-                depth=settings.mine_depth,
+                depth=_MINE_DEPTH,
                 rng=settings.seed,
             ),
         )
         for number, column in enumerate(negatives.T.tolist(), start=1):
             texts[f"negative_{number}"] = [dataset.corpus.texts[row] for row in column]
-    labels = None
-    if settings.regression:
-        labels = _kept(folder / "labels.npy", lambda: _labels(texts, encoder, settings))
-    return TrainingColumns(texts=texts, labels=labels, batches=flat.reshape(plan.shape))
+    return TrainingColumns(texts=texts, batches=flat.reshape(plan.shape))
 
 
 def data_identity(dataset: Dataset, pairs: TrainingPairs) -> str:
@@ -506,21 +464,6 @@ def _kept(file: Path, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     np.save(buffer, made, allow_pickle=False)
     write_atomic(file, buffer.getvalue())
     return made
-
-
-def _labels(
-    texts: dict[str, list[str]], encoder: Encoder, settings: TrainingSettings
-) -> Float32Array:
-    """Similarities of the encoder, or margins between the first and each other; shape (m, …)."""
-    queries = encoder.encode_queries(texts["query"])
-    columns = [name for name in texts if name not in ("query", "llm")]
-    scores = np.stack(
-        [np.sum(queries * encoder.encode_documents(texts[name]), axis=1) for name in columns],
-        axis=1,
-    )
-    if settings.loss == "margin-mse":
-        scores = scores[:, :1] - scores[:, 1:]
-    return np.asarray(scores, dtype=np.float32)
 
 
 # How a model was trained, kept in its folder.
@@ -597,59 +540,25 @@ Vectors of the model it was trained from do not mix with its vectors: embed an i
 """
 
 
-def model_card(history: TrainingHistory, *, model: str, data: str, judged: str, cutoff: int) -> str:
+def model_card(history: TrainingHistory, *, model: str, data: str) -> str:
     """Return the text of a README.
 
     Parameters
     ----------
     model : str
         Trained from.
-    data, judged : str
-        Names of the data sets; ``judged`` is empty where nothing was judged.
-    cutoff : int
-        Of the judged NDCG.
+    data : str
+        Name of the data set.
     """
-    return "".join(
-        (
-            _HEAD.format(name=history.name, model=model, weight=history.debias_weight),
-            "## Skew before and after\n\n",
-            _skew(history, judged=judged, cutoff=cutoff),
-            "\n## Training\n\n",
-            f"{history.n_pairs} triples (query, human document, LLM document) of {data}, "
-            f"{history.n_steps} steps.\n\n",
-            "| setting | value |\n| --- | --- |\n",
-            *(f"| {_cell(key)} | {_cell(value)} |\n" for key, value in history.settings.items()),
-        )
-    )
-
-
-def _skew(history: TrainingHistory, *, judged: str, cutoff: int) -> str:
-    if not judged or not history.points:
-        return (
-            "Not measured in training. Measure it on data of your own before this model is used: "
-            "over-correction comes early, and what was learnt on one data set may not hold on "
-            "another.\n"
-        )
-    first, last = history.points[0], history.points[-1]
-    rows = [
-        f"| {when} | {_number(point.relative_delta)} | {_percent(point.baseline)} | "
-        f"{_percent(point.other)} |\n"
-        for when, point in (("before", first), (f"after {last.step} steps", last))
-    ]
+    rows = [f"| {_cell(key)} | {_cell(value)} |\n" for key, value in history.settings.items()]
     return (
-        f"On {judged}, mixed corpus, NDCG@{cutoff} × 100 (single values of one training, without "
-        "intervals; Relative Δ is positive when human documents rank higher):\n\n"
-        "| | Relative Δ | human | LLM |\n| --- | --- | --- | --- |\n" + "".join(rows)
+        _HEAD.format(name=history.name, model=model, weight=history.debias_weight)
+        + "Measure its skew on data of your own before it is used: over-correction comes early, "
+        "and what was learnt on one data set may not hold on another.\n"
+        f"\n## Training\n\n{history.n_pairs} triples (query, human document, LLM document) of "
+        f"{data}, {history.n_steps} steps.\n\n| setting | value |\n| --- | --- |\n" + "".join(rows)
     )
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.1f}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"

@@ -26,6 +26,7 @@ from rag_sourcebias.neural.training_data import TrainingSettings
 
 pytestmark = pytest.mark.frameworks
 
+DATA = paired_texts(40)
 SETTINGS = TrainingSettings(
     debias_weight=0.1,
     max_steps=30,
@@ -34,7 +35,6 @@ SETTINGS = TrainingSettings(
     checkpoint_every=10,
     eval_every=7,
 )
-DATA, JUDGE = paired_texts(40), paired_texts(40, seed=1)
 
 KILLED = """
 import os, signal, sys
@@ -47,7 +47,7 @@ def kill(step, steps):
         os.kill(os.getpid(), signal.SIGKILL)
 
 train_debiased(
-    sys.argv[1], paired_texts(40), sys.argv[2], judge=paired_texts(40, seed=1), on_progress=kill,
+    sys.argv[1], paired_texts(40), sys.argv[2], on_progress=kill,
     settings=TrainingSettings(debias_weight=0.1, max_steps=30, batch_size=8, learning_rate=0.02,
                               checkpoint_every=10, eval_every=7),
 )
@@ -67,7 +67,7 @@ def base(tmp_path_factory) -> Path:
 def whole(base: Path, tmp_path_factory):
     """The training that nothing interrupts."""
     place = tmp_path_factory.mktemp("whole") / "whole"
-    return train_debiased(base, DATA, place, settings=SETTINGS, judge=JUDGE)
+    return train_debiased(base, DATA, place, settings=SETTINGS)
 
 
 def stop_at(last: int):
@@ -79,7 +79,7 @@ def stop_at(last: int):
 
 
 def stopped(base: Path, out: Path, step: int, **options) -> None:
-    given = {"settings": SETTINGS, "judge": JUDGE, **options}
+    given = {"settings": SETTINGS, **options}
     with pytest.raises(StopError):
         train_debiased(base, DATA, out, on_progress=stop_at(step), **given)
     assert not out.exists()
@@ -106,7 +106,6 @@ def test_it_goes_on_with_the_result_of_an_uninterrupted_run(base, whole, tmp_pat
         DATA,
         out,
         settings=SETTINGS,
-        judge=JUDGE,
         on_progress=lambda step, total: steps.append((step, total)),
     )
     assert steps[0] == (21, 30)
@@ -133,7 +132,7 @@ def test_a_kill_leaves_checkpoints_that_are_taken_up_again(base, whole, tmp_path
     torn = tmp_path / "out.training" / "checkpoint-30"
     torn.mkdir()
     (torn / "model.safetensors").write_bytes(b"half")
-    assert same(train_debiased(base, DATA, out, settings=SETTINGS, judge=JUDGE), whole)
+    assert same(train_debiased(base, DATA, out, settings=SETTINGS), whole)
 
 
 def test_a_run_that_only_has_to_be_written_trains_no_more(base, whole, tmp_path: Path) -> None:
@@ -144,10 +143,8 @@ def test_a_run_that_only_has_to_be_written_trains_no_more(base, whole, tmp_path:
             raise StopError
 
     with pytest.raises(StopError):
-        train_debiased(base, DATA, out, settings=SETTINGS, judge=JUDGE, on_stage=stop)
-    trained = train_debiased(
-        base, DATA, out, settings=SETTINGS, judge=JUDGE, on_progress=stop_at(1)
-    )
+        train_debiased(base, DATA, out, settings=SETTINGS, on_stage=stop)
+    trained = train_debiased(base, DATA, out, settings=SETTINGS, on_progress=stop_at(1))
     assert same(trained, whole)
 
 
@@ -156,14 +153,12 @@ def test_other_settings_do_not_go_on_but_start_over(base, whole, tmp_path: Path)
     stopped(base, out, 15)
     other = replace(SETTINGS, debias_weight=0.2)
     with pytest.raises(DataError, match=r"debias_weight 0.1, not 0.2: .* resume=False") as found:
-        train_debiased(base, DATA, out, settings=other, judge=JUDGE)
+        train_debiased(base, DATA, out, settings=other)
     assert str(tmp_path / "out.training") in str(found.value)
     with pytest.raises(DataError, match=r"with data synthetic-0 \(.*not synthetic-2 \("):
-        train_debiased(base, paired_texts(40, seed=2), out, settings=SETTINGS, judge=JUDGE)
-    with pytest.raises(DataError, match="judged on synthetic-1 @5, not nothing"):
-        train_debiased(base, DATA, out, settings=SETTINGS)
+        train_debiased(base, paired_texts(40, seed=2), out, settings=SETTINGS)
     with pytest.raises(DataError, match="epochs left out, not 1"):
-        train_debiased(base, DATA, out, settings=replace(SETTINGS, max_steps=None), judge=JUDGE)
+        train_debiased(base, DATA, out, settings=replace(SETTINGS, max_steps=None))
     assert kept(out) == ["checkpoint-10"]
     steps = []
     trained = train_debiased(
@@ -171,7 +166,6 @@ def test_other_settings_do_not_go_on_but_start_over(base, whole, tmp_path: Path)
         DATA,
         out,
         settings=replace(SETTINGS, checkpoint_every=50),
-        judge=JUDGE,
         resume=False,
         on_progress=lambda step, _: steps.append(step),
     )
@@ -247,10 +241,10 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(
     out = tmp_path / "out"
     stopped(base, out, 15)
     with full_disk(size), pytest.raises(DataError, match="checkpoint-20 cannot be written") as e:
-        train_debiased(base, DATA, out, settings=SETTINGS, judge=JUDGE)
+        train_debiased(base, DATA, out, settings=SETTINGS)
     assert "The last good checkpoint is" in str(e.value)
     assert kept(out) == ["checkpoint-10"]
-    assert same(train_debiased(base, DATA, out, settings=SETTINGS, judge=JUDGE), whole)
+    assert same(train_debiased(base, DATA, out, settings=SETTINGS), whole)
 
 
 def test_a_full_disk_at_the_end_loses_no_step(base: Path, whole, tmp_path: Path) -> None:
@@ -264,11 +258,9 @@ def test_a_full_disk_at_the_end_loses_no_step(base: Path, whole, tmp_path: Path)
 
     try:
         with pytest.raises(DataError, match=r"out cannot be written: .*checkpoint-30"):
-            train_debiased(base, DATA, out, settings=SETTINGS, judge=JUDGE, on_stage=fill)
+            train_debiased(base, DATA, out, settings=SETTINGS, on_stage=fill)
     finally:
         guards[0].__exit__(None, None, None)
     assert [path.name for path in tmp_path.iterdir()] == ["out.training"]
-    trained = train_debiased(
-        base, DATA, out, settings=SETTINGS, judge=JUDGE, on_progress=stop_at(30)
-    )
+    trained = train_debiased(base, DATA, out, settings=SETTINGS, on_progress=stop_at(30))
     assert same(trained, whole)
