@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.values import JUDGE_NOTES, FloatArray, Interval, Stored, from_versioned
+from rag_sourcebias.core.values import FloatArray, Interval, Stored, from_versioned
 from rag_sourcebias.stats.samples import Drawn
 
 # The parts of a judged evaluation: means, comparisons, single queries.
@@ -263,15 +263,6 @@ class BiasDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
-    """Items whose predicted value is alike: what was predicted and what was seen, on average."""
-
-    n: int
-    predicted: float
-    observed: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCalibration:
     """Calibration of the probability of one grade.
 
@@ -282,14 +273,11 @@ class GradeCalibration:
     difference : Interval or None
         Predicted − observed share.
     ece : float
-        Expected calibration error over ``bins``, in [0, 1].
+        Expected calibration error over bins of about equal size, in [0, 1].
     ece_if_calibrated : float
         Mean of the same where labels are drawn from the judge's own probabilities: the part of
         ``ece`` that is only noise.
-    brier, reliability, resolution, uncertainty, within_bins : float
-        brier = reliability − resolution + uncertainty + within_bins (Murphy 1973; the last term,
-        Stephenson et al. 2008, is what binning leaves).
-    bins : tuple of ReliabilityBin
+    brier : float
     """
 
     grade: int
@@ -299,11 +287,6 @@ class GradeCalibration:
     ece: float
     ece_if_calibrated: float
     brier: float
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within_bins: float
-    bins: tuple[ReliabilityBin, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +309,6 @@ class LabelCalibration(Stored):
     gain_slope : float or None
         Slope of the observed gain on the predicted gain; 1 is calibrated, below 1 over-confident.
         None where the predicted gain is constant.
-    gain_bins : tuple of ReliabilityBin
     """
 
     n: int
@@ -336,7 +318,6 @@ class LabelCalibration(Stored):
     rps_of_shares: float
     gain_error: Interval | None
     gain_slope: float | None
-    gain_bins: tuple[ReliabilityBin, ...]
 
     @property
     def rps_skill(self) -> float:
@@ -387,10 +368,10 @@ class Agreement:
         Whether judge values were rounded to the nearest human grade first.
     exact : Interval
         Share of items with the same grade.
-    kappa, kappa_linear, kappa_quadratic : Interval or None
-        Cohen's kappa, unweighted and weighted by distance; None where undefined (both always give
-        the same single grade) or where too many resamples are.
-    alpha_ordinal, alpha_interval : Interval or None
+    kappa, kappa_quadratic : Interval or None
+        Cohen's kappa, unweighted and weighted by squared distance; None where undefined (both
+        always give the same single grade) or where too many resamples are.
+    alpha_ordinal : Interval or None
         Krippendorff's alpha.
     """
 
@@ -398,10 +379,8 @@ class Agreement:
     rounded: bool
     exact: Interval
     kappa: Interval | None
-    kappa_linear: Interval | None
     kappa_quadratic: Interval | None
     alpha_ordinal: Interval | None
-    alpha_interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -507,7 +486,7 @@ class JudgeAudit(Stored):
 
     def lines(self) -> list[str]:
         """Say what was found, one finding a line."""
-        kinds = ("exact", "kappa", "kappa_linear", "kappa_quadratic", "alpha_ordinal")
+        kinds = ("exact", "kappa", "kappa_quadratic", "alpha_ordinal")
         gap = f"{self.judge_mean - self.human_mean:.4g}, too even over the items for an interval"
         rows = (
             ("Pearson", self.pearson),
@@ -652,14 +631,7 @@ class JudgedReport(Shown):
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        report = from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
-        return replace(report, means=tuple(map(_with_finding, report.means)))
-
-
-def _with_finding(mean: JudgedMean) -> JudgedMean:
-    """Give what version 0.1 found of a judge, and only said, its code."""
-    codes = [code for code, note in JUDGE_NOTES.items() if note in mean.interval.notes]
-    return replace(mean, interval=replace(mean.interval, judge=codes[-1])) if codes else mean
+        return from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
 
 
 # Fixed items by which drift of a judge is seen.
@@ -721,10 +693,6 @@ class DriftCheck(Stored):
         Mean of y − ĉ(f) with the new values.
     correlation_then, correlation_now : float
         With the human values; 0 for a constant.
-    tilt_p_value : float or None
-        Whether the change depends on the value itself (harsher on weak items, milder on good
-        ones); such drift can leave the mean error of the anchors alone and still move that of
-        other items. None where the change is constant.
     margin : float or None
     stable : bool
         Whether E[y − ĉ(f)] stayed within the margin (or, without one, is not seen to have moved)
@@ -739,15 +707,15 @@ class DriftCheck(Stored):
     error_now: float
     correlation_then: float
     correlation_now: float
-    tilt_p_value: float | None
     margin: float | None
     stable: bool
 
     def __str__(self) -> str:
-        state = "stable" if self.stable else "drifted"
-        tilt = "" if self.tilt_p_value is None else f", tilt p = {self.tilt_p_value:.2g}"
         return (
-            f"judge {state} on {self.n} anchors ({self.n_missing} without an answer): "
-            f"E[y − ĉ(f)] moved by {self.error_shift}; {self.share_changed:.0%} of the judge "
-            f"values changed, mean change {self.shift.estimate:.4g}{tilt}"
+            f"{self.n} anchors judged again, {self.n_missing} without a value, "
+            f"{self.share_changed:.0%} changed\n"
+            f"change of the judge value {self.shift}\n"
+            f"change of the mean error after calibration {self.error_shift}\n"
+            f"correlation with people {self.correlation_then:.2f} then, {self.correlation_now:.2f} "
+            "now"
         )

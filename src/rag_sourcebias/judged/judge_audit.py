@@ -44,9 +44,8 @@ from rag_sourcebias.judged.data import (
     GroupBias,
     JudgeAudit,
     LabelCalibration,
-    ReliabilityBin,
 )
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error, slope_of
+from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error
 from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
 from rag_sourcebias.stats.samples import check_items, is_constant
 
@@ -206,22 +205,6 @@ def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
     return packed.take(code).astype(np.int64)
 
 
-def bin_means(
-    predicted: FloatArray, seen: FloatArray, code: IntArray
-) -> tuple[ReliabilityBin, ...]:
-    """Mean prediction and observation in each bin."""
-    n = np.bincount(code)
-    return tuple(
-        ReliabilityBin(n=int(size), predicted=float(p), observed=float(o))
-        for size, p, o in zip(
-            n,
-            np.bincount(code, weights=predicted) / n,
-            np.bincount(code, weights=seen) / n,
-            strict=True,
-        )
-    )
-
-
 def one_grade(
     probs: FloatArray,
     observed: FloatArray,
@@ -235,26 +218,20 @@ def one_grade(
     """Calibration of the probability of one grade."""
     p, o = probs[:, r], observed[:, r]
     code = bin_codes(p, bins)
-    table = bin_means(p, o, code)
-    weight = np.array([b.n for b in table]) / len(p)
-    mean_p = np.array([b.predicted for b in table])
-    mean_o = np.array([b.observed for b in table])
-    share = float(o.mean())
-    hits = np.stack([np.bincount(code[row == r], minlength=len(table)) for row in simulated])
-    within_p, within_o = p - mean_p[code], o - mean_o[code]
+    size = np.bincount(code)
+    weight = size / len(p)
+    predicted = np.bincount(code, weights=p) / size
+    seen = np.bincount(code, weights=o) / size
+    hits = np.stack([np.bincount(code[row == r], minlength=len(size)) for row in simulated])
+    by_chance = np.abs(hits / len(p) - weight * predicted)
     return GradeCalibration(
         grade=r,
         predicted_share=float(p.mean()),
-        observed_share=share,
+        observed_share=float(o.mean()),
         difference=interval_or_none(clustered_mean, p - o, clusters, level=level),
-        ece=float(weight @ np.abs(mean_p - mean_o)),
-        ece_if_calibrated=float(np.abs(hits / len(p) - weight * mean_p).sum(axis=1).mean()),
+        ece=float(weight @ np.abs(predicted - seen)),
+        ece_if_calibrated=float(by_chance.sum(axis=1).mean()),
         brier=float(((p - o) ** 2).mean()),
-        reliability=float(weight @ (mean_p - mean_o) ** 2),
-        resolution=float(weight @ (mean_o - share) ** 2),
-        uncertainty=float(o.var()),
-        within_bins=float((within_p**2).mean() - 2 * (within_p * within_o).mean()),
-        bins=table,
     )
 
 
@@ -354,7 +331,6 @@ def calibration_of(
             clustered_mean, predicted - seen, clusters, level=confidence_level
         ),
         gain_slope=slope,
-        gain_bins=bin_means(predicted, seen, bin_codes(predicted, bins)),
     )
 
 
@@ -367,7 +343,6 @@ def verdict_notes(
     pearson: Interval | None,
     differences: tuple[BiasDifference, ...],
     *,
-    alike: str,
     useful_from: float,
     missing: int,
     level: float,
@@ -399,7 +374,7 @@ def verdict_notes(
         yield (
             f"the mean error of the judge differs between groups: {first.group} against "
             f"{first.other} {first.difference.estimate:+.3g} (adjusted p = "
-            f"{first.p_adjusted:.2g}); estimate the correction per group{alike}"
+            f"{first.p_adjusted:.2g}); estimate the correction per group"
         )
     if missing:
         yield (
@@ -564,9 +539,6 @@ def _audit(
                 f,
                 pearson,
                 differences,
-                alike=_at_equal_value(
-                    y, f, groups or (), clusters, differences=differences, level=level
-                ),
                 useful_from=useful_from,
                 missing=n_judge_missing,
                 level=level,
@@ -574,32 +546,6 @@ def _audit(
             *notes,
         ),
     )
-
-
-def _at_equal_value(
-    y: FloatArray,
-    f: FloatArray,
-    groups: Sequence[str],
-    clusters: IntArray,
-    *,
-    differences: tuple[BiasDifference, ...],
-    level: float,
-) -> str:
-    """Say what is left of the largest difference of groups among items that people value alike.
-
-    Errors at random pull good groups down and poor ones up, and favour neither.
-    """
-    if not differences:
-        return ""
-    first, other = differences[0].group, differences[0].other
-    rows = np.array([other in ("rest", g) or g == first for g in groups])
-    same = np.array([float(g == first) for g in groups])[rows]
-    found = slope_of(same, f[rows], y[rows], clusters[rows], level=level)
-    if found is None:
-        return ""
-    left = f"{found[0].estimate:+.3g} [{found[0].lower:.3g}, {found[0].upper:.3g}]"
-    favours = "is left" if found[0].excludes(0.0) else "is left: no favour of either is seen"
-    return f"; among items that people value alike {left} {favours}"
 
 
 def _calibration(
@@ -776,7 +722,6 @@ def check_drift(
         error_now=float((y - (anchors.intercept + anchors.slope * now)).mean()),
         correlation_then=_correlation(y, old),
         correlation_now=_correlation(y, now),
-        tilt_p_value=_tilt(change, old),
         margin=margin,
         stable=bool(within and n_missing <= _MOST_MISSING * len(new)),
     )
@@ -843,18 +788,3 @@ def _mean(values: FloatArray, units: npt.NDArray[np.int64], span: float, level: 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
     return 0.0 if is_constant(x) or is_constant(y) else float(np.corrcoef(x, y)[0, 1])
-
-
-def _tilt(change: FloatArray, old: FloatArray) -> float | None:
-    """Test whether the change depends on the old value (slope, HC1 error)."""
-    from scipy.special import stdtr
-
-    centred = old - old.mean()
-    power = float(centred @ centred)
-    if power <= 0 or is_constant(change):
-        return None
-    slope = float(centred @ change) / power
-    rest = change - change.mean() - slope * centred
-    n = len(old)
-    error = float(np.sqrt(((centred * rest) ** 2).sum() * n / (n - 2))) / power
-    return float(2 * stdtr(n - 2, -abs(slope) / error)) if error > 0 else 0.0

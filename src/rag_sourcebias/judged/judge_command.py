@@ -594,18 +594,7 @@ def _drift(
         margin=margin,
         confidence_level=level,
     )
-    say(
-        "\n".join(
-            [
-                f"{check.n} anchors judged again, {check.n_missing} without a value, "
-                f"{check.share_changed:.0%} changed",
-                f"change of the judge value {check.shift}",
-                f"change of the mean error after calibration {check.error_shift}",
-                f"correlation with people {check.correlation_then:.2f} then, "
-                f"{check.correlation_now:.2f} now",
-            ]
-        )
-    )
+    say(str(check))
     try:
         require_stable(check)
     except CalibrationError as error:

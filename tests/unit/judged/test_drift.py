@@ -50,8 +50,7 @@ def test_an_unchanged_judge_is_stable(anchors):
     check = check_drift(anchors, anchors.judge)
     assert check.stable
     assert (check.share_changed, check.shift.estimate, check.n_missing) == (0, 0, 0)
-    assert check.tilt_p_value is None
-    assert str(check).startswith("judge stable on 89 anchors (0 without an answer): E[y − ĉ(f)] m")
+    assert str(check).startswith("89 anchors judged again, 0 without a value, 0% changed")
     require_stable(check)
 
 
@@ -101,16 +100,6 @@ def test_false_alarms_and_power(anchors):
     )
     assert quiet <= 18
     assert found >= 190
-
-
-def test_a_judge_that_turned_harsher_on_weak_items_only(anchors):
-    centred = anchors.judge - anchors.judge.mean()
-    noise = np.random.default_rng(5).normal(0, 0.05, 89)
-    check = check_drift(anchors, anchors.judge + 0.3 * centred + noise - noise.mean())
-    assert check.stable  # the mean error of the anchors did not move
-    assert check.tilt_p_value < 1e-6
-    plain = check_drift(anchors, anchors.judge + noise)
-    assert plain.tilt_p_value > 0.01
 
 
 def test_a_judge_that_moved_every_anchor_alike(anchors):

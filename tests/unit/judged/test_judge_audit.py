@@ -42,7 +42,6 @@ def test_a_whole_audit():
     assert audit.notes[0].startswith(
         "the mean error of the judge differs between groups: a against"
     )
-    assert audit.notes[0].endswith("is left")
     assert audit.notes[1].startswith("1 of 120 labelled items have no judge value")
     text = str(audit)
     assert "119 labelled items in 60 independent units" in text
@@ -145,17 +144,3 @@ def test_refusals():
         audit_judge(items(), np.arange(400.0))
     with pytest.raises(InsufficientDataError, match=r"0 item\(s\)"):
         audit_judge(np.full(20, np.nan), np.arange(20.0))
-
-
-def test_errors_at_random_are_not_called_a_favour():
-    """A judge wrong at random pulls a good group down and a poor one up; a swayed one favours."""
-    rng, n = np.random.default_rng(3), 4000
-    poor = np.arange(n) % 2 == 1
-    y = (rng.random(n) < np.where(poor, 0.4, 0.9)).astype(float)
-    groups = np.where(poor, "poor", "good").tolist()
-    chance = np.where(rng.random(n) < 0.15, 1 - y, y)
-    swayed = np.where(poor & (rng.random(n) < 0.2), 1.0, chance)
-    for judge, favours in ((chance, False), (swayed, True)):
-        note = audit_judge(y, judge, groups=groups, resamples=50).notes[0]
-        assert "differs between groups" in note
-        assert ("no favour of either" not in note) == favours

