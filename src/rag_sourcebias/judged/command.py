@@ -93,7 +93,7 @@ class ItemOptions:
         typer.Option(
             help="What ragas wrote: EvaluationResult.to_pandas() as CSV, JSON lines or Parquet, "
             "or the CSV of an experiment. Human labels: a column of it, or --human-file joined by "
-            "id, user_input or row (from 0).",
+            "id or user_input.",
             rich_help_panel=_ITEMS,
         ),
     ] = None

@@ -19,7 +19,7 @@ from rag_sourcebias.core.completions import JudgedItems, Judgments
 from rag_sourcebias.core.data import LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_arrays, sound, write_atomic
+from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.io.tables import (
     Table,
     find_column,
@@ -470,19 +470,6 @@ def cell_items(cell: Any, table: Table, row: int) -> Sequence[Any]:  # noqa: ANN
     return cell
 
 
-def stacked_rows(rows: Sequence[Sequence[Any]], table: Table) -> FloatArray:
-    """Rows of equal length as an array."""
-    width = len(rows[0])
-    for i, row in enumerate(rows):
-        if len(row) != width:
-            raise DataError(
-                f"{table.where(i)}: {len(row)} probabilities where the first row has {width}"
-            )
-    return np.array(
-        [[_number(v, table, i) for v in row] for i, row in enumerate(rows)], dtype=np.float64
-    )
-
-
 def cell_grades(cells: Sequence[Any], table: Table, row: int) -> list[int]:
     """Cells as whole grades."""
     values = [_number(c, table, row) for c in cells]
@@ -516,12 +503,10 @@ def vote_shares(votes: Sequence[Sequence[int]], table: Table, n_grades: int | No
 
 _PAIR = ("query_id", "doc_id")
 _TOLERANCE = 1e-6
-_FORMS = "columns p0 … pR, a 'probs' list, a 'votes' list or a 'grade'"
+_FORMS = "columns p0 … pR, a 'votes' list or a 'grade'"
 
 
-def read_label_distributions(
-    path: PathLike, *, n_grades: int | None = None, of: Literal["judge", "human"] = "judge"
-) -> LabelDistributions:
+def read_label_distributions(path: PathLike, *, n_grades: int | None = None) -> LabelDistributions:
     """Read distributions over the grades 0 … R.
 
     Parameters
@@ -529,15 +514,11 @@ def read_label_distributions(
     path : path
         CSV, TSV or JSON lines (plain or ``.gz``), or Parquet, with ``query_id`` and ``doc_id``
         (also ``qid``, ``docid``, ``docno``, ``corpus-id``) and one of: columns ``p0`` … ``pR``;
-        ``probs``, a list of R + 1 numbers; ``votes``, a list of whole grades; ``grade``, one whole
-        grade. In text files a list is written ``[0.1, 0.9]`` or with spaces or ``|`` between
-        numbers. ``.npz`` reads arrays ``pred_label_dist`` and ``true_label_dist`` of shape
-        (m, R + 1) with ids in ``<stem>.ids.tsv`` beside it.
+        ``votes``, a list of whole grades; ``grade``, one whole grade. In text files a list is
+        written ``[2, 3]`` or with spaces or ``|`` between numbers.
     n_grades : int or None
         R + 1. None takes it from the columns or, for votes and grades, from the highest grade
         seen: pass it where the highest grade may not occur.
-    of : {"judge", "human"}
-        Which of the two arrays of an ``.npz`` file.
 
     Raises
     ------
@@ -546,9 +527,7 @@ def read_label_distributions(
         grade outside the scale, or a pair occurs twice.
     """
     name = os.fspath(path)
-    table, probs = (
-        _read_npz(Path(path), of) if name.endswith(".npz") else _read_rows(path, n_grades)
-    )
+    table, probs = _read_rows(path, n_grades)
     if n_grades is not None and probs.shape[1] != n_grades:
         raise DataError(
             f"{name}: {probs.shape[1]} grades in the file where n_grades={n_grades} was asked for"
@@ -594,7 +573,11 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
     def choose(names: tuple[str, ...]) -> list[str]:
         pair = [find_column(names, role, given=None, path=name) for role in _PAIR]
         lacking = [r for r, c in zip(_PAIR, pair, strict=True) if c is None]
-        form.extend(_value_columns(names))
+        numbered = [f"p{i}" for i in range(len(names)) if f"p{i}" in names]
+        if len(numbered) > 1 and numbered[-1] == f"p{len(numbered) - 1}":
+            form.extend(numbered)
+        else:
+            form.extend([n for n in ("votes", "grade") if n in names][:1])
         if lacking or not form:
             lacking += [] if form else [f"labels ({_FORMS})"]
             raise DataError(
@@ -604,52 +587,16 @@ def _read_rows(path: PathLike, n_grades: int | None) -> tuple[Table, FloatArray]
         return [*(c for c in pair if c is not None), *form]
 
     table = read_table(path, choose)
-    columns = [table.columns[c] for c in form]
-    if re.fullmatch(r"p_?0", form[0]):
-        return table, np.array(
-            [[_number(c, table, i) for i, c in enumerate(column)] for column in columns],
-            dtype=np.float64,
-        ).T.copy()
-    cells = [
-        [c] if form[0] == "grade" else cell_items(c, table, i) for i, c in enumerate(columns[0])
-    ]
-    return table, (
-        stacked_rows(cells, table)
-        if form[0] == "probs"
-        else vote_shares([cell_grades(v, table, i) for i, v in enumerate(cells)], table, n_grades)
-    )
-
-
-def _value_columns(names: Sequence[str]) -> list[str]:
-    for pattern in ("p{}", "p_{}"):
-        numbered = [pattern.format(i) for i in range(len(names)) if pattern.format(i) in names]
-        if len(numbered) > 1 and numbered[-1] == pattern.format(len(numbered) - 1):
-            return numbered
-    return next(([n] for n in ("probs", "votes", "grade") if n in names), [])
-
-
-def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatArray]:
-    key = {"judge": "pred_label_dist", "human": "true_label_dist"}[of]
-    sidecar = path.with_suffix(".ids.tsv")
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        pair = (find_column(names, r, given=None, path=str(sidecar)) for r in _PAIR)
-        found = list(filter(None, pair))
-        if len(found) < 2:
-            raise DataError(f"{sidecar}: query_id and doc_id are needed, found {', '.join(names)}")
-        return found
-
-    arrays = read_arrays(path)
-    if key not in arrays:
-        raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
-    with sound(path, f"numbers under {key!r}"):
-        probs = np.asarray(arrays[key], dtype=np.float64)
-    table = read_table(sidecar, choose)
-    if probs.ndim != 2 or len(probs) != len(table):
-        raise DataError(
-            f"{path}: {key} has shape {probs.shape} but {sidecar.name} names {len(table)} rows"
-        )
-    return table, probs
+    if form[0] == "p0":
+        probs = np.empty((len(table), len(form)))
+        for r, column in enumerate(form):
+            probs[:, r] = [_number(cell, table, i) for i, cell in enumerate(table.columns[column])]
+        return table, probs
+    votes = []
+    for i, cell in enumerate(table.columns[form[0]]):
+        cells = [cell] if form[0] == "grade" else cell_items(cell, table, i)
+        votes.append(cell_grades(cells, table, i))
+    return table, vote_shares(votes, table, n_grades)
 
 
 # What ragas writes, as judged items; ragas itself is not needed.
@@ -659,11 +606,10 @@ def _read_npz(path: Path, of: Literal["judge", "human"]) -> tuple[Table, FloatAr
 
 
 _JOINED_BY = ("id", "item_id", "sample_id", "example_id", "user_input", "question")
-_ROW = ("row", "row_index")
 # Fields of ragas' samples, and columns that pandas adds for its index.
 _NOT_METRICS = frozenset(
     {
-        *_JOINED_BY, *_ROW, "", "index", "unnamed: 0", "retrieved_contexts", "reference_contexts",
+        *_JOINED_BY, "", "index", "unnamed: 0", "retrieved_contexts", "reference_contexts",
         "retrieved_context_ids", "reference_context_ids", "response", "multi_responses",
         "reference", "rubrics", "persona_name", "query_style", "query_length", "synthesizer_name",
         "answer", "contexts", "ground_truth", "human", "group", "cluster",
@@ -698,9 +644,8 @@ def read_ragas_result(
         Column of the scores. None takes the only column of numbers.
     human_path : path or None
         Human labels, joined by ``id``; where None, by the first of ``id``, ``sample_id``,
-        ``user_input`` or ``question`` that both files have, or else by ``row`` (or
-        ``row_index``), counted from 0 as ragas and pandas count. Without ``human_path`` the
-        labels are a column of the result.
+        ``user_input`` or ``question`` that both files have. Without ``human_path`` the labels
+        are a column of the result.
     id, human, group, cluster : str or None
         Column names. Groups and clusters stand in the result.
 
@@ -725,15 +670,10 @@ def read_ragas_result(
         return RagasItems(items, found, "the row")
     other = read_table(human_path, lambda _: ()).names
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
-    row = next((c for c in _ROW if c in other), None)
-    if shared is None and row is not None:
-        items = read_judged_items(path, id=(), judge=found, require_human=False, **factors)
-        return RagasItems(_join_rows(items, path, human_path, row, human), found, row)
     if shared is None:
         raise DataError(
             f"nothing joins {name} ({', '.join(names)}) and {os.fspath(human_path)} "
-            f"({', '.join(other)}); give both the same id column, or the labels a column 'row' "
-            "that counts the rows of the result from 0"
+            f"({', '.join(other)}); give both the same id column"
         )
     items = join_judged(
         human_path,
@@ -768,31 +708,6 @@ def _metric(
     raise DataError(
         f"{name} has no column of scores; its columns are {', '.join(names)}; name it with metric=…"
     )
-
-
-def _join_rows(
-    unlabeled: JudgedItems, path: PathLike, human_path: PathLike, row: str, human: str | None
-) -> JudgedItems:
-    table = read_table(
-        human_path,
-        lambda names: [row, _value_column(names, "human", human, (row,), os.fspath(human_path))],
-    )
-    rows = names_of(table, row, role="row")
-    labels = numbers_of(
-        table, next(c for c in table.columns if c != row), role="human label", ids=rows
-    )
-    joined = np.full(len(unlabeled), np.nan)
-    for i, text in enumerate(rows):
-        place = int(text) if text.isdecimal() else -1
-        if not 0 <= place < len(joined):
-            raise DataError(
-                f"{table.where(i)}: row {text!r} is not one of the {len(joined)} rows 0 … "
-                f"{len(joined) - 1} of {os.fspath(path)}"
-            )
-        if not math.isnan(joined[place]):
-            raise DataError(f"{table.where(i)}: row {place} is labelled twice; keep one")
-        joined[place] = labels[i]
-    return replace(unlabeled, ids=tuple(map(str, range(len(joined)))), human=joined)
 
 
 # What a judge said, as tables that the readers above read.

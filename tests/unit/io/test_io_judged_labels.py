@@ -21,10 +21,8 @@ EXPECTED = np.array([[0.5, 0.25, 0.25], [0, 0, 1.0]])
     "text",
     [
         "query_id\tdoc_id\tp0\tp1\tp2\nq\td1\t0.5\t0.25\t0.25\nq\td2\t0\t0\t1\n",
-        'qid,docno,probs\nq,d1,"[0.5, 0.25, 0.25]"\nq,d2,0 0 1\n',
+        'qid,docno,votes\nq,d1,"[0, 0, 1, 2]"\nq,d2,2 2\n',
         "query-id,corpus-id,votes\nq,d1,0|1|2|0\nq,d2,2\n",
-        '{"query_id": "q", "doc_id": "d1", "probs": [0.5, 0.25, 0.25], "note": 1}\n'
-        '{"query_id": "q", "doc_id": "d2", "probs": [0, 0, 1]}\n',
         '{"query_id": "q", "doc_id": "d1", "votes": [0, 0, 1, 2]}\n'
         '{"query_id": "q", "doc_id": "d2", "votes": ["2", "2"]}\n',
     ],
@@ -44,33 +42,21 @@ def test_single_grades_and_the_scale(tmp_path):
         read_label_distributions(path, n_grades=2)
 
 
-def test_parquet_lists(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
-    table = pa.table(
-        {"query_id": ["q", "q"], "doc_id": ["d1", "d2"], "probs": [[0.5, 0.25, 0.25], [0, 0, 1.0]]}
-    )
-    pq.write_table(table, tmp_path / "t.parquet")
-    labels = read_label_distributions(tmp_path / "t.parquet")
-    np.testing.assert_array_equal(labels.probs, EXPECTED)
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q", "d", [0.5, 0.4])], r":1: probabilities .* sum to 0.9, not to 1"),
-        ([("q", "d", [1.5, -0.5])], r":1: probabilities \[ 1.5 -0.5\] sum to 1"),
-        ([("q", "d", [1.0, 0.0]), ("q", "e", [1.0, 0, 0])], ":2: 3 probabilities where the first"),
-        ([("q", "d", [1, 0]), ("p", "d", [1, 0]), ("q", "d", [0, 1])], r":3: .*'q'.*'d' occurs al"),
-        ([("q", "d", ["x", 0])], ":1: 'x' is not a number"),
-        ([("q", "d", [])], r":1: expected a list of numbers, found \[\]"),
-        ([("q", "d", None), ("q", "e", [1, 0])], ":1: expected a list of numbers, found None"),
-        ([("", "d", [1, 0])], ":1: query_id '' "),
-        ([("q", "d", [float("nan"), 1])], ":1: probabilities .* sum to nan"),
+        ([("q", "d", 0.5, 0.4)], r":1: probabilities .* sum to 0.9, not to 1"),
+        ([("q", "d", 1.5, -0.5)], r":1: probabilities \[ 1.5 -0.5\] sum to 1"),
+        ([("q", "d", 1, 0), ("p", "d", 1, 0), ("q", "d", 0, 1)], r":3: .*'q'.*'d' occurs al"),
+        ([("q", "d", "x", 0)], ":1: 'x' is not a number"),
+        ([("q", "d", None, 1)], ":1: None is not a number"),
+        ([("", "d", 1, 0)], ":1: query_id '' "),
+        ([("q", "d", float("nan"), 1)], ":1: probabilities .* sum to nan"),
     ],
 )
 def test_refusals_name_file_and_line(tmp_path, rows, message):
-    text = "\n".join(json.dumps({"query_id": q, "doc_id": d, "probs": p}) for q, d, p in rows)
+    keys = ("query_id", "doc_id", "p0", "p1")
+    text = "\n".join(json.dumps(dict(zip(keys, row, strict=True))) for row in rows)
     path = write(tmp_path / "t.jsonl", text)
     with pytest.raises(DataError, match=message) as error:
         read_label_distributions(path)
@@ -84,7 +70,8 @@ def test_refusals_name_file_and_line(tmp_path, rows, message):
         ("qid,grade\nq,1\n", "recognised as doc_id; its columns are qid, grade"),
         ("qid,docid,grade\nq,d,0.5\n", ":2: grade 0.5 is not a whole number"),
         ("qid,docid,grade\nq,d,-1\n", ":2: grade -1 is not a whole number of at least 0"),
-        ("qid,docid,votes\nq,d,\n", ":2: expected a list of numbers"),
+        ("qid,docid,votes\nq,d,\n", ":2: expected a list of numbers, found ''"),
+        ("qid,docid,votes\nq,d,[]\n", r":2: expected a list of numbers, found \[\]"),
         ('qid,docid,votes\nq,d,"[1, 2"\n', r":2: '\[1, 2' is not a list of numbers"),
         ("qid,docid,p0,p1\nq,d,0.5,\n", ":2: '' is not a number"),
     ],
@@ -92,25 +79,3 @@ def test_refusals_name_file_and_line(tmp_path, rows, message):
 def test_text_refusals(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         read_label_distributions(write(tmp_path / "t.csv", text))
-
-
-def test_arrays_with_ids_beside_them(tmp_path):
-    path = tmp_path / "x.npz"
-    np.savez(path, true_label_dist=EXPECTED[::-1].astype("f4"), pred_label_dist=EXPECTED)
-    with pytest.raises(DataError, match=r"x\.ids\.tsv does not exist"):
-        read_label_distributions(path)
-    ids = write(tmp_path / "x.ids.tsv", "row\tqid\tdocid\n0\tq\td1\n1\tp\td1\n")
-    np.testing.assert_array_equal(read_label_distributions(path).probs, EXPECTED)
-    human = read_label_distributions(path, of="human")
-    np.testing.assert_array_equal(human.probs, EXPECTED[::-1])
-    assert human.query_ids == ("q", "p")
-    with pytest.raises(DataError, match="3 grades in the file where n_grades=4"):
-        read_label_distributions(path, n_grades=4)
-    write(ids, "row\tqid\tdocid\n0\tq\td1\n")
-    with pytest.raises(
-        DataError, match=r"pred_label_dist has shape \(2, 3\) but x.ids.tsv names 1"
-    ):
-        read_label_distributions(path)
-    np.savez(path, other=EXPECTED)
-    with pytest.raises(DataError, match="no array 'pred_label_dist'; it holds other"):
-        read_label_distributions(path)

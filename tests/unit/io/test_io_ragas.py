@@ -25,16 +25,6 @@ def test_labels_in_the_result_itself(tmp_path):
     assert np.flatnonzero(np.isnan(items.judge)).tolist() == [2]
 
 
-@pytest.mark.parametrize("order", [(4, 2, 0), (0, 4, 2)])
-def test_rows_count_from_0_in_any_order(tmp_path, order):
-    result = write_csv(tmp_path / "r.csv", HEADER, ROWS)
-    labels = write_csv(tmp_path / "l.csv", ("row", "good"), [(k, k) for k in order])
-    items, _, joined = read_ragas_result(result, human_path=labels)
-    assert joined == "row"
-    assert np.flatnonzero(items.labeled).tolist() == [0, 2, 4]
-    assert items.human[items.labeled].tolist() == [0, 2, 4]
-
-
 def test_an_experiment_is_joined_by_its_id_since_its_rows_come_in_any_order(tmp_path):
     rows = [(f"s{k}", f"q{k}", f"a{k}", k / 10, "v1") for k in (3, 1, 2, 0)]
     result = write_csv(tmp_path / "exp.csv", ("id", "question", "answer", "score", "name"), rows)
@@ -63,14 +53,11 @@ def test_json_lines_with_null_scores_and_lists(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
-        ((("row", "y"), [("6", 1)]), {}, r"l\.csv:2: row '6' is not one of the 6 rows 0 … 5"),
-        ((("row", "y"), [("-1", 1)]), {}, r"row '-1' is not one"),
-        ((("row", "y"), [("1", 1), ("1", 0)]), {}, r"l\.csv:3: row 1 is labelled twice"),
-        ((("row", "y", "z"), [("1", 1, 1)]), {"human": "w"}, r"no column 'w'"),
-        ((("row", "a", "b"), [("1", 1, 1)]), {}, r"no column is recognised as human"),
+        ((("user_input", "y", "z"), [("q1", 1, 1)]), {"human": "w"}, r"no column 'w'"),
+        ((("user_input", "a", "b"), [("q1", 1, 1)]), {}, r"no column is recognised as human"),
         ((("nr", "y"), [("1", 1)]), {}, r"nothing joins .*r\.csv.*\(nr, y\)"),
         ((("user_input", "y"), [("q9", 1)]), {}, r"1 of 1 labelled items are not in .*'q9'"),
-        ((("row", "y"), [("1", 1)]), {"metric": "f1"}, r"no column 'f1'; its columns are"),
+        ((("user_input", "y"), [("q1", 1)]), {"metric": "f1"}, r"no column 'f1'; its columns are"),
     ],
 )
 def test_what_does_not_join_is_named(tmp_path, labels, options, message):

@@ -32,9 +32,7 @@ def test_scores_are_those_of_scikit_learn_and_the_definitions():
         expected = metrics.brier_score_loss(observed[:, grade.grade], probs[:, grade.grade])
         assert grade.brier == pytest.approx(expected, rel=1e-12)
         p, o = probs[:, grade.grade], observed[:, grade.grade]
-        bins = np.array_split(
-            np.argsort(p), 10
-        )  # 600 distinct values
+        bins = np.array_split(np.argsort(p), 10)  # 600 distinct values
         gaps = [abs(p[rows].mean() - o[rows].mean()) for rows in bins]
         assert grade.ece == pytest.approx(np.mean(gaps), rel=1e-9)
     assert found.brier == pytest.approx(sum(g.brier for g in found.grades), rel=1e-12)
