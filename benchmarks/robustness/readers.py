@@ -181,11 +181,9 @@ def _joined(folder: Path) -> object:
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
 
 
-def _write_npz_labels(folder: Path) -> None:
+def _write_archive(folder: Path) -> None:
     probs = np.full((24, 4), 0.25)
     np.savez(folder / "labels.npz", pred_label_dist=probs, true_label_dist=probs)
-    pairs = "".join(f"q{i // 4}\td{i}\n" for i in N)
-    (folder / "labels.ids.tsv").write_text("query_id\tdoc_id\n" + pairs)
 
 
 _STYLED = [
@@ -683,8 +681,6 @@ READERS: tuple[Reader, ...] = (
     Reader("labels: parquet", "l.parquet",
            _parquet("l.parquet", {k: [row[k] for row in _VOTES] for k in _VOTES[0]}),
            _labels("l.parquet")),
-    Reader("labels: npz", "labels.npz", _write_npz_labels, _labels("labels.npz")),
-    Reader("labels: ids of npz", "labels.ids.tsv", _write_npz_labels, _labels("labels.npz")),
     Reader("answers: jsonl", "a.jsonl", _text("a.jsonl", _rows(ANSWERS)),
            _answer_texts("a.jsonl")),
     Reader("answers: json array", "a.json", _text("a.json", json.dumps(ANSWERS, indent=1)),
@@ -790,7 +786,7 @@ CONTROLS: tuple[Reader, ...] = (
            _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
            _naive_parquet),
     Reader("numpy.load alone", "docs.npy", _write_vectors, _naive_npy),
-    Reader("numpy.load of an archive alone", "labels.npz", _write_npz_labels, _naive_npz),
+    Reader("numpy.load of an archive alone", "labels.npz", _write_archive, _naive_npz),
     Reader("json.loads alone", "parity.json", _write_parity, _naive_json),
     Reader("yaml.safe_load alone", "rules.yaml", _text("rules.yaml", RULES), _naive_yaml),
     Reader("gzip.open alone", "run.txt.gz", _text("run.txt.gz", RUN), _naive_gzip),

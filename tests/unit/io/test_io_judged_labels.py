@@ -70,7 +70,7 @@ def test_refusals_name_file_and_line(tmp_path, rows, message):
         ("qid,grade\nq,1\n", "recognised as doc_id; its columns are qid, grade"),
         ("qid,docid,grade\nq,d,0.5\n", ":2: grade 0.5 is not a whole number"),
         ("qid,docid,grade\nq,d,-1\n", ":2: grade -1 is not a whole number of at least 0"),
-        ("qid,docid,votes\nq,d,\n", ":2: expected a list of numbers, found ''"),
+        ("qid,docid,votes\nq,d,\n", ":2: expected a list of numbers"),
         ("qid,docid,votes\nq,d,[]\n", r":2: expected a list of numbers, found \[\]"),
         ('qid,docid,votes\nq,d,"[1, 2"\n', r":2: '\[1, 2' is not a list of numbers"),
         ("qid,docid,p0,p1\nq,d,0.5,\n", ":2: '' is not a number"),
