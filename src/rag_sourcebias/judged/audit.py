@@ -233,37 +233,30 @@ def judged_systems(
 
 
 def unjudged_notes(systems: Sequence[JudgedSystem], cutoff: int) -> Iterator[str]:
-    """Say which queries have no document, and which documents nobody, or no judge, labelled."""
-    judges = [system.judge for system in systems]
-    yield from _lacking(
-        systems,
-        judges,
-        [(judge.n_retrieved == 0, len(judge.n_retrieved)) for judge in judges],
-        "judged queries have no document, first {!r}; they count 0",
-    )
-    for who, rankings in (("people", [system.human for system in systems]), ("the judge", judges)):
+    """Say of how many runs documents are missing, or have no label, with the worst of them."""
+    empty = [(s.name, s.judge, s.judge.n_retrieved == 0) for s in systems]
+    yield from _lacking(empty, "judged queries have no document, first {!r}; they count 0")
+    for who, side in (("people", "human"), ("the judge", "judge")):
+        rankings = [(s.name, getattr(s, side)) for s in systems]
+        unlabeled = [(name, ranking, ranking.unjudged(cutoff)) for name, ranking in rankings]
         yield from _lacking(
-            systems,
-            rankings,
-            [(r.unjudged(cutoff), int(np.minimum(r.n_retrieved, cutoff).sum())) for r in rankings],
+            unlabeled,
             f"retrieved documents through rank {cutoff} have no label by {who}, first for query "
             "{!r}; they count as not relevant",
         )
 
 
 def _lacking(
-    systems: Sequence[JudgedSystem],
-    rankings: Sequence[JudgedRanking],
-    missing: Sequence[tuple[npt.NDArray[Any], int]],
-    words: str,
+    missing: Sequence[tuple[str, JudgedRanking, npt.NDArray[Any]]], words: str
 ) -> Iterator[str]:
     """Say it once of all systems, with the numbers of the one that lacks most."""
-    sums = [int(lacks.sum()) for lacks, _ in missing]
-    if (most := int(np.argmax(sums))) or sums[0]:
-        n, name = sum(s > 0 for s in sums), systems[most].name
-        query = rankings[most].labels.query_ids[int(np.argmax(missing[most][0] > 0))]
-        of = name if n == 1 else f"{n} of {len(systems)} runs, most of all {name}"
-        yield f"{of}: {sums[most]} of {missing[most][1]} {words.format(query)}"
+    runs = sum(bool(counts.any()) for *_, counts in missing)
+    if not runs:
+        return
+    name, ranking, counts = max(missing, key=lambda one: int(one[2].sum()))
+    query = ranking.labels.query_ids[int(np.argmax(counts > 0))]
+    where = name if runs == 1 else f"{runs} of {len(missing)} runs, most of all {name}"
+    yield f"{where}: {int(counts.sum())} {words.format(query)}"
 
 
 # Sources within a system, compared on judged rankings.

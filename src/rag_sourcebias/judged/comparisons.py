@@ -245,7 +245,7 @@ def group_differences(
         pairs = [(name, config.baseline) for name in names if name != config.baseline]
     fewest = min(mean.interval.n_labeled for mean in means)
     apart = f"{len(names)} groups are compared as independent samples ({measure}): "
-    apart += _why_apart(items, list(groups.values()), config.method)
+    apart += _why_apart(items, config.method)
     if fewest < (needed := labels_for(len(pairs))):
         return Compared([], [], [f"{apart}; {len(pairs)} differences need {needed} labels of each"])
     return Compared(
@@ -266,17 +266,13 @@ def group_differences(
     )
 
 
-def _why_apart(items: JudgedItems, groups: Sequence[npt.NDArray[np.int64]], method: str) -> str:
+def _why_apart(items: JudgedItems, method: str) -> str:
     """Say why differences are not of pairs."""
     if items.clusters is None:
         return "no cluster column tells which items they share"
     if method != "regression":
         return f"method {method!r} does not pair items"
-    clusters = [{items.clusters[i] for i in group} for group in groups]
-    shared, total = len(set.intersection(*clusters)), len(set.union(*clusters))
-    if shared == total:
-        return "a cluster holds several items of one group"
-    return f"they share {shared} of {total} clusters of items, and pairs need all"
+    return "pairs need each group once in every cluster"
 
 
 def _shared(

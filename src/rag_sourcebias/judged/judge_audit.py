@@ -244,18 +244,13 @@ _MOST_DRAWS = 4_000_000
 
 def rows_of(wanted: LabelDistributions, labels: LabelDistributions) -> IntArray:
     """Return the row of ``labels`` holding each pair of ``wanted``, -1 where there is none."""
-    query = {name: code for code, name in enumerate(labels.query_ids)}
-    doc = {name: code for code, name in enumerate(labels.doc_ids)}
-    queries = np.array([query.get(name, -1) for name in wanted.query_ids])[wanted.query_codes]
-    docs = np.array([doc.get(name, -1) for name in wanted.doc_ids])[wanted.doc_codes]
-    width = max(len(labels.doc_ids), 1)
-    # -2 is no pair, and stands there where there are no labels
-    key = np.append(labels.query_codes.astype(np.int64) * width + labels.doc_codes, -2)
-    order = np.argsort(key, kind="stable")
-    sought = np.where((queries >= 0) & (docs >= 0), queries * width + docs, -1)
-    place = np.searchsorted(key[order], sought)
-    place[place == len(key)] = 0
-    return np.where(key[order][place] == sought, order[place], -1)
+    row_of = {pair: row for row, pair in enumerate(_pairs(labels))}
+    return np.array([row_of.get(pair, -1) for pair in _pairs(wanted)], dtype=np.int64)
+
+
+def _pairs(labels: LabelDistributions) -> Iterator[tuple[str, str]]:
+    codes = zip(labels.query_codes.tolist(), labels.doc_codes.tolist(), strict=True)
+    return ((labels.query_ids[query], labels.doc_ids[doc]) for query, doc in codes)
 
 
 def calibration_of(

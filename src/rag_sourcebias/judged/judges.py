@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.core.completions import (
     Completion,
@@ -436,86 +437,6 @@ def _expect(kind: type[T], answer: object) -> T:
     return answer
 
 
-# Every item's way from its requests to its row.
-
-
-class Tally:
-    """Collect the outcomes of items, whatever their order, and what became of each.
-
-    Parameters
-    ----------
-    items : sequence of JudgeItem
-    n_grades : int
-    per_item : int
-        Requests of each item; they follow one another.
-
-    Raises
-    ------
-    DataError
-        If there are no items or a pair occurs twice.
-    """
-
-    def __init__(self, items: Sequence[JudgeItem], *, n_grades: int, per_item: int) -> None:
-        if not items:
-            raise DataError("no items to judge")
-        pairs = Counter((item.query_id, item.doc_id) for item in items)
-        (query, doc), most = pairs.most_common(1)[0]
-        if most > 1:
-            raise DataError(
-                f"query {query!r}, document {doc!r} is to be judged {most} times; give each pair "
-                "once"
-            )
-        self.items = items
-        self._n_grades = n_grades
-        self._per_item = per_item
-        self._outcomes: dict[int, list[Outcome]] = {}
-        self.verdicts: dict[int, Verdict] = {}
-        self._tokens = np.zeros((2, len(items)), dtype=np.int64)
-
-    def add(self, outcome: Outcome) -> list[Outcome] | None:
-        """Add an outcome; return all of its item, in order, once they are complete."""
-        row = outcome.index // self._per_item
-        outcomes = self._outcomes.setdefault(row, [])
-        outcomes.append(outcome)
-        if outcome.answer is not None:
-            self._tokens[:, row] += outcome.answer.prompt_tokens, outcome.answer.completion_tokens
-        whole = len(outcomes) == self._per_item
-        return sorted(self._outcomes.pop(row), key=lambda one: one.index) if whole else None
-
-    def judgments(
-        self, *, judge: str, settings: Mapping[str, str], usage: Usage, prices: Prices | None
-    ) -> Judgments:
-        """Return all rows."""
-        verdicts = [self.verdicts[row] for row in range(len(self.items))]
-        none = np.full(self._n_grades, np.nan)
-        prompt, completion = self._tokens
-        paid = total = None
-        if prices is not None:
-            paid = prices.cost(
-                prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-            )
-            total = prices.cost(
-                prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
-            )
-        return Judgments(
-            query_ids=tuple(item.query_id for item in self.items),
-            doc_ids=tuple(item.doc_id for item in self.items),
-            probs=np.array([none if v.probs is None else v.probs for v in verdicts]),
-            status=tuple(v.status for v in verdicts),
-            reasons=tuple(v.reason for v in verdicts),
-            mass=np.array([v.mass for v in verdicts]),
-            n_bounded=np.array([v.n_bounded for v in verdicts], dtype=np.int64),
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            judge=judge,
-            settings=dict(settings),
-            usage=usage,
-            cost=paid,
-            total_cost=total,
-            currency=prices.currency if prices else "USD",
-        )
-
-
 # Judges that are language models.
 
 
@@ -686,37 +607,88 @@ class LLMJudge:
         CompletionError
             If the run had to stop before anything was answered (a wrong key, no server).
         """
-        tally = Tally(list(items), n_grades=self.n_grades, per_item=self.votes)
-        for item in tally.items:
-            self.prompt.check(item.texts)  # before anything is asked and paid for
+        wanted = list(items)
+        self._check(wanted)  # before anything is asked and paid for
         asker = Asker(
             self.completer, cache=self._cache, concurrency=self._concurrency, retry=self._retry
         )
-        for outcome in asker.ask(
-            request for item in tally.items for request in self.requests(item)
-        ):
-            if outcomes := tally.add(outcome):
-                tally.verdicts[outcome.index // self.votes] = self._verdict(outcomes)
+        verdicts: dict[int, Verdict] = {}
+        waiting: dict[int, list[Outcome]] = {}
+        tokens = np.zeros((2, len(wanted)), dtype=np.int64)
+        for outcome in asker.ask(request for item in wanted for request in self.requests(item)):
+            row = outcome.index // self.votes
+            if outcome.answer is not None:
+                tokens[:, row] += outcome.answer.prompt_tokens, outcome.answer.completion_tokens
+            outcomes = waiting.setdefault(row, [])
+            outcomes.append(outcome)
+            if len(outcomes) == self.votes:
+                del waiting[row]
+                outcomes.sort(key=lambda one: one.index)
+                verdicts[row] = self._verdict([one.answer or one.error for one in outcomes])
                 if on_progress is not None:
-                    on_progress(len(tally.verdicts))
-        return tally.judgments(
-            judge=self.name, settings=self.settings, usage=asker.usage, prices=self.prices
-        )
+                    on_progress(len(verdicts))
+        in_order = [verdicts[row] for row in range(len(wanted))]
+        return self._judgments(wanted, in_order, tokens, asker.usage)
 
-    def _verdict(self, outcomes: Sequence[Outcome]) -> Verdict:
+    def _check(self, items: Sequence[JudgeItem]) -> None:
+        if not items:
+            raise DataError("no items to judge")
+        pairs = Counter((item.query_id, item.doc_id) for item in items)
+        (query, doc), most = pairs.most_common(1)[0]
+        if most > 1:
+            raise DataError(
+                f"query {query!r}, document {doc!r} is to be judged {most} times; give each pair "
+                "once"
+            )
+        for item in items:
+            self.prompt.check(item.texts)
+
+    def _verdict(self, replies: Sequence[Reply]) -> Verdict:
         labels = self.prompt.labels
         if self.mode == "scoring":
-            verdict = from_scores(outcomes[0].answer or outcomes[0].error, labels, self.temperature)
+            verdict = from_scores(replies[0], labels, self.temperature)
         elif self.mode == "verbalised":
-            verdict = from_text(outcomes[0].answer or outcomes[0].error, labels)
+            verdict = from_text(replies[0], labels)
         else:
-            verdict = from_votes(
-                [outcome.answer or outcome.error for outcome in outcomes],
-                labels,
-                needed=(self.votes + 1) // 2,
+            verdict = from_votes(replies, labels, needed=(self.votes + 1) // 2)
+        if verdict.probs is None:
+            return verdict
+        return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))
+
+    def _judgments(
+        self,
+        items: Sequence[JudgeItem],
+        verdicts: Sequence[Verdict],
+        tokens: npt.NDArray[np.int64],
+        usage: Usage,
+    ) -> Judgments:
+        none = np.full(self.n_grades, np.nan)
+        prompt, completion = tokens
+        paid = total = None
+        if self.prices is not None:
+            paid = self.prices.cost(
+                prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
             )
-        probs = None if verdict.probs is None else smoothed(verdict.probs, self.smoothing)
-        return replace(verdict, probs=probs)
+            total = self.prices.cost(
+                prompt_tokens=int(prompt.sum()), completion_tokens=int(completion.sum())
+            )
+        return Judgments(
+            query_ids=tuple(item.query_id for item in items),
+            doc_ids=tuple(item.doc_id for item in items),
+            probs=np.array([none if v.probs is None else v.probs for v in verdicts]),
+            status=tuple(v.status for v in verdicts),
+            reasons=tuple(v.reason for v in verdicts),
+            mass=np.array([v.mass for v in verdicts]),
+            n_bounded=np.array([v.n_bounded for v in verdicts], dtype=np.int64),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            judge=self.name,
+            settings=dict(self.settings),
+            usage=usage,
+            cost=paid,
+            total_cost=total,
+            currency=self.prices.currency if self.prices else "USD",
+        )
 
 
 class RelevanceJudge(LLMJudge):
