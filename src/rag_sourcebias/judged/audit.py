@@ -30,7 +30,6 @@ from rag_sourcebias.judged.comparisons import (
     JudgedValues,
     compared_measures,
     group_differences,
-    ledger_of,
 )
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,
@@ -91,7 +90,6 @@ def judged_mean(
         labels_alone=alone,
         judge_alone=float(values.all_f.mean()),
         labels_saved=None if config.method == "crc" else labels_saved(found, alone, values),
-        ledger=ledger_of(values, found) if config.method == "regression" else None,
     )
 
 

@@ -18,49 +18,6 @@ from rag_sourcebias.stats.samples import Drawn
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextStep:
-    """What more of one thing would make of an interval, if all else stays as estimated.
-
-    Parameters
-    ----------
-    what : {"labels", "items", "judges"}
-        Human labels, judged items without one, or runs of the judge (judges as good as these).
-    n : int
-        How many more.
-    half_width : float
-    """
-
-    what: Literal["labels", "items", "judges"]
-    n: int
-    half_width: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class VarianceLedger:
-    """Shares of the variance behind an interval; they add up to 1.
-
-    Parameters
-    ----------
-    items : float
-        From drawing these items (or clusters) and no others: what would be left if people labelled
-        all of them.
-    within_clusters : float or None
-        From items of one cluster differing, such as reruns of a system; None without clusters.
-    labels : float
-        From people having labelled a part of them only.
-    judges : float or None
-        From judges, or votes of one, differing on an item; None with one.
-    next : tuple of NextStep
-    """
-
-    items: float
-    within_clusters: float | None
-    labels: float
-    judges: float | None
-    next: tuple[NextStep, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class JudgedMean:
     """The mean of one measure for one system.
 
@@ -80,8 +37,6 @@ class JudgedMean:
         Human labels that labels alone would need for the same width, minus those used: at
         least, in about 80 % of draws. Negative when the judge made things worse; None when there
         is no ``labels_alone``.
-    ledger : VarianceLedger or None
-        None below 10 labelled units, and where nothing is left to estimate.
     """
 
     measure: str
@@ -90,7 +45,6 @@ class JudgedMean:
     labels_alone: Interval | None
     judge_alone: float
     labels_saved: int | None
-    ledger: VarianceLedger | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

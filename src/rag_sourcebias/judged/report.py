@@ -13,7 +13,6 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
     LabelledClusters,
     QueryIntervals,
-    VarianceLedger,
 )
 from rag_sourcebias.judged.words import (
     comparison,
@@ -79,9 +78,6 @@ def _sections(report: JudgedReport) -> Iterator[b.Section]:
     if report.ranks:
         yield _ranking(report)
     yield _means(report)
-    ledgers = [(mean, mean.ledger) for mean in report.means if mean.ledger is not None]
-    if ledgers:
-        yield _ledger(report, ledgers)
     if report.comparisons:
         yield _comparisons(report)
     if report.per_query:
@@ -247,41 +243,6 @@ def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
         rows=tuple(rows),
         x=pic.Axis(label=f"mean {measure}", digits=digits_of(report, measure)),
         keys=tuple(key for key in keys if key[1] in drawn),
-    )
-
-
-def _ledger(report: JudgedReport, ledgers: list[tuple[JudgedMean, VarianceLedger]]) -> b.Section:
-    """Return where the width of each interval comes from, and what would narrow it."""
-    units = units_of(report)
-    nouns = {
-        "labels": "labels",
-        "items": f"judged {units}",
-        "judges": "judges (or runs) like these",
-    }
-    steps = {(step.what, step.n) for _, ledger in ledgers for step in ledger.next}
-    order = sorted(steps, key=lambda step: ([*nouns].index(step[0]), step[1]))
-    rows = []
-    for mean, ledger in ledgers:
-        half = {(step.what, step.n): step.half_width for step in ledger.next}
-        widths = [value_of(report, mean, half[s]) if s in half else MISSING for s in order]
-        parts = (ledger.labels, ledger.items, ledger.within_clusters, ledger.judges)
-        shares = [MISSING if part is None else b.share(part) for part in parts]
-        now = value_of(report, mean, mean.interval.half_width)
-        rows.append((name_of(mean), *shares, now, *widths))
-    columns = (
-        "mean", f"from few labelled {units}", f"from few {units}", f"from {units} of a cluster",
-        "from judges differing", "half-width",
-        *(f"{count(n)} more {nouns[what]}" for what, n in order),
-    )  # fmt: skip
-    return b.Section(
-        id="ledger",
-        title="What would narrow it",
-        lead="Shares of the variance behind each interval, and its half-width after more of one "
-        "thing, if all else stays as these labels show it: a forecast about as sure as the "
-        "labels are many.",
-        blocks=(
-            _grid(columns, rows, "Where the width comes from, and what more would make of it"),
-        ),
     )
 
 
