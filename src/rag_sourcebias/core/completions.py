@@ -264,8 +264,6 @@ class JudgedItems:
         Items of one cluster (a question answered by several systems) may depend on each other.
     judges : mapping of str to float64 array of shape (n,), or None
         Values of several judges by name, of which ``judge`` is the mean: see :meth:`of_judges`.
-    unused : str
-        Column of their file that seems to name what is compared, but is not the group; or "".
 
     Raises
     ------
@@ -279,7 +277,6 @@ class JudgedItems:
     groups: tuple[str, ...] | None = None
     clusters: tuple[str, ...] | None = None
     judges: Mapping[str, FloatArray] | None = None
-    unused: str = ""
 
     def __repr__(self) -> str:
         by_people, by_judge = (int(np.isfinite(v).sum()) for v in (self.human, self.judge))

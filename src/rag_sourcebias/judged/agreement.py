@@ -501,36 +501,29 @@ _RANGES = 2.5  # times another's largest value from which two judges hardly shar
 
 
 def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
-    """Warn of a column not used, and judges that always say the same or answer on other scales."""
-    unused = tuple(
-        f"column {name!r} is not used: all its rows are one mean; compare them with --group {name} "
-        f"(in Python group={name!r})"
-        for name in filter(None, [items.unused])
-    )
+    """Warn of judges that always say the same, or that answer on different scales."""
     judges = items.judges or {}
-    names = [name for name, judge in judges.items() if is_constant(judge)]
-    constant = unused + tuple(
-        f"{len(names)} of {len(judges)} judges gave the same value to every item and "
-        f"tell nothing, first {first!r}; left out of the mean"
-        for first in names[:1]
-    )
-    ends = {
-        name: (float(np.nanmin(judge)), float(np.nanmax(judge)))
-        for name, judge in judges.items()
-        if name not in names
-    }
-    reach = {name: max(map(abs, pair)) for name, pair in ends.items()}
-    if not reach or max(reach.values()) <= _RANGES * min(reach.values()):
-        return constant
-    told = ", ".join(
-        f"{name!r} {ends[name][0]:g} to {ends[name][1]:g}"
-        for name in (min(reach, key=reach.__getitem__), max(reach, key=reach.__getitem__))
-    )
-    return (
-        *constant,
-        f"{len(ends)} judges answer on different scales ({told}); each is divided by its own "
-        "spread before they are averaged, and the mean of the judges alone has no unit",
-    )
+    constant = [name for name, judge in judges.items() if is_constant(judge)]
+    warnings = []
+    if constant:
+        warnings.append(
+            f"{len(constant)} of {len(judges)} judges gave the same value to every item and tell "
+            f"nothing, first {constant[0]!r}; left out of the mean"
+        )
+    used = {name: judge for name, judge in judges.items() if name not in constant}
+    reach = {name: float(np.nanmax(np.abs(judge))) for name, judge in used.items()}
+    if reach and max(reach.values()) > _RANGES * min(reach.values()):
+        low, high = min(reach, key=reach.__getitem__), max(reach, key=reach.__getitem__)
+        spans = [
+            f"{name!r} {np.nanmin(used[name]):g} to {np.nanmax(used[name]):g}"
+            for name in (low, high)
+        ]
+        warnings.append(
+            f"{len(used)} judges answer on different scales ({', '.join(spans)}); each is divided "
+            "by its own spread before they are averaged, and the mean of the judges alone has no "
+            "unit"
+        )
+    return tuple(warnings)
 
 
 def _correlation(first: FloatArray, second: FloatArray) -> float:

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -46,8 +45,6 @@ class Factors(TypedDict):
 
 _Ids = str | Sequence[str] | None
 _FACTORS = {"group": "groups", "cluster": "clusters"}
-_COMPARED = ("system", "model", "source", "retriever")  # what a group column may be called
-_ALSO = {"compared": (None, _COMPARED)}
 
 
 def read_judged_items(
@@ -141,7 +138,7 @@ def _read_items(
         if id is None and id_columns == (found["cluster"],) and found["group"]:
             id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
         taken |= {*found.values(), *id_columns}
-        for role, (column, usual) in {**_ALSO, **also}.items():
+        for role, (column, usual) in also.items():
             if column is not None:
                 further[role] = str(find_column(names, role, given=column, path=name))
             elif free := [n for n in usual if n in names and n not in taken]:
@@ -164,7 +161,6 @@ def _read_items(
         judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
         **_factors(table, found, named),
     )
-    items = replace(items, unused=_unused(items, table, further.pop("compared", None)))
     return items, {role: (table, column) for role, column in further.items()}
 
 
@@ -178,13 +174,6 @@ def _require(
             f"{', '.join(names)}; name the column with "
             + " and ".join(f"{role}=…" for role in lacking)
         )
-
-
-def _unused(items: JudgedItems, table: Table, column: str | None) -> str:
-    """Return a column that seems to name what is compared, where nothing is."""
-    if column is None or items.groups is not None:
-        return ""
-    return column if 1 < len(set(table.columns[column])) <= len(items) / 2 else ""
 
 
 _TEXTS = ("answer", "response", "output", "text", "passage")
@@ -344,10 +333,9 @@ def join_judged(
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
-    items = JudgedItems.of_judges(
+    return JudgedItems.of_judges(
         ids=tuple(ids), human=joined, judges=judges, **_factors(table, found, factors)
     )
-    return replace(items, unused=_unused(items, table, found["compared"]))
 
 
 def _row(row_of: Mapping[str, int], name: str) -> int:
@@ -385,8 +373,6 @@ def _values_by_id(
         )
         taken = {*id_columns, *found.values()}
         values = tuple(_value_column(names, role, c, taken, name) for c in given or (None,))
-        taken |= {*values}
-        found["compared"] = next((c for c in _COMPARED if c in names and c not in taken), None)
         return list(dict.fromkeys([*id_columns, *values, *(c for c in found.values() if c)]))
 
     table = read_table(path, choose)
