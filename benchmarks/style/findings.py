@@ -24,22 +24,9 @@ def ends(interval: Interval | None) -> list[float] | None:
 
 
 def most_favoured(system: StyleSystem, styles: Sequence[str]) -> dict:
-    """(a) The human text or style 2 is ranked highest under original queries.
-
-    ``level with the best`` are the styles whose difference to the best is within chance (adjusted
-    over all pairs), the best included: where it holds more than one, the winner is not certain.
-    """
-    average = system.average_ranks[0]
-    best = styles[int(average.argmin())]
-    level = [best]
-    for pair in system.pairs:
-        if best in (pair.first, pair.second) and pair.p_adjusted >= 0.05:
-            level.append(pair.second if pair.first == best else pair.first)
-    return {
-        "best": best,
-        "level with the best": sorted(level, key=styles.index),
-        "holds": best in FAVOURED,
-    }
+    """(a) The human text or style 2 is ranked highest under original queries."""
+    best = styles[int(system.average_ranks[0].argmin())]
+    return {"best": best, "holds": best in FAVOURED}
 
 
 def least_favoured(system: StyleSystem, styles: Sequence[str]) -> dict:
@@ -98,7 +85,6 @@ def style_figures(report: StyleReport) -> list[dict]:
             "kendall_w": {r.query_style: r.friedman.w and round(r.friedman.w, 4)
                           for r in system.rows},
             "mean_unfairness": ends(system.mean_unfairness),
-            "sd_unfairness": ends(system.sd_unfairness),
             "a_most_favoured": most_favoured(system, styles),
             "b_least_favoured": least_favoured(system, styles),
             "c_matching": matching(system),

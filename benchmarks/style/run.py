@@ -131,7 +131,7 @@ def style_table(rows: dict[str, list[dict]]) -> str:
                 row["system"],
                 shown(next(iter(row["unfairness"].values()))),
                 shown(row["mean_unfairness"]),
-                "/".join([a["best"], *(s for s in a["level with the best"] if s != a["best"])]),
+                a["best"],
                 "/".join(b["worst"]),
                 f"{shown(c['gains'].get('all'))}; {len(c['raised'])} of {len(c['gains']) - 1}",
                 *("yes" if found["holds"] else "no" for found in (a, b, c)),

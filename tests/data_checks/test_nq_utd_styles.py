@@ -9,29 +9,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.comparisons import friedman_test
+from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.style.measure import (
     StyleMatrix,
-    matching_effect,
-    run_style_ranks,
+    matching_gains,
+    rank_versions,
     unfairness_score,
 )
+from rag_sourcebias.style.texts import audit_style
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 
 STYLES = [str(i) for i in range(9)]
 
 
-@pytest.fixture(scope="module")
-def rows():
+def folder() -> Path:
     root = os.environ.get("RAG_SOURCEBIAS_DATA")
     if not root:
         pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    text = (Path(root) / "nq-utd-styles" / "styles.jsonl").read_text(encoding="utf-8")
+    return Path(root) / "nq-utd-styles"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    text = (folder() / "styles.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -43,37 +48,12 @@ def versions(row):
     return {"human": row["human"], **{s: row["doc_styles"][s] for s in STYLES}}
 
 
-def test_bm25_among_all_documents(rows):
-    texts = [(r["query_id"], style, text) for r in rows for style, text in versions(r).items()]
-    corpus = Corpus(
-        texts=tuple(text for _, _, text in texts),
-        tags=TagTable.from_tags(
-            (f"{pair}/{style}", DocTags(style=style, pair_id=pair)) for pair, style, _ in texts
-        ),
-    )
-    retriever = BM25Spec().build(corpus)
-    found = {}
-    for form in ("original", *STYLES):
-        asked = [
-            Query(query_id=r["query_id"], text=text)
-            for r, text in zip(rows, queries_in(rows, form), strict=True)
-        ]
-        run = retriever.retrieve(asked, len(texts))
-        found[form] = run_style_ranks(
-            run, corpus.tags, pair_of={r["query_id"]: r["query_id"] for r in rows}
-        )
-    assert all(one.dropped == () for one in found.values())
-    first = found["original"]
-    matrix = StyleMatrix(
-        query_ids=first.query_ids,
-        query_styles=tuple(found),
-        doc_styles=first.styles,
-        ranks=np.stack([one.ranks for one in found.values()], axis=1),
-    )
-    assert matrix.ranks.shape == (len(rows), 10, 10)
-    np.testing.assert_allclose(matrix.average.sum(axis=1), 55)
-    gains = matching_effect(matrix).gains.mean(axis=1)
-    assert clustered_mean(gains, np.arange(len(gains))).lower > 0  # words match their documents
+def test_bm25_gains_from_words_of_its_own_style():
+    texts = read_styled_texts(folder() / "styles.jsonl")
+    (system,) = audit_style(texts, bm25=BM25Spec(), index=False, text_statistics=False).systems
+    assert system.ranks.shape == (len(texts), 10, 10)
+    np.testing.assert_allclose(system.average_ranks.sum(axis=1), 55)
+    assert system.matching[-1].gain.lower > 0  # words match their documents
 
 
 @pytest.mark.slow
@@ -90,7 +70,9 @@ def test_minilm_prefers_plain_styles_until_the_query_is_expressive(rows):
         ],
         axis=1,
     )
-    matrix = StyleMatrix.from_scores(scores, query_styles=forms, doc_styles=["human", *STYLES])
+    matrix = StyleMatrix(
+        query_styles=tuple(forms), doc_styles=("human", *STYLES), ranks=rank_versions(scores)
+    )
     np.testing.assert_allclose(matrix.average.sum(axis=1), 55)
     plain = dict(zip(matrix.doc_styles, matrix.average[0], strict=True))
     assert plain["8"] == max(plain.values())
@@ -98,5 +80,5 @@ def test_minilm_prefers_plain_styles_until_the_query_is_expressive(rows):
     assert friedman_test(matrix.ranks[:, 0]).p_value < 1e-4
     plain_queries, expressive = unfairness_score(matrix.average)
     assert expressive < plain_queries / 2
-    gains = matching_effect(matrix).gains[:, -1]  # against the only other query style
+    gains = matching_gains(matrix, ["8"])[:, 0]  # against the only other query style
     assert clustered_mean(gains, np.arange(len(gains))).lower > 1

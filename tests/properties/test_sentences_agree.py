@@ -33,7 +33,6 @@ from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.reports import document_of, read_report_json
 from rag_sourcebias.stats.skew import adjusted
 
@@ -361,22 +360,6 @@ def tables(document: b.Document) -> Iterator[b.Table]:
         yield from (grid.table for grid in grids(section))
 
 
-def pictures(document: b.Document) -> Iterator[pic.Intervals]:
-    """Return the pictures whose filled marks are said to leave out 0."""
-    blocks = [block for section in document.sections for block in section.blocks]
-    for block in blocks:
-        blocks += getattr(block, "blocks", ())
-        for _, picture in getattr(block, "items", ()):
-            if isinstance(picture, pic.Intervals) and picture.filled == "excludes 0":
-                yield picture
-
-
-def filled_in_vain(picture: pic.Intervals) -> bool:
-    """Whether a filled mark has an interval that holds 0, or a hollow one leaves it out."""
-    marks = [mark for row in picture.rows for mark in row.marks if mark.ends]
-    return any(mark.solid == (mark.ends[0] <= 0 <= mark.ends[1]) for mark in marks)
-
-
 def value_of(text: str) -> float:
     return float(text.replace("−", "-").replace("+", "").replace(",", ""))
 
@@ -652,7 +635,6 @@ def problems(kind: str, report: Any, document: b.Document) -> list[str]:
     texts = said(document)
     found = [f"{rule.__name__}: {s.text}" for rule in TEXT_RULES for s in texts if rule(s.text)]
     found += [f"marks: {t.rows}" for t in tables(document) if starred_in_vain(t)]
-    found += [f"filled: {p.title}" for p in pictures(document) if filled_in_vain(p)]
     for rule in RULES[kind]:
         found += [f"{rule.__name__}: {text}" for text in rule(report, texts)]
     return found
@@ -739,19 +721,3 @@ def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, 
 def _texts_of(document: b.Document) -> Iterator[str]:
     yield from (s.text for s in said(document))
     yield from (str(cell) for table in tables(document) for row in table.rows for cell in row)
-
-
-@pytest.mark.parametrize("kind", ["style"])
-def test_a_mark_that_disagrees_is_found(kind: str) -> None:
-    drawn = [p for seed in range(N_REPORTS) for p in pictures(document_of(report_of(kind, seed)))]
-    with_ends = [p for p in drawn if any(m.ends for row in p.rows for m in row.marks)]
-    assert with_ends
-    assert not any(map(filled_in_vain, drawn))
-    for picture in with_ends:
-        rows = tuple(
-            dataclasses.replace(
-                row, marks=tuple(dataclasses.replace(m, solid=not m.solid) for m in row.marks)
-            )
-            for row in picture.rows
-        )
-        assert filled_in_vain(dataclasses.replace(picture, rows=rows))

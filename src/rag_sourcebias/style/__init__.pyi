@@ -1,3 +1,2 @@
 from .data import load_styled_sample as load_styled_sample
-from .measure import style_ranks as style_ranks
 from .measure import unfairness_score as unfairness_score

@@ -46,7 +46,7 @@ from rag_sourcebias.style.measure import (
     if_enough,
     length_adjusted,
     length_columns,
-    matching_effect,
+    matching_gains,
     max_unfairness,
     rank_versions,
     style_finding,
@@ -446,15 +446,11 @@ def style_system(
     complete : StyledTexts
         Queries that have every version.
     """
-    matrix = StyleMatrix.from_scores(
-        similarity,
+    matrix = StyleMatrix(
         query_styles=tuple(complete.queries),
         doc_styles=tuple(complete.documents),
-        query_ids=complete.query_ids,
-        ties=config.ties,
+        ranks=rank_versions(similarity),
     )
-    # Friedman's test needs averaged ties, whatever the averages shown are made of.
-    averaged = matrix.ranks if config.ties == "average" else rank_versions(similarity)
     intervals = if_enough(  # None of a single query
         style_matrix_intervals,
         matrix,
@@ -467,7 +463,7 @@ def style_system(
         resamples=config.resamples,
         rng=config.seed,
     )
-    rows = _rows(matrix, averaged, intervals, config)
+    rows = _rows(matrix, intervals, config)
     at = matrix.query_styles.index(config.original_query)
     finding = style_finding(
         matrix.ranks[:, at],
@@ -481,21 +477,19 @@ def style_system(
     return StyleSystem(
         name=name,
         settings=dict(settings or {}),
-        query_ids=matrix.query_ids,
+        query_ids=complete.query_ids,
         ranks=matrix.ranks,
         rows=rows,
-        pairs=_compare(matrix.ranks[:, at], matrix, config, seed=1),
         mean_unfairness=None if intervals is None else intervals.mean_unfairness,
         finding=finding,
         evidence=evidence_of(matrix.ranks[:, at], complete, rows[at], finding, config.original),
         matching=_matching(matrix, config),
-        notes=(*notes, *_notes(averaged, intervals)),
+        notes=(*notes, *_notes(matrix.ranks, intervals)),
     )
 
 
 def _rows(
     matrix: StyleMatrix,
-    averaged: FloatArray,
     intervals: StyleMatrixIntervals | None,
     config: StyleConfig,
 ) -> tuple[StyleRow, ...]:
@@ -509,13 +503,8 @@ def _rows(
             average_ranks=found.average_ranks[at],
             unfairness=unfairness(matrix.ranks[:, at], ddof=config.ddof),
             unfairness_interval=found.unfairness[at],
-            friedman=friedman_test(averaged[:, at]),
-            against_original=tuple(
-                _turned(pair)
-                for pair in _compare(
-                    matrix.ranks[:, at], matrix, config, seed=2, baseline=config.original
-                )
-            ),
+            friedman=friedman_test(matrix.ranks[:, at]),
+            against_original=_against_original(matrix, at, config),
             adjusted_ranks=found.adjusted_ranks[at] if found.adjusted_ranks else (),
             length_slope=found.length_slopes[at] if found.adjusted_ranks else None,
         )
@@ -523,23 +512,17 @@ def _rows(
     )
 
 
-def _compare(
-    ranks: FloatArray,
-    matrix: StyleMatrix,
-    config: StyleConfig,
-    *,
-    seed: int,
-    baseline: str | None = None,
-) -> tuple[RankPair, ...]:
-    return compare_ranks(
-        ranks,
+def _against_original(matrix: StyleMatrix, at: int, config: StyleConfig) -> tuple[RankPair, ...]:
+    pairs = compare_ranks(
+        matrix.ranks[:, at],
         matrix.doc_styles,
-        baseline=baseline,
+        baseline=config.original,
         correction=config.correction,
         confidence_level=config.confidence_level,
         resamples=config.resamples,
-        rng=np.random.default_rng((config.seed, seed)),
+        rng=np.random.default_rng((config.seed, 2)),
     )
+    return tuple(_turned(pair) for pair in pairs)
 
 
 def _turned(pair: RankPair) -> RankPair:
@@ -558,27 +541,27 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
 
     The original wording is no style of its own: its row is compared with, never matched.
     """
-    matches = {
-        form: form
+    styles = [
+        form
         for form in matrix.query_styles
         if form in matrix.doc_styles and form != config.original_query
-    }
-    if not matches or len(matrix.query_styles) < 2:
+    ]
+    if not styles or len(matrix.query_styles) < 2:
         return ()
-    effect = matching_effect(matrix, matches=matches)
-    each = zip(effect.styles, effect.mean, effect.gains.T, strict=True)
+    gains = matching_gains(matrix, styles)
+    columns = np.column_stack((gains, gains.mean(axis=1))).T
     return tuple(
         StyleGain(
             style=style,
-            mean=float(mean),
+            mean=float(column.mean()),
             gain=if_enough(
                 clustered_mean,
-                gains,
-                np.arange(len(gains)),
+                column,
+                np.arange(len(column)),
                 confidence_level=config.confidence_level,
             ),
         )
-        for style, mean, gains in (*each, ("", effect.gains.mean(), effect.gains.mean(axis=1)))
+        for style, column in zip((*styles, ""), columns, strict=True)
     )
 
 

@@ -188,8 +188,6 @@ class Unfairness:
         ``null_expectation``.
     normalised : float
         ``score`` in parts of its maximum, in [0, 1].
-    rank_range : float
-        (max − min) / (k − 1) of the average ranks, in [0, 1].
     ddof : int
     n_queries, n_styles : int
     """
@@ -198,7 +196,6 @@ class Unfairness:
     null_expectation: float
     corrected: float
     normalised: float
-    rank_range: float
     ddof: int
     n_queries: int
     n_styles: int
@@ -222,7 +219,6 @@ class StyleConfig:
         Query style that the others are compared with.
     ddof : int
         Of the standard deviation in the unfairness score ([W] does not state it).
-    ties : {"average", "min", "max"}
     margin : float
         Share of the k − 1 places by which average ranks may differ and still count as alike.
     missing : {"refuse", "balanced"}
@@ -243,7 +239,6 @@ class StyleConfig:
         "original", "Query style that the others are compared with.", panel="Data"
     )
     ddof: int = 0
-    ties: Literal["average", "min", "max"] = "average"
     missing: Literal["balanced", "refuse"] = setting(
         "balanced",
         "Where some version of a query is missing: balanced (use the queries that have all, and "
@@ -441,14 +436,10 @@ class StyleSystem:
     ranks : float64 array of shape (n, q, d)
         Rank of each document style among the versions of the query's document; 1 is most similar.
     rows : tuple of StyleRow, length q
-    pairs : tuple of RankPair
-        All pairs of document styles under the original query style, adjusted together.
     mean_unfairness : Interval or None
         Over query styles ([W] Table 1, Avg).
-    sd_unfairness : Interval or None
-        Only in reports of version 0.1: its intervals held too rarely.
-    finding : StyleFinding or None
-        The verdict; None in reports of version 0.1.
+    finding : StyleFinding
+        The verdict.
     evidence : tuple of Evidence
         Queries in which the two styles of the verdict lie furthest apart.
     matching : tuple of StyleGain
@@ -465,10 +456,8 @@ class StyleSystem:
     ranks: npt.NDArray[np.float64] = field(repr=False)
     axes_of: ClassVar[PerQuery] = {"ranks": ("query_ids", "query_styles", "doc_styles")}
     rows: tuple[StyleRow, ...]
-    pairs: tuple[RankPair, ...] = ()
+    finding: StyleFinding
     mean_unfairness: Interval | None = None
-    sd_unfairness: Interval | None = None
-    finding: StyleFinding | None = None
     evidence: tuple[Evidence, ...] = ()
     matching: tuple[StyleGain, ...] = ()
     quality: tuple[StyleQuality, ...] = ()
@@ -514,17 +503,18 @@ class StyleReport(Shown):
 
     def _outcomes(self) -> Iterator[Outcome]:
         for system in self.systems:
-            if (found := system.finding) is not None:
-                row = next(r for r in system.rows if r.query_style == self.config.original_query)
-                yield Outcome(
-                    system.name,
-                    found.code.value,
-                    "unfairness",
-                    row.unfairness_interval,
-                    row.unfairness.score,
-                    digits=2,
-                    words=f"favours style {found.best}" * (found.code is StyleCode.FAVOURS),
-                )
+            found = system.finding
+            row = next(r for r in system.rows if r.query_style == self.config.original_query)
+            favours = found.code is StyleCode.FAVOURS
+            yield Outcome(
+                system.name,
+                found.code.value,
+                "unfairness",
+                row.unfairness_interval,
+                row.unfairness.score,
+                digits=2,
+                words=f"favours style {found.best}" if favours else "",
+            )
 
     def system(self, name: str) -> StyleSystem:
         """Return one system by name."""

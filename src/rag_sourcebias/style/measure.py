@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
     FloatArray,
     FriedmanTest,
-    IntArray,
     RankPair,
     normal_quantile,
     require_finite,
 )
 from rag_sourcebias.stats.comparisons import queries_to_tell
-from rag_sourcebias.stats.ranking import rank_span
 from rag_sourcebias.stats.ratio import dirichlet_sums
 from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
 
@@ -56,19 +53,10 @@ def unique_names(names: Sequence[str], kind: str, *, at_least: int = 1) -> tuple
     return tuple(names)
 
 
-def query_names(query_ids: Sequence[str] | None, n: int) -> tuple[str, ...]:
-    """Return n unique query ids; numbers from 0 where none are given."""
-    if query_ids is None:
-        return tuple(str(i) for i in range(n))
-    if len(query_ids) != n:
-        raise DataError(f"{len(query_ids)} query ids but scores of {n} queries; need as many")
-    return unique_names(query_ids, "query id")
-
-
 def complete_queries(
     scores: FloatArray,
     query_ids: Sequence[str],
-    query_styles: Sequence[str | None],
+    query_styles: Sequence[str],
     styles: Sequence[str],
     *,
     missing: Missing,
@@ -79,8 +67,6 @@ def complete_queries(
     ----------
     scores : float64 array of shape (n, q, d)
         NaN marks a missing version.
-    query_styles : sequence of length q
-        None where the query has one style only and need not be named.
 
     Raises
     ------
@@ -96,8 +82,10 @@ def complete_queries(
 
     def place(at: npt.NDArray[np.int64]) -> str:
         query, form, style = at
-        of_form = "" if query_styles[form] is None else f" (query style {query_styles[form]!r})"
-        return f"query {query_ids[query]!r}{of_form}, style {styles[style]!r}"
+        return (
+            f"query {query_ids[query]!r} (query style {query_styles[form]!r}), style "
+            f"{styles[style]!r}"
+        )
 
     if len(infinite := np.argwhere(np.isinf(scores))):
         raise DataError(
@@ -212,7 +200,6 @@ def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfair
     Parameters
     ----------
     ranks : float array of shape (n, k)
-        Such as :attr:`StyleRanks.ranks`.
     ddof : int
     """
     expected = null_unfairness(ranks, ddof=ddof)
@@ -224,7 +211,6 @@ def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfair
         null_expectation=expected,
         corrected=score - expected,
         normalised=score / max_unfairness(k, ddof=ddof),
-        rank_range=float(np.ptp(average)) / (k - 1),
         ddof=ddof,
         n_queries=n,
         n_styles=k,
@@ -269,46 +255,14 @@ def _check(n_styles: int, ddof: int) -> None:
 # Ranks of the versions of one document among themselves ([W] Eq. 1).
 
 
-TieRank = Literal["average", "min", "max"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StyleRanks:
-    """Ranks of every style for every query; 1 is most similar to the query.
-
-    Parameters
-    ----------
-    query_ids : tuple of str, length n
-    styles : tuple of str, length k
-    ranks : float64 array of shape (n, k)
-        In [1, k]; with tied ranks averaged each row sums to k(k + 1)/2.
-    dropped : tuple of str
-        Queries left out because a version was missing.
-    """
-
-    query_ids: tuple[str, ...]
-    styles: tuple[str, ...]
-    ranks: FloatArray = field(repr=False)
-    dropped: tuple[str, ...] = ()
-
-    @property
-    def average(self) -> FloatArray:
-        """Average rank per style, shape (k,) ([W] Eq. 2)."""
-        return np.asarray(self.ranks.mean(axis=0), dtype=np.float64)
-
-
-def rank_versions(
-    scores: npt.NDArray[np.floating[Any]], *, ties: TieRank = "average"
-) -> FloatArray:
-    """Rank along the last axis, highest score first.
+def rank_versions(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
+    """Rank along the last axis, highest score first; tied scores share the mean of their ranks.
 
     Parameters
     ----------
     scores : float array of shape (..., k)
         Finite. Compared in single precision, as scores of a run are: scores that differ by less
         than float32 resolves are tied.
-    ties : {"average", "min", "max"}
-        Rank of tied scores: the mean, the best or the worst of the ranks they share.
 
     Returns
     -------
@@ -320,80 +274,22 @@ def rank_versions(
     >>> rank_versions(np.array([0.9, 0.5, 0.9, 0.1])).tolist()
     [1.5, 3.0, 1.5, 4.0]
     """
-    if ties not in ("average", "min", "max"):
-        raise DataError(f"unknown tie rank {ties!r}; there are 'average', 'min' and 'max'")
     if not np.ndim(scores):
         raise DataError(f"scores {scores!r} are one number; give one per version")
     with np.errstate(over="ignore"):
         values = np.asarray(scores, dtype=np.float32)
     if not np.all(np.isfinite(values)):
         raise DataError("scores hold NaN, infinity or a number beyond single precision")
-    # A version counts itself among its equals, hence the start value.
-    share = {"average": 0.5, "min": 0.0, "max": 1.0}[ties]
-    ranks = np.full(values.shape, 1.0 - share)
+    ranks = np.full(values.shape, 0.5)  # a version counts itself among its equals
     # One version at a time: k passes over (..., k) instead of an array of shape (..., k, k).
     for j in range(values.shape[-1]):
         other = values[..., j : j + 1]
         ranks += other > values
-        if share:
-            ranks += share * (other == values)
+        ranks += 0.5 * (other == values)
     return ranks
 
 
-def style_ranks(
-    scores: npt.NDArray[np.floating[Any]],
-    *,
-    styles: Sequence[str],
-    query_ids: Sequence[str] | None = None,
-    ties: TieRank = "average",
-    missing: Missing = "refuse",
-) -> StyleRanks:
-    """Rank the versions of one document for each query ([W] Eq. 1).
-
-    Parameters
-    ----------
-    scores : float array of shape (n, k)
-        Similarity of query i to the version of its document in style j, higher is more similar.
-        NaN marks a version that does not exist.
-    styles : sequence of str, length k
-        Such as ``"human"``, ``"0"`` … ``"8"``; each once.
-    query_ids : sequence of str, length n, optional
-        Numbers from 0 by default.
-    ties : {"average", "min", "max"}
-    missing : {"refuse", "balanced"}
-        What to do with queries that lack a version: raise, or leave them out and list them in
-        :attr:`StyleRanks.dropped`. Ranks among fewer versions are never mixed in: they are not
-        comparable.
-
-    Raises
-    ------
-    DataError
-        If a name occurs twice, shapes disagree, there are fewer than 2 styles, a score is
-        infinite, or a version is missing and ``missing="refuse"``.
-    InsufficientDataError
-        If no query has every version.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != len(styles):
-        raise DataError(
-            f"scores have shape {values.shape}; expected one row per query and one column for "
-            f"each of {len(styles)} styles"
-        )
-    ids = query_names(query_ids, len(values))
-    names = unique_names(styles, "style", at_least=2)
-    keep = complete_queries(values[:, None, :], ids, (None,), names, missing=missing)
-    return StyleRanks(
-        query_ids=tuple(q for q, kept in zip(ids, keep, strict=True) if kept),
-        styles=names,
-        ranks=rank_versions(values[keep], ties=ties),
-        dropped=tuple(q for q, kept in zip(ids, keep, strict=True) if not kept),
-    )
-
-
 # Average rank of every document style under every query style ([W] Table 1, Fig. 5).
-
-
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -402,96 +298,15 @@ class StyleMatrix:
 
     Parameters
     ----------
-    query_ids : tuple of str, length n
-        Queries that have every version.
     query_styles : tuple of str, length q
     doc_styles : tuple of str, length d
     ranks : float64 array of shape (n, q, d)
         Rank of each document style, 1 is most similar; in [1, d].
-    ties : {"average", "min", "max"}
-        How tied scores were ranked.
-    dropped : tuple of str
-        Queries left out because a version was missing.
     """
 
-    query_ids: tuple[str, ...]
     query_styles: tuple[str, ...]
     doc_styles: tuple[str, ...]
     ranks: npt.NDArray[np.float64] = field(repr=False)
-    ties: TieRank = "average"
-    dropped: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        unique_names(self.query_ids, "query id")
-        unique_names(self.query_styles, "query style")
-        d = len(unique_names(self.doc_styles, "document style", at_least=2))
-        if self.ranks.shape != (shape := (len(self.query_ids), len(self.query_styles), d)):
-            raise DataError(
-                f"ranks have shape {self.ranks.shape}, expected {shape}: queries, query styles, "
-                "document styles"
-            )
-        if not np.all((self.ranks >= 1) & (self.ranks <= d)):
-            raise DataError(f"ranks of {d} document styles must lie in [1, {d}]")
-        if self.ties == "average":
-            off = np.abs(self.ranks.sum(axis=2) - d * (d + 1) / 2)
-            if len(wrong := np.argwhere(off > _ROUNDING * d)):
-                query, form = wrong[0]
-                raise DataError(
-                    f"query {self.query_ids[query]!r} (query style {self.query_styles[form]!r}): "
-                    f"ranks sum to {self.ranks[query, form].sum():g}, but ranks of {d} document "
-                    f"styles sum to {d * (d + 1) / 2:g}"
-                )
-        elif self.ties not in ("min", "max"):
-            raise DataError(f"unknown tie rank {self.ties!r}; there are 'average', 'min', 'max'")
-
-    @classmethod
-    def from_scores(
-        cls,
-        scores: npt.NDArray[np.floating[Any]],
-        *,
-        query_styles: Sequence[str],
-        doc_styles: Sequence[str],
-        query_ids: Sequence[str] | None = None,
-        ties: TieRank = "average",
-        missing: Missing = "refuse",
-    ) -> StyleMatrix:
-        """Rank the document versions under every query version.
-
-        Parameters
-        ----------
-        scores : float array of shape (n, q, d)
-            Similarity of query i in query style a to its document in style b; NaN marks a version
-            that does not exist.
-        missing : {"refuse", "balanced"}
-            Raise when a version is missing, or leave out that query under every query style, so
-            that all cells rest on the same queries; they are listed in :attr:`dropped`.
-
-        Raises
-        ------
-        DataError
-            If names repeat, shapes disagree, there are fewer than 2 document styles, a score is
-            infinite, or a version is missing and ``missing="refuse"``.
-        InsufficientDataError
-            If no query has every version.
-        """
-        values = np.asarray(scores, dtype=np.float64)
-        if values.ndim != 3 or values.shape[1:] != (len(query_styles), len(doc_styles)):
-            raise DataError(
-                f"scores have shape {values.shape}, expected (queries, {len(query_styles)}, "
-                f"{len(doc_styles)}): queries, query styles, document styles"
-            )
-        ids = query_names(query_ids, len(values))
-        forms = unique_names(query_styles, "query style", at_least=1)
-        styles = unique_names(doc_styles, "document style", at_least=2)
-        keep = complete_queries(values, ids, forms, styles, missing=missing)
-        return cls(
-            query_ids=tuple(q for q, kept in zip(ids, keep, strict=True) if kept),
-            query_styles=forms,
-            doc_styles=styles,
-            ranks=rank_versions(values[keep], ties=ties),
-            ties=ties,
-            dropped=tuple(q for q, kept in zip(ids, keep, strict=True) if not kept),
-        )
 
     @property
     def average(self) -> npt.NDArray[np.float64]:
@@ -502,65 +317,26 @@ class StyleMatrix:
 # Does a query in one style raise documents of the same style? ([W] §4, finding c).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MatchingEffect:
-    """Ranks that a document style gains when the query is in the same style.
-
-    Parameters
-    ----------
-    styles : tuple of str, length m
-        Document styles that have a matching query style.
-    gains : float64 array of shape (n, m)
-        Per query: mean rank under the other query styles − rank under the matching one; positive
-        when the matching query raises the document. In [1 − d, d − 1].
-    """
-
-    styles: tuple[str, ...]
-    gains: npt.NDArray[np.float64] = field(repr=False)
-
-    @property
-    def mean(self) -> npt.NDArray[np.float64]:
-        """Mean gain per style, shape (m,)."""
-        return np.asarray(self.gains.mean(axis=0), dtype=np.float64)
-
-
-def matching_effect(
-    matrix: StyleMatrix, *, matches: Mapping[str, str] | None = None
-) -> MatchingEffect:
+def matching_gains(matrix: StyleMatrix, styles: Sequence[str]) -> FloatArray:
     """Compare the diagonal of the matrix with the rest of each column.
 
     Parameters
     ----------
-    matrix : StyleMatrix
-    matches : mapping of query style to document style, optional
-        What counts as the same style; equal names by default.
+    styles : sequence of str, length m
+        Each both a query style, of at least two, and a document style.
 
-    Raises
-    ------
-    DataError
-        If nothing matches, a name is unknown, or there is no other query style to compare with.
+    Returns
+    -------
+    float64 array of shape (n, m)
+        Per query: mean rank under the other query styles − rank under the matching one; positive
+        when the matching query raises the document.
     """
-    forms, styles = matrix.query_styles, matrix.doc_styles
-    pairs = {f: f for f in forms if f in styles} if matches is None else dict(matches)
-    for form, style in pairs.items():
-        if form not in forms or style not in styles:
-            raise DataError(
-                f"match {form!r} → {style!r} is not in the matrix; query styles are "
-                f"{list(forms)}, document styles {list(styles)}"
-            )
-    if not pairs:
-        raise DataError(
-            f"no query style matches a document style; query styles are {list(forms)}, document "
-            f"styles {list(styles)}; name equal ones with matches="
-        )
-    if len(forms) < 2:
-        raise DataError(f"there is one query style ({forms[0]!r}); matching needs another")
     columns = []
-    for form, style in pairs.items():
-        ranks = matrix.ranks[:, :, styles.index(style)]
-        own = forms.index(form)
+    for style in styles:
+        ranks = matrix.ranks[:, :, matrix.doc_styles.index(style)]
+        own = matrix.query_styles.index(style)
         columns.append(np.delete(ranks, own, axis=1).mean(axis=1) - ranks[:, own])
-    return MatchingEffect(styles=tuple(pairs.values()), gains=np.column_stack(columns))
+    return np.column_stack(columns)
 
 
 # Average ranks at equal length (METHODS §2.2).
@@ -677,118 +453,6 @@ def _slope(means: FloatArray, k: int) -> FloatArray:
         np.divide(shared, spread, out=np.zeros_like(spread), where=spread >= _CONSTANT),
         dtype=np.float64,
     )
-
-
-# Ranks of the versions of a document taken from a run with tags.
-
-
-def run_style_ranks(
-    run: Run,
-    tags: TagTable,
-    *,
-    pair_of: Mapping[str, str] | None = None,
-    ties: TieRank = "average",
-    missing: Missing = "refuse",
-) -> StyleRanks:
-    """Rank the versions of each query's document among themselves ([W] Eq. 1).
-
-    Other documents between them do not count. The order of the run decides; equal neighbouring
-    scores are ties. A version that is tagged but was not retrieved ranks below all that were,
-    tied with others that were not: leaving such queries out would hide the styles that a
-    retriever silences.
-
-    Parameters
-    ----------
-    run : Run
-    tags : TagTable
-        Versions of one document share a ``pair_id``; each has a ``style``.
-    pair_of : mapping of query id to pair id, optional
-        The document of each query. Not needed when every query retrieved versions of one
-        document only.
-    ties : {"average", "min", "max"}
-    missing : {"refuse", "balanced"}
-        What to do with queries whose document lacks a version altogether, see
-        :func:`style_ranks`.
-
-    Raises
-    ------
-    MissingTagsError
-        If versions have no style tag, or nothing is paired.
-    DataError
-        If two versions of one document have the same style, the document of a query is unknown
-        or ambiguous, or as :func:`style_ranks`.
-    """
-    names, column = _columns(tags)
-    version = _versions(tags, names, column)
-    rows = tags.rows_for(run.doc_ids)[run.doc_codes]
-    entry_pair = np.where(rows >= 0, tags.pair_codes[rows], -1)
-    pair = _pairs(run, tags, entry_pair, pair_of)
-    start, stop = rank_span(run, np.arange(len(run)), ties="expected")
-    scores = np.where(version[pair], -float(len(run) + 1), np.nan)
-    own = np.flatnonzero((entry_pair >= 0) & (entry_pair == pair[run.query_codes]))
-    scores[run.query_codes[own], column[rows[own]]] = -(start[own] + 1 + stop[own]) / 2
-    return style_ranks(scores, styles=names, query_ids=run.query_ids, ties=ties, missing=missing)
-
-
-def _columns(tags: TagTable) -> tuple[tuple[str, ...], IntArray]:
-    """Style names of the versions, and the column of every tagged document (-1: not a version)."""
-    paired = tags.pair_codes >= 0
-    if not paired.any():
-        raise MissingTagsError("no document has a pair_id, so no versions are known to compare")
-    codes = tags.style_codes.astype(np.int64)
-    bare = np.flatnonzero(paired & (codes < 0))
-    if len(bare):
-        raise MissingTagsError(
-            f"{len(bare)} version(s) have no style tag, first {tags.doc_ids[bare[0]]!r}; tag them"
-        )
-    used = np.unique(codes[paired])
-    recode = np.full(len(tags.styles) + 1, -1)
-    recode[used] = np.arange(len(used))
-    return tuple(tags.styles[i] for i in used), np.where(paired, recode[codes], -1)
-
-
-def _versions(tags: TagTable, names: tuple[str, ...], column: IntArray) -> npt.NDArray[np.bool_]:
-    """Which versions exist; shape (pairs, k)."""
-    rows = np.flatnonzero(column >= 0)
-    key = tags.pair_codes[rows].astype(np.int64) * len(names) + column[rows]
-    _, first, count = np.unique(key, return_index=True, return_counts=True)
-    if np.any(count > 1):
-        row = rows[first[count > 1][0]]
-        same = [tags.doc_ids[r] for r in rows[key == key[first[count > 1][0]]]]
-        raise DataError(
-            f"document {tags.pair_ids[tags.pair_codes[row]]!r} has {len(same)} versions in style "
-            f"{names[column[row]]!r} ({', '.join(same[:3])}); each style may come once"
-        )
-    exists = np.zeros(len(tags.pair_ids) * len(names), dtype=np.bool_)
-    exists[key] = True
-    return exists.reshape(-1, len(names))
-
-
-def _pairs(
-    run: Run, tags: TagTable, entry_pair: IntArray, pair_of: Mapping[str, str] | None
-) -> IntArray:
-    """Pair code of every query's document; shape (nq,)."""
-    if pair_of is not None:
-        code = {name: i for i, name in enumerate(tags.pair_ids)}
-        for query in run.query_ids:
-            if pair_of.get(query) not in code:
-                raise DataError(
-                    f"query {query!r}: document {pair_of.get(query)!r} is no pair_id of the tags; "
-                    "pair_of must name one for every query of the run"
-                )
-        return np.array([code[pair_of[query]] for query in run.query_ids], dtype=np.int64)
-    known = np.flatnonzero(entry_pair >= 0)
-    lowest = np.full(len(run.query_ids), len(tags.pair_ids))
-    highest = np.full(len(run.query_ids), -1)
-    np.minimum.at(lowest, run.query_codes[known], entry_pair[known])
-    np.maximum.at(highest, run.query_codes[known], entry_pair[known])
-    if len(unclear := np.flatnonzero(lowest != highest)):
-        found = "no version of any document" if highest[unclear[0]] < 0 else "several documents"
-        raise DataError(
-            f"{len(unclear)} queries, first {run.query_ids[unclear[0]]!r}, retrieved {found}; say "
-            "with pair_of whose versions to rank"
-        )
-    return lowest
 
 
 # The verdict of a style audit: are styles ranked apart, alike, or can nobody tell yet.

@@ -25,7 +25,7 @@ from rag_sourcebias.stats.clusters import (
     clustered_mean,
     difference_test,
 )
-from rag_sourcebias.stats.ranking import group_scores, score_run
+from rag_sourcebias.stats.ranking import group_scores, rank_span, score_run
 from rag_sourcebias.stats.skew import published_delta
 from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics, text_statistics
 from rag_sourcebias.style.audit import (
@@ -43,7 +43,7 @@ from rag_sourcebias.style.data import (
     StyleReport,
     StyleSystem,
 )
-from rag_sourcebias.style.measure import if_enough, run_style_ranks
+from rag_sourcebias.style.measure import if_enough
 
 # The documents of a style audit as corpora to index.
 
@@ -408,16 +408,10 @@ class _StackSearch:
         self.runs: dict[str, Run] = {}
 
     def similarity(self) -> npt.NDArray[np.float64]:
-        """Minus the rank among the versions; what was not retrieved ties below the rest."""
-        tags, found = self.corpora.versions.tags, []
-        for form in self.corpora.queries:
-            ranks = run_style_ranks(
-                self.versions_run(form, self.depth), tags, pair_of=self.corpora.pair_of
-            )
-            found.append(
-                -ranks.ranks[:, [ranks.styles.index(style) for style in self.corpora.styles]]
-            )
-        unseen = sum(self._unseen(run) for run in self.runs.values())
+        """Minus the place in the run; what was not retrieved ties below the rest."""
+        found = [self._places(self.versions_run(form, self.depth)) for form in self.corpora.queries]
+        unseen = sum(int(np.count_nonzero(np.isinf(places))) for places in found)
+        last = 1.0 + max(len(run) for run in self.runs.values())
         rest = (
             f"{unseen / (self.corpora.rows.size * len(self.runs)):.1%} of the versions were not "
             "returned and rank below the others, tied"
@@ -426,7 +420,20 @@ class _StackSearch:
             f"ranked among the versions that the retriever returned, at most {self.depth} "
             f"documents per query; {rest if unseen else 'every version was returned'}"
         )
-        return np.stack(found, axis=1)
+        return -np.minimum(np.stack(found, axis=1), last)
+
+    def _places(self, run: Run) -> FloatArray:
+        """Place of every version of a query's document in a run, infinite where it is not there.
+
+        Equal neighbouring scores share the middle of their places; shape (n, d).
+        """
+        start, stop = rank_span(run, np.arange(len(run)), ties="expected")
+        row = self.corpora.versions.tags.rows_for(run.doc_ids)[run.doc_codes]
+        column = row - self.corpora.rows[run.query_codes, 0]
+        own = np.flatnonzero((row >= 0) & (column >= 0) & (column < len(self.corpora.styles)))
+        places = np.full(self.corpora.rows.shape, np.inf)
+        places[run.query_codes[own], column[own]] = (start[own] + 1 + stop[own]) / 2
+        return places
 
     def versions_run(self, form: str, depth: int) -> Run:
         """Search all versions, once per query style."""
@@ -445,13 +452,6 @@ class _StackSearch:
 
     def originals(self) -> Retriever:
         return self.spec.build(self.corpora.originals)
-
-    def _unseen(self, run: Run) -> int:
-        """Versions of the queries' own documents that are not in the run."""
-        pair = self.corpora.versions.tags.pair_codes
-        rows = self.corpora.versions.tags.rows_for(run.doc_ids)[run.doc_codes]
-        own = np.where(rows >= 0, pair[rows], -1) == pair[self.corpora.rows[run.query_codes, 0]]
-        return self.corpora.rows.size - int(np.count_nonzero(own))
 
 
 # The verb: encode or retrieve texts in several styles, then measure style bias.

@@ -14,7 +14,7 @@ from test_report_pages import HOSTILE, Page
 from rag_sourcebias.report.blocks import Figures, interval, number, p_value, score
 from rag_sourcebias.reports import read_report_json, to_html, to_markdown, write_report_json
 from rag_sourcebias.style.report import document
-from rag_sourcebias.style.words import headline, index_sentence, quality_sentence, score_with
+from rag_sourcebias.style.words import headline, score_with
 
 SECTIONS = {
     "findings",
@@ -26,7 +26,6 @@ SECTIONS = {
     "quality",
     "index",
     "texts",
-    "pairs",
     "reading",
     "caveats",
     "data",
@@ -140,10 +139,6 @@ def test_numbers_of_optional_parts_are_shown(full, full_page):
             for s in system.index_scores:
                 assert score(s.mean) in text
                 assert s.interval is None or interval(s.interval) in text
-            strong = [p for p in system.pairs if p.p_adjusted < 0.05]
-            assert strong
-            for p in strong:
-                assert number(abs(p.difference)) in text
         for statistic in (*full.document_statistics, *full.query_statistics):
             digits = 1 if statistic.name == "words" else 2
             assert number(statistic.average, digits=digits) in text
@@ -175,21 +170,11 @@ def test_warnings_notes_assumptions_and_facts_are_shown(full, full_page):
 def test_sections_follow_the_content(full, full_page):
     assert set(Page(full_page).ids) >= SECTIONS
     bare = style_report(similarities(queries=("original",)), **ONE)
-    bare = dataclasses.replace(
-        bare, systems=tuple(dataclasses.replace(s, pairs=()) for s in bare.systems)
-    )
-    assert not {"matrix", "matching", "quality", "index", "texts", "pairs"} & set(
-        Page(to_html(bare)).ids
-    )
+    assert not {"matrix", "matching", "quality", "index", "texts"} & set(Page(to_html(bare)).ids)
     text = to_markdown(bare)
-    for title in ("## Matching", "## What it costs", "## Document styles in", "## Pairs"):
+    for title in ("## Matching", "## What it costs", "## Document styles in"):
         assert title in to_markdown(full)
         assert title not in text
-
-
-def test_systems_stand_side_by_side_only_when_there_are_several(full_page):
-    assert "Systems side by side" in full_page
-    assert "Systems side by side" not in made("one system")[1]
 
 
 def test_a_table_of_many_styles_is_wider_than_a_column(full):
@@ -217,38 +202,6 @@ def test_sentences_name_only_significant_changes(full, full_page):
         f"higher: formal {number(full.systems[0].index_scores[3].relative_delta, signed=True)}"
         in text
     )
-
-
-def test_sentences_say_where_nothing_is_significant_and_sum_up_much(full):
-    system = full.systems[0]
-    calm = tuple(dataclasses.replace(q, p_adjusted=q.p_value and 0.9) for q in system.quality)
-    wide = tuple(
-        dataclasses.replace(
-            s, interval=s.interval and dataclasses.replace(s.interval, lower=-190.0)
-        )
-        for s in system.index_scores
-    )
-    changed = dataclasses.replace(system, quality=calm, index_scores=wide)
-    assert quality_sentence(full, changed).endswith("changes NDCG@5 nowhere significantly.")
-    text = "by NDCG@5 no style can be told apart from human text."
-    assert index_sentence(full, changed) == text
-    many = tuple(dataclasses.replace(system.quality[7], query_style=f"s{i}") for i in range(8))
-    many = (*system.quality, *many[:7])
-    scores = tuple(dataclasses.replace(system.index_scores[3], doc_style=f"s{i}") for i in range(8))
-    changed = dataclasses.replace(system, quality=many, index_scores=scores)
-    assert quality_sentence(full, changed).endswith("in s4 and in 3 more.")
-    assert index_sentence(full, changed).endswith("and 3 more.")
-
-
-def test_notes_of_intervals_and_many_dropped_queries_are_shown(full):
-    row = full.systems[0].rows[0]
-    noted = dataclasses.replace(row.unfairness_interval, notes=("a note",))
-    row = dataclasses.replace(row, unfairness_interval=noted)
-    system = dataclasses.replace(full.systems[0], rows=(row, *full.systems[0].rows[1:]))
-    data = dataclasses.replace(full.data, dropped=tuple(f"d{i}" for i in range(30)))
-    text = to_markdown(dataclasses.replace(full, systems=(system,), data=data))
-    assert "MiniLM: unfairness: a note" in text
-    assert "30, such as d0, d1" in text
 
 
 def test_markdown_tables_are_rectangular(report):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import time
 
 import numpy as np
 import pytest
@@ -79,21 +77,6 @@ def test_every_figure_against_its_definition():
         )
     scores_of_rows = [row.unfairness.score for row in system.rows]
     assert system.mean_unfairness.estimate == pytest.approx(np.mean(scores_of_rows))
-    assert system.sd_unfairness is None
-
-
-def test_all_pairs_under_the_original_queries():
-    scores = similarities(60)
-    system = measure_style_bias({"x": scores}, styled(60), config=CONFIG).system("x")
-    ranks = stats.rankdata(-scores[:, 0], axis=1)
-    assert [(p.first, p.second) for p in system.pairs] == list(itertools.combinations(DOCS, 2))
-    for pair in system.pairs:
-        i, j = DOCS.index(pair.first), DOCS.index(pair.second)
-        assert pair.difference == pytest.approx((ranks[:, i] - ranks[:, j]).mean())
-    assert [p.p_adjusted for p in system.pairs] == pytest.approx(
-        adjust_p_values([p.p_value for p in system.pairs])
-    )
-    assert min(p.p_adjusted for p in system.pairs) == pytest.approx(6 / 401)
 
 
 def test_matching_compares_a_column_with_its_diagonal():
@@ -117,7 +100,6 @@ def test_no_matching_without_a_common_style_or_a_second_query_style():
     one = styled(30, forms=("original",))
     report = measure_style_bias({"s": scores[:, :1]}, one, config=CONFIG)
     assert report.systems[0].matching == ()
-    assert report.systems[0].sd_unfairness is None
     # An original wording is no style: a document style of its name does not match it.
     named = styled(30, docs=("original", "a", "b", "c"))
     report = measure_style_bias({"s": scores}, named)
@@ -206,24 +188,21 @@ def test_one_query_has_no_intervals():
     row = system.rows[0]
     assert row.average_ranks == (None,) * 4
     assert (row.unfairness_interval, row.adjusted_ranks, row.length_slope) == (None, (), None)
-    assert [pair.p_value for pair in system.pairs] == [1.0] * 6
     assert [gain.gain for gain in system.matching] == [None] * 3
     assert any("at least 2 queries" in note for note in system.notes)
 
 
-def test_ties_are_counted_and_friedman_always_averages_them():
+def test_ties_are_counted_and_share_their_ranks():
     scores = similarities(30)
     scores[0, 0] = 1.0
     scores[1, 0, :2] = 9.0
-    for ties in ("average", "min", "max"):
-        config = StyleConfig(resamples=100, ties=ties)
-        system = measure_style_bias({"x": scores}, styled(30), config=config).system("x")
-        assert system.notes == (
-            "2 of 90 rankings (queries × query styles) hold ties, 1 of them tie every version",
-        )
-        assert np.array_equal(system.ranks, stats.rankdata(-scores, axis=2, method=ties))
-        expected = stats.friedmanchisquare(*stats.rankdata(-scores[:, 0], axis=1).T)
-        assert system.rows[0].friedman.statistic == pytest.approx(expected.statistic)
+    system = measure_style_bias({"x": scores}, styled(30), config=CONFIG).system("x")
+    assert system.notes == (
+        "2 of 90 rankings (queries × query styles) hold ties, 1 of them tie every version",
+    )
+    assert np.array_equal(system.ranks, stats.rankdata(-scores, axis=2))
+    expected = stats.friedmanchisquare(*stats.rankdata(-scores[:, 0], axis=1).T)
+    assert system.rows[0].friedman.statistic == pytest.approx(expected.statistic)
 
 
 def test_warnings_say_what_limits_the_data():
@@ -258,22 +237,4 @@ def test_the_report_survives_json():
     assert (report.data.license, report.data.attribution) == ("CC0", "me")
     assert (report.document_statistics, report.systems[0].quality) == ((), ())
     same = measure_style_bias({"x": similarities(25)}, styled(25), config=CONFIG)
-    assert [system.pairs for system in same.systems] == [system.pairs for system in report.systems]
     assert same.systems[0].rows == report.systems[0].rows
-
-
-def test_a_thousand_queries_in_ten_by_ten_styles_take_less_than_5_seconds():
-    n, styles = 1000, tuple("0123456789")
-    rng = np.random.default_rng(0)
-    column = tuple("word " * int(size) for size in rng.integers(50, 200, n))
-    columns = {style: tuple(rng.permutation(column).tolist()) for style in styles}
-    texts = StyledTexts(
-        query_ids=tuple(map(str, range(n))),
-        queries=dict.fromkeys(styles, column),
-        documents=columns,
-    )
-    scores = rng.random((n, 10, 10)) + np.linspace(0, 0.5, 10)
-    start = time.process_time()
-    report = measure_style_bias({"x": scores}, texts)
-    assert time.process_time() - start < 5  # 0.8 s on an idle core
-    assert report.systems[0].rows[9].adjusted_ranks[9] is not None
