@@ -117,14 +117,11 @@ def test_tags_are_written_reported_and_left_alone_the_second_time(
     text = succeed(*REPORT, "--json", "tags.json", cwd=tmp_path)
     assert "chroma:wiki: 40 documents" in text
     assert "│ llm:x │ 10 │ 25.0% │" in text
-    assert "│ llm:x │ 10 │ 0 │" in text  # source × style
     assert "│ declared │ 30 │ 0 │" in text
     assert "│ (not tagged) │ 0 │ 10 │" in text
     found = json.loads((tmp_path / "tags.json").read_text(encoding="utf-8"))
     assert found["sources"]["human"] == {"documents": 20, "share": 0.5}
     assert found["untagged"] == {"documents": 10, "share": 0.25}
-    assert found["detected_confidence"] is None
-    assert {"source": "llm:x", "style": "news", "documents": 10} in found["source_by_style"]
 
 
 def test_other_rules_need_overwrite_and_leave_a_backup(tmp_path: Path, wiki: Any) -> None:
@@ -263,13 +260,6 @@ def test_a_detector_decides_what_the_rules_do_not_know(tmp_path: Path, wiki: Any
     assert {row["rsb_origin"] for row in decided} == {"unverified"}
     truth = dict(zip(unknown, ["human"] * 5 + ["llm:x"] * 5, strict=True))
     assert all(tags[i].get("rsb_source", truth[i]) == truth[i] for i in unknown)
-    text = succeed(*REPORT, "--json", "tags.json", cwd=tmp_path)
-    assert f"Confidence of {len(decided)} detected tags, mean " in text
-    found = json.loads((tmp_path / "tags.json").read_text(encoding="utf-8"))
-    sure = found["detected_confidence"]
-    assert sum(sure["histogram"]["counts"]) == sure["n"] == len(decided)
-    assert sure["mean"] == pytest.approx(np.mean([row["rsb_confidence"] for row in decided]))
-    assert sure["quantiles"]["0"] <= sure["quantiles"]["0.5"] <= sure["quantiles"]["1"] <= 1
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def start(
         return
     here = Path(path)
     shown = here / "report.json" if (here / "report.json").is_file() else here
-    if (kind := _kind_of_json(shown)) == "report":
+    if _is_report(shown):
         _show_report(shown, report)
     elif (here / "chroma.sqlite3").is_file():
         _show_store(f"chroma:{path}", collection, sidecar, json)
@@ -126,7 +126,7 @@ def start(
     else:
         if json or sidecar or collection:
             raise DataError("--json, --sidecar and --collection are of a store or log")
-        _run(path, guess(here, kind), report, dry_run=dry_run)
+        _run(path, guess(here), report, dry_run=dry_run)
 
 
 def _run(path: str, found: Guess, report: Path | None, *, dry_run: bool) -> None:
@@ -219,22 +219,18 @@ def _show_log(log: Path, json: str | None) -> None:
 
 
 _MANY_SOURCES = 2
-_TREC_RUN, _TREC_QRELS = 6, 4
+_TREC_RUN = 6  # columns of a run
 
 
-def _kind_of_json(file: Path) -> str:
-    """Return ``report`` for a report, other words for other JSON of ours, empty for all else."""
+def _is_report(file: Path) -> bool:
+    """Whether a file is JSON with the version of a report."""
     if not file.is_file() or not file.name.endswith((".json", ".json.gz")):
-        return ""
+        return False
     try:
         data = json_module.loads("\n".join(line for _, line in read_lines(file)))
     except ValueError:
-        return ""
-    if not isinstance(data, dict):
-        return ""
-    if "schema_version" in data:
-        return "report"
-    return "calibration" if {"form", "sources", "gaps"} <= data.keys() else ""
+        return False
+    return isinstance(data, dict) and "schema_version" in data
 
 
 def _is_log(path: Path) -> bool:
@@ -244,7 +240,7 @@ def _is_log(path: Path) -> bool:
         return file.read(16) == b"SQLite format 3\0" and path.suffix != ".sqlite"
 
 
-def guess(path: Path, kind: str = "") -> Guess:
+def guess(path: Path) -> Guess:
     """Return what a path is and the command for it.
 
     Raises
@@ -256,12 +252,6 @@ def guess(path: Path, kind: str = "") -> Guess:
     if not path.exists():
         raise DataError(
             f"there is no {name}; 'rag-sourcebias start' alone lists what can be tried without data"
-        )
-    if kind == "calibration":
-        return Guess(
-            "a calibration of debias",
-            ("debias", "--compare", name, "--on", "FOLDER"),
-            "Name the data to judge it on.",
         )
     found = next(_of_folder(path) if path.is_dir() else _of_file(path), None)
     if found is None:
@@ -278,16 +268,6 @@ def _of_folder(path: Path) -> Iterator[Guess]:
     corpus = path / "corpus"
     if corpus.is_dir() or any((path / f"corpus.jsonl{gz}").is_file() for gz in ("", ".gz")):
         yield _of_corpus(path)
-    if (path / "detector.json").is_file():
-        yield Guess(
-            "a detector that tag fit wrote",
-            ("tag", "apply", "--store", "chroma:FOLDER", "--detector", name),
-            "Name the store whose documents are to be tagged.",
-        )
-    if (path / "modules.json").is_file() or (path / "config.json").is_file():
-        yield Guess(
-            "a model folder", ("audit", "source", "--sample", "--retriever", f"dense:{name}")
-        )
     if path.with_name(f"{path.resolve().name}.key.json").is_file():
         yield Guess("sheets of annotators, with the key beside them", ("annotate", name))
     if next(path.rglob("*.parquet"), None) is not None:
@@ -319,30 +299,12 @@ def _of_corpus(path: Path) -> Guess:
 
 def _of_file(path: Path) -> Iterator[Guess]:
     name = str(path)
-    if Path(f"{name}.manifest.json").is_file():
-        yield Guess(
-            "a sheet that labels drew",
-            ("interval", name, "--run", "RUN", "--labels", "LABELS"),
-            "Once it is filled in: name the run and the judge's labels it was drawn from.",
-        )
-    if path.suffix == ".sqlite":
-        yield Guess(
-            "a file of tags",
-            ("start", "chroma:FOLDER", "--sidecar", name),
-            "Name the store whose documents it tags.",
-        )
     head = [line.split() for _, line in zip(range(3), _lines(path), strict=False)]
     if head and all(len(row) == _TREC_RUN and row[3].isdigit() for row in head):
         yield Guess(
             "a TREC run",
             ("audit", "source", "--run", name, "--qrels", "QRELS", "--tags", "TAGS"),
             "Name its judgments, and a table of doc_id and source.",
-        )
-    if head and all(len(row) == _TREC_QRELS and row[3].lstrip("-").isdigit() for row in head):
-        yield Guess(
-            "TREC judgments",
-            ("audit", "source", "--run", "RUN", "--qrels", name, "--tags", "TAGS"),
-            "Name the run, and a table of doc_id and source.",
         )
     yield from _of_table(path, _columns(path))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -177,8 +175,6 @@ def _show_idle_rules(taggers: Sequence[Tagger]) -> None:
 
 
 _EVERY = 1_000  # documents between two reports of progress
-_LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-_BINS = 10
 
 
 @dataclass(slots=True)
@@ -188,15 +184,12 @@ class TagSummary:
     n_documents: int = 0
     cells: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
     origins: Counter[tuple[str | None, bool]] = field(default_factory=Counter)
-    confidences: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, tags: DocTags) -> None:
         """Count one document."""
         self.n_documents += 1
         self.cells[tags.source, tags.style] += 1
         self.origins[tags.origin, tags.source is not None] += 1
-        if tags.origin in ("detected", "unverified") and tags.confidence is not None:
-            self.confidences.append(tags.confidence)
 
     def counts(self, which: int) -> dict[str, int]:
         """Documents of each source (0) or style (1)."""
@@ -219,27 +212,6 @@ class TagSummary:
                 {"origin": origin, "source_known": known, "documents": count}
                 for (origin, known), count in sorted(self.origins.items(), key=str)
             ],
-            "source_by_style": [
-                {"source": source, "style": style, "documents": count}
-                for (source, style), count in sorted(self.cells.items(), key=str)
-            ],
-            "detected_confidence": self.confidence(),
-        }
-
-    def confidence(self) -> dict[str, Any] | None:
-        """Mean, quantiles and histogram of the confidence of detected tags."""
-        if not self.confidences:
-            return None
-        values = np.frombuffer(self.confidences, dtype=np.float64)
-        bins, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0))
-        return {
-            "n": len(values),
-            "mean": float(values.mean()),
-            "quantiles": {
-                f"{level:g}": float(value)
-                for level, value in zip(_LEVELS, np.quantile(values, _LEVELS), strict=True)
-            },
-            "histogram": {"edges": [round(float(e), 6) for e in edges], "counts": bins.tolist()},
         }
 
 
@@ -262,13 +234,8 @@ def show_summary(name: str, found: TagSummary) -> None:
     out.print(share_table("source", sources, n))
     if styles:
         out.print(share_table("style", styles, n))
-    if sources and styles:
-        out.print(_cross_table(found, list(sources), list(styles)))
     if sources or any(origin for origin, _ in found.origins):
         out.print(_origin_table(found))
-    sure = found.confidence()
-    if sure is not None:
-        out.print(_confidence_table(sure))
     if not sources:
         out.print("no document is tagged; see: rag-sourcebias tag apply --help", highlight=False)
 
@@ -277,34 +244,12 @@ def _shares(counts: dict[str, int], total: int) -> dict[str, Any]:
     return {name: {"documents": n, "share": n / total} for name, n in counts.items()}
 
 
-def _cross_table(found: TagSummary, sources: list[str], styles: list[str]) -> Table:
-    names = [*map(escape, styles), UNKNOWN]
-    table = _table("Documents by source and style", ["source"], names)
-    for source in [*sources, None]:
-        table.add_row(
-            UNKNOWN if source is None else escape(source),
-            *(f"{found.cells[source, style]:,}" for style in [*styles, None]),
-        )
-    return table
-
-
 def _origin_table(found: TagSummary) -> Table:
     table = _table("How sources are known", ["origin"], ["with a source", "source unknown"])
     origins = sorted({origin for origin, _ in found.origins}, key=lambda o: (o is None, o or ""))
     for origin in origins:
         known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
         table.add_row(origin or "(not tagged)", known, unknown)
-    return table
-
-
-def _confidence_table(sure: dict[str, Any]) -> Table:
-    names = {"0": "lowest", "0.5": "median", "1": "highest"}
-    table = _table(
-        f"Confidence of {sure['n']:,} detected tags, mean {sure['mean']:.3f}",
-        (),
-        (names.get(level, f"{float(level):.0%}") for level in sure["quantiles"]),
-    )
-    table.add_row(*(f"{value:.3f}" for value in sure["quantiles"].values()))
     return table
 
 

@@ -374,7 +374,6 @@ def create_folder(path: Path, mode: int = PRIVATE) -> None:
 
 
 _BLOCK = 1 << 16
-_LINES = 512
 _END = re.compile(b"\n")
 
 
@@ -471,46 +470,22 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
 def _decoded(
     file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
 ) -> Iterator[tuple[int, str]]:
-    source, number, n_lines = iter(lines), first_line - 1, 16
-    block: list[bytes] = []
+    number, raw = first_line - 1, b""
     try:
-        while True:
-            block.clear()
-            block.extend(islice(source, n_lines))  # what came before an error stays in the list
-            if not block:
-                return
-            packed = b"".join(block)
-            # About as many bytes each time: a few lines are decoded at a third of the cost of one
-            # by one, and lines may be long.
-            n_lines = max(1, min(_LINES, _BLOCK * len(block) // len(packed)))
-            text = packed.decode("utf-8" if number else "utf-8-sig")
-            if "\r" in text:
-                text = re.sub("\r+(\n|$)", r"\1", text)
-            found = text.split("\n")
-            for number, line in enumerate(found[: len(block)], start=number + 1):  # noqa: B020
-                if blank or (line and not line.isspace()):
-                    yield number, line
+        for number, raw in enumerate(lines, first_line):
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            if blank or (line and not line.isspace()):
+                yield number, line
     except UnicodeDecodeError as error:
-        raise _not_text(file, block, number + 1) from error
+        packed = number == 1 and raw.startswith(b"\x1f\x8b")
+        hint = (
+            "it looks like gzip, whose name must end in .gz"
+            if packed
+            else f"byte 0x{raw[error.start]:02x} at position {error.start + 1}"
+        )
+        raise DataError(f"{file}:{number}: expected UTF-8 text ({hint})") from error
     except (EOFError, zlib.error, OSError) as error:
-        raise DataError(
-            f"{file}:{number + len(block) + 1}: cannot be read further: {error}"
-        ) from error
-
-
-def _not_text(file: Path, block: list[bytes], number: int) -> DataError:
-    """Name the line of a block that is not UTF-8, the byte and its position."""
-    for at, raw in enumerate(block, start=number):
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            hint = (
-                "it looks like gzip, whose name must end in .gz"
-                if at == 1 and raw.startswith(b"\x1f\x8b")
-                else f"byte 0x{raw[error.start]:02x} at position {error.start + 1}"
-            )
-            return DataError(f"{file}:{at}: expected UTF-8 text ({hint})")
-    raise AssertionError  # pragma: no cover - one of them was refused
+        raise DataError(f"{file}:{number + 1}: cannot be read further: {error}") from error
 
 
 def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -734,21 +709,12 @@ def read_arrays(
         for member in members:
             with archive.open(member) as data:
                 found[member.filename.removesuffix(".npy")] = _array(data, member.file_size)
-                data.read(1)  # at its end, the checksum is compared
         return found
 
 
 def _array(stream: IO[bytes], size: int) -> Array:
     shape, fortran, dtype = _header(stream, size)
-    data = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    rest = data.data
-    while rest:
-        some = stream.read(min(len(rest), 1 << 20))
-        if not some:
-            raise EOFError(f"{len(rest)} bytes are missing at the end")
-        rest[: len(some)] = some
-        rest = rest[len(some) :]
-    return np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+    return np.ndarray(shape, dtype, bytearray(stream.read()), order="F" if fortran else "C")
 
 
 def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
