@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import logging
 import os
 import secrets
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -27,7 +25,6 @@ from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import CheckedPair, PairReport
-from rag_sourcebias.report.blocks import plain
 from rag_sourcebias.report.render import failure_text, html, markdown, terminal
 from rag_sourcebias.style.data import StyleReport
 
@@ -57,56 +54,24 @@ _KINDS: dict[str | None, tuple[str, type[Report]]] = {
 }
 
 
-def write_report_json(
-    report: Report, path: PathLike, *, document: Mapping[str, Any] | None = None
-) -> None:
+def write_report_json(report: Report, path: PathLike) -> None:
     r"""Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
 
     Control characters, lone surrogates and direction overrides are written as ``\uXXXX``: any
     report can be encoded, and the file can be looked at in a terminal.
-
-    Parameters
-    ----------
-    report : report
-    path : path
-    document : mapping, optional
-        What is said of it, as plain values. It is added under ``document``, as JSON that is
-        deflated (zlib) and written in base64: what is said of a small report is longer than it.
 
     Raises
     ------
     DataError
         If the report holds an infinite number, which JSON cannot carry, or the folder is missing.
     """
-    plain = report.to_dict()
-    if document is not None:
-        said = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        plain = {**plain, "document": base64.b64encode(zlib.compress(said, 9)).decode()}
     try:
-        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(
+            report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
     except ValueError as error:
         raise DataError(f"the report cannot be written as JSON to {path}: {error}") from error
     write_atomic(path, visible(text) + "\n")
-
-
-def read_document_json(path: PathLike) -> dict[str, Any] | None:
-    """Read what is said of a report: sections of blocks as plain values.
-
-    None where the file has no document.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, is not JSON, or its document is damaged.
-    """
-    data = read_json(path, "the JSON of a report")
-    if not isinstance(data, dict) or "document" not in data:
-        return None
-    try:
-        found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(data["document"])))
-    except (TypeError, ValueError, zlib.error) as error:
-        raise DataError(f"{path}: the document is damaged ({error}); write it again") from error
-    return found
 
 
 def read_report_json(path: PathLike) -> Report:
@@ -232,7 +197,11 @@ def visible_report(report: T, *, lines: bool = True) -> T:
     report
         The same object where there is nothing to write out, as nearly always.
     """
-    return cast("T", _visible(report, lines))
+
+    def shown(value: object) -> object:
+        return visible(value, lines=lines) if isinstance(value, str) else None
+
+    return _changed(report, shown)
 
 
 def without_texts(report: T) -> T:
@@ -241,26 +210,11 @@ def without_texts(report: T) -> T:
     What was read off texts goes with them: words that mark a source, names and numbers that a
     rewrite lost.
     """
-    return cast("T", _bare(report))
 
+    def bare(value: object) -> object:
+        return value.without_texts() if isinstance(value, Evidence | CheckedPair) else None
 
-def _bare(value: Any) -> Any:  # noqa: ANN401 - any field of any report
-    if isinstance(value, Evidence):
-        return value.without_texts()
-    if isinstance(value, CheckedPair):
-        return value.without_texts()
-    if is_dataclass(value) and not isinstance(value, type):
-        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        new = {name: _bare(item) for name, item in old.items()}
-        changed = {name: item for name, item in new.items() if item is not old[name]}
-        return replace(value, **changed) if changed else value
-    if isinstance(value, Mapping):
-        items = {key: _bare(item) for key, item in value.items()}
-        return value if all(map(is_, value.values(), items.values())) else items
-    if isinstance(value, tuple):
-        found = tuple(map(_bare, value))
-        return value if all(map(is_, value, found)) else found
-    return value
+    return _changed(report, bare)
 
 
 @cache  # looking at fields takes longer than at values
@@ -268,29 +222,26 @@ def _init_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(f.name for f in fields(kind) if f.init) if is_dataclass(kind) else ()
 
 
-_PLAIN = (float, int, type(None))
+def _changed(value: T, change: Callable[[object], object]) -> T:
+    """Return a report in which every part is what ``change`` makes of it, if not None.
 
-
-def _visible(value: Any, lines: bool) -> Any:  # noqa: ANN401 - any field of any report
-    if isinstance(value, str):
-        return visible(value, lines=lines)
-    if isinstance(value, _PLAIN):
-        return value
-    if names := _init_fields(type(value)):  # type: ignore[arg-type]
-        changed = {}
-        for name in names:
-            old = getattr(value, name)
-            if (new := _visible(old, lines)) is not old:
-                changed[name] = new
-        return replace(value, **changed) if changed else value
-    if isinstance(value, tuple | list):
-        items = [_visible(item, lines) for item in value]
-        return value if all(map(is_, value, items)) else type(value)(items)
-    if isinstance(value, Mapping):
-        pairs = {_visible(key, lines): _visible(item, lines) for key, item in value.items()}
+    Parts that hold none of these stay the same objects.
+    """
+    new = change(value)
+    kind: Any = type(value)
+    if new is None and (names := _init_fields(kind)):
+        old = {name: getattr(value, name) for name in names}
+        parts = {name: _changed(part, change) for name, part in old.items()}
+        others = {name: part for name, part in parts.items() if part is not old[name]}
+        new = replace(value, **others) if others else value  # type: ignore[type-var]
+    elif isinstance(value, tuple | list):
+        items = [_changed(item, change) for item in value]
+        new = value if all(map(is_, value, items)) else type(value)(items)
+    elif isinstance(value, Mapping):
+        pairs = {_changed(key, change): _changed(item, change) for key, item in value.items()}
         same = all(map(is_, (*value, *value.values()), (*pairs, *pairs.values())))
-        return value if same else pairs
-    return value
+        new = value if same else pairs
+    return cast("T", value if new is None else new)
 
 
 # A finished report in a folder: its figures first, then the pages that show them.
@@ -311,10 +262,10 @@ def write_report(
 ) -> dict[str, Path]:
     """Write ``report.json``, ``report.md`` and ``report.html`` into a folder.
 
-    ``report.json``, which holds every figure and what is said of them, is written before anything
-    is drawn; each file is there complete or not at all. A page that cannot be written costs that
-    page: a warning is logged, and the page is not among the files returned. Files of the folder
-    that do not belong to a report stay.
+    ``report.json``, which holds every figure, is written before anything is drawn; each file is
+    there complete or not at all. A page that cannot be written costs that page: a warning is
+    logged, and the page is not among the files returned. Files of the folder that do not belong
+    to a report stay.
 
     Parameters
     ----------
@@ -365,7 +316,7 @@ def write_figures(
     target = _made(folder)
     file, staged = target / "report.json", target / f".report.{secrets.token_hex(4)}.json"
     try:
-        write_report_json(report, staged, document=_said(report))
+        write_report_json(report, staged)
         for kind in pages:
             with contextlib.suppress(OSError):  # a folder of that name is no page of ours
                 (target / f"report.{kind}").unlink()
@@ -412,15 +363,6 @@ def write_pages(
             raise first
         raise DataError(f"no page was written: {failure_text(first)}") from first
     return written
-
-
-def _said(report: Report) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = plain(document_of(report))
-    except Exception as error:  # noqa: BLE001 - what is said of figures costs no figure
-        _logger.warning("report.json holds no document (%s)", failure_text(error))
-        return None
-    return found
 
 
 def _made(folder: str | os.PathLike[str]) -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import Interval
@@ -606,22 +606,6 @@ class Document:
         from rag_sourcebias.report.render import notebook
 
         return notebook(self)
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any block
-    """Return a document as JSON values: each object with its kind and what it does not leave out.
-
-    Numbers of pictures keep the five digits that can be seen.
-    """
-    if is_dataclass(value):
-        return {"is": type(value).__name__} | {
-            f.name: plain(getattr(value, f.name))
-            for f in fields(value)
-            if getattr(value, f.name) != f.default
-        }
-    if isinstance(value, tuple):
-        return [plain(item) for item in value]
-    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 # Sections near the end of every report: how to read it, what to doubt, what it was made with

@@ -13,10 +13,8 @@ import pytest
 
 from rag_sourcebias import reports as module
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.report.blocks import plain
 from rag_sourcebias.reports import (
     document_of,
-    read_document_json,
     read_report_json,
     to_html,
     to_markdown,
@@ -48,39 +46,11 @@ def test_three_files_that_agree_with_the_report(report, tmp_path):
     assert to_markdown(again) == to_markdown(report)
 
 
-def test_what_is_said_is_in_the_json_and_reports_without_it_open(report, tmp_path):
-    file = write_report(report, tmp_path, formats=["json"])["json"]
-    found = read_document_json(file)
-    assert found == json.loads(json.dumps(plain(document_of(report))))
-    assert found["headline"] == document_of(report).headline
-    assert {block["is"] for s in found["sections"] for block in s["blocks"]} >= {"Cards", "Grid"}
-    assert same(read_report_json(file), report)
-    write_report_json(report, file)
-    assert read_document_json(file) is None
-    assert same(read_report_json(file), report)
-    damaged = json.loads(file.read_text(encoding="utf-8")) | {"document": "eJw="}
-    file.write_text(json.dumps(damaged), encoding="utf-8")
-    with pytest.raises(DataError, match="the document is damaged"):
-        read_document_json(file)
-    assert same(read_report_json(file), report)
-
-
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report):
     shown = ET.fromstring(document_of(report)._repr_html_())
     assert shown.tag == "iframe"
     assert shown.get("srcdoc") == " ".join(to_html(report).split("\n"))
     assert shown.get("title") == document_of(report).title
-
-
-def test_sentences_that_cannot_be_made_cost_no_figure(report, tmp_path, monkeypatch, caplog):
-    def broken(_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(module, "document_of", broken)
-    file = write_report(report, tmp_path, formats=["json"])["json"]
-    assert same(read_report_json(file), report)
-    assert read_document_json(file) is None
-    assert "report.json holds no document (ZeroDivisionError)" in caplog.text
 
 
 def test_only_the_reports_own_files_are_overwritten(report, tmp_path):
