@@ -1,6 +1,6 @@
 """Is a planted difference of two systems found, and are differences covered, null ones above all?
 
-    python benchmarks/coverage/differences.py [--runs RUNS] [--only KIND] [--out FOLDER]
+    python benchmarks/coverage/differences.py [--runs RUNS] [--out FOLDER]
 
 *Planted*: simulated items of two values and of grades 1 to 5, judged with correlations from 0 to
 .99; the second system is as much better as makes a normal test with the known error find it in
@@ -20,7 +20,6 @@ FOLDER (default: benchmarks/results). Exit status 1 when a bar is missed.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from itertools import product
 from pathlib import Path
@@ -209,24 +208,20 @@ def main() -> int:
     parser.add_argument(
         "--runs", type=int, default=2_000, help="draws of each cell; half in other worlds"
     )
-    parser.add_argument("--only", default="", help="two values, grades or a set; others stay")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
     path = options.out / "differences.json"
-    stored = json.loads(path.read_text(encoding="utf-8")) if options.only else {}
     jobs = [
         {"kind": kind, "r": r, "n": n, "runs": options.runs}
-        for kind, r, n in product(CUTS, (0.0, 0.5, 0.9, 0.99), SIZES) if options.only in kind
+        for kind, r, n in product(CUTS, (0.0, 0.5, 0.9, 0.99), SIZES)
     ]  # fmt: skip
-    cells = [row for row in stored.get("cells", []) if options.only not in row["kind"]]
-    cells += parallel.everywhere(planted_cell, jobs)
+    cells = parallel.everywhere(planted_cell, jobs)
     jobs = [
         {"name": name, "place": place, "n": n, "runs": options.runs // 2}
-        for name, (_, settings) in WORLDS.items() if options.only in name
+        for name, (_, settings) in WORLDS.items()
         for place in range(len(settings)) for n in SIZES
     ]  # fmt: skip
-    worlds = [row for row in stored.get("worlds", []) if options.only not in row["world"]]
-    worlds += parallel.everywhere(world_cell, jobs)
+    worlds = parallel.everywhere(world_cell, jobs)
     write(path, {"environment": environment(), "cells": cells, "worlds": worlds})
     few = [row for row in cells if found_too_rarely(row)]
     low = [

@@ -1,12 +1,11 @@
 """Several judges at once: coverage, and width beside their mean and the median judge.
 
-    python benchmarks/coverage/judges.py [--runs RUNS] [--recheck] [--out FOLDER]
+    python benchmarks/coverage/judges.py [--runs RUNS] [--out FOLDER]
 
 Real items that three judges or more scored (in the folder named by RAG_SOURCEBIAS_DATA) and
 simulated ones are resampled as populations. Writes judges.json to FOLDER (default:
-benchmarks/results). Cells that are no 10 % narrower than the median judge although with known
-slopes they could be are measured again with ten times the draws; --recheck does so with those
-stored. Exit status 1 when a bar is missed: a mean misses it when a normal test rejects it at .001.
+benchmarks/results). Exit status 1 when a bar is missed: a mean misses it when a normal test rejects
+it at .001.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import json
 import os
 import sys
-import time
 from functools import cache
 from pathlib import Path
 
@@ -25,11 +22,10 @@ import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from real_sets import _mean_grade, _numbers, _per_query, _table
-from run import write
+from run import finish
 from scipy.stats import binom
 
 from rag_sourcebias.core.completions import mean_judge
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.stats.means import mean_interval
 
 ROOT = Path(__file__).parents[2]
@@ -184,39 +180,15 @@ def bars(rows: list[dict]) -> list[dict]:
     ]
 
 
-def doubtful(row: dict, runs: int) -> bool:
-    """Whether a cell misses its bar, but could meet it, by as many draws as any."""
-    return (
-        row["r between"] <= 0.5 and row["known slopes"] <= 0.9 < row[MEDIAN] and row["runs"] <= runs
-    )
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Several judges of the same items.")
     parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
-    parser.add_argument("--recheck", action="store_true", help="doubtful cells of the stored ones")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
-    started = time.perf_counter()
     jobs = [{"name": p, "n": n, "runs": options.runs} for p in populations() for n in SIZES]
-    stored = options.out / "judges.json"
-    if options.recheck:
-        record = json.loads(stored.read_text(encoding="utf-8"))
-        options.runs, rows = record["runs"], record["cells"]
-    else:
-        rows = parallel.everywhere(cells, jobs)
-    rows = [
-        cells(r["population"], r["n"], 10 * options.runs)[0] if doubtful(r, options.runs) else r
-        for r in rows
-    ]
-    found = bars(rows)
-    options.out.mkdir(parents=True, exist_ok=True)
-    record = {"environment": environment(), "runs": options.runs, "bars": found, "cells": rows}
-    write(stored, record)
-    for row in found:
-        print(f"{row['what']}: {row['value']:.3f}; missed: {'; '.join(row['missed']) or 'none'}")
-    print(f"{time.perf_counter() - started:.0f} s")
-    return int(any(row["missed"] for row in found))
+    rows = parallel.everywhere(cells, jobs)
+    record = {"runs": options.runs, "bars": bars(rows), "cells": rows}
+    return finish(options.out / "judges.json", record)
 
 
 if __name__ == "__main__":

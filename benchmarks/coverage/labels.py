@@ -1,35 +1,31 @@
 """Do plans of labels keep their promise?
 
-    python benchmarks/coverage/labels.py [--runs RUNS] [--resume] [--out FOLDER]
+    python benchmarks/coverage/labels.py [--runs RUNS] [--out FOLDER]
 
 The real sets of the folder named by RAG_SOURCEBIAS_DATA and simulated worlds, resampled as
-populations with fresh draws. Writes labels.json to FOLDER (default: benchmarks/results) after each
-population; with --resume those it holds with as many draws are kept. Exit status 1 when a bar is
-missed.
+populations with fresh draws. Writes labels.json to FOLDER (default: benchmarks/results). Exit
+status 1 when a bar is missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
-import time
 from collections.abc import Callable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from real_sets import RealSet, real_sets
-from run import write
+from run import finish
 from scipy.special import bdtr
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.core.values import Interval
 from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
 from rag_sourcebias.stats.means import mean_interval
 
@@ -149,38 +145,14 @@ def bars(plans: list[dict]) -> list[dict]:
     ]
 
 
-def _stored(path: Path, runs: int) -> list[dict]:
-    """Rows of the populations that were drawn as often before."""
-    if not path.exists():
-        return []
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    return [row for row in stored["plans"] if row["asked"] >= runs]
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Plans of labels.")
+    parser = argparse.ArgumentParser(description="Do plans of labels keep their promise?")
     parser.add_argument("--runs", type=int, default=1000, help="pilots of each cell")
-    parser.add_argument("--resume", action="store_true", help="keep what is stored")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
-    started = time.perf_counter()
-    path = options.out / "labels.json"
-    rows = _stored(path, options.runs) if options.resume else []
-    done = {row["set"] for row in rows}
-    jobs = [
-        {"index": i, "runs": options.runs}
-        for i, data in enumerate(populations())
-        if data.name not in done
-    ]
-    options.out.mkdir(parents=True, exist_ok=True)
-    for found in chain(parallel.each(plan_cells, jobs), [[]]):
-        rows += found
-        held = [] if found else bars(rows)
-        write(path, {"environment": environment(), "bars": held, "plans": rows})
-    for row in held:
-        print(f"{row['what']}: {row['value']:.3f}; missed: {', '.join(row['missed']) or 'none'}")
-    print(f"{time.perf_counter() - started:.0f} s")
-    return int(any(row["missed"] for row in held))
+    jobs = [{"index": i, "runs": options.runs} for i in range(len(populations()))]
+    rows = parallel.everywhere(plan_cells, jobs)
+    return finish(options.out / "labels.json", {"bars": bars(rows), "plans": rows})
 
 
 if __name__ == "__main__":

@@ -172,6 +172,16 @@ def write(path: Path, record: dict) -> None:
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
+def finish(path: Path, record: dict) -> int:
+    """Write a record, print its bars, and return the exit status."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, {"environment": environment(), **record})
+    for row in record["bars"]:
+        missed = "; ".join(row["missed"]) or "none"
+        print(f"{row['what']}: {row['value']:.3f}; missed: {missed}")
+    return int(any(row["missed"] for row in record["bars"]))
+
+
 def real_results(runs: int) -> dict:
     """The real sets, resampled as populations."""
     n_sets = len(resampled.sets())

@@ -18,7 +18,6 @@ import gzip
 import json
 import os
 import sys
-import time
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -27,10 +26,9 @@ import parallel  # sets the number of threads before numpy is imported
 
 import numpy as np  # isort: skip
 from real_sets import _mean_grade, _numbers, _occurs
-from run import write
+from run import finish
 from scipy.stats import binom, kendalltau
 
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.stats.means import difference_interval
 from rag_sourcebias.stats.systems import compare_systems
 
@@ -216,7 +214,6 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=2000, help="draws of each cell")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args()
-    started = time.perf_counter()
     few = [
         (name, m)
         for name in (
@@ -245,14 +242,8 @@ def main() -> int:
         for n in (30, 60)
     ]
     rows = parallel.everywhere(cells, jobs)
-    found = bars(rows)
-    options.out.mkdir(parents=True, exist_ok=True)
-    record = {"environment": environment(), "runs": options.runs, "bars": found, "cells": rows}
-    write(options.out / "systems.json", record)
-    for row in found:
-        print(f"{row['what']}: {row['value']:.3f}; missed: {'; '.join(row['missed']) or 'none'}")
-    print(f"{time.perf_counter() - started:.0f} s")
-    return int(any(row["missed"] for row in found))
+    record = {"runs": options.runs, "bars": bars(rows), "cells": rows}
+    return finish(options.out / "systems.json", record)
 
 
 if __name__ == "__main__":
