@@ -29,7 +29,6 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
-    CheckedLabels,
     DroppedEvents,
     RetrievalEvent,
     guarded,
@@ -61,23 +60,20 @@ def record_documents(
     recorder: Recorder,
     documents: Sequence[Any],
     query: str | None,
-    labels: CheckedLabels,
+    labels: Mapping[str, str],
     scores: Iterable[float] | None = None,
 ) -> None:
     """Record what was retrieved, best first; never raises."""
-    try:
-        if documents.__class__ is not list:
-            listed(documents)
+    with guarded(recorder.dropped, "result could not be read"):
+        listed(documents)
         recorder.record(
-            map(recorder.doc_id or _ID, documents) if recorder.reads_ids else None,
+            map(recorder.doc_id or _ID, documents),
             map(_METADATA, documents),
             scores,
             query,
             labels,
             map(_TEXT, documents),
         )
-    except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-        recorder.dropped.add("result could not be read", error=error)
 
 
 def documents_in(found: Sequence[Any]) -> list[Any]:
@@ -91,7 +87,7 @@ def documents_in(found: Sequence[Any]) -> list[Any]:
 _MOST_KNOWN = 1_000  # run names can be set for each call
 
 
-def run_labels(recorder: Recorder) -> Callable[[object, object], CheckedLabels]:
+def run_labels(recorder: Recorder) -> Callable[[object, object], dict[str, str]]:
     """Return what makes labels "retriever" and "store" beside those of the user, and keeps them."""
     return functools.lru_cache(_MOST_KNOWN)(
         lambda retriever, store: recorder.labels_beside({"retriever": retriever, "store": store})
@@ -335,7 +331,6 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         self._labels = run_labels(recorder)
         self._runs, self._begin, self._end = recorder.open, recorder.begin, recorder.end
         self._begin_other = recorder.begin_other
-        self._id, self._reads_ids = recorder.doc_id or _ID, recorder.reads_ids
         self._stopped = False
 
     @property
@@ -399,21 +394,9 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         if not note:
             return
         handler, query, name, store = note  # the first that was told of the start
-        if handler._stopped:
-            return
-        try:  # as record_documents; a call of it costs 2 % of a retrieval that does nothing
-            if documents.__class__ is not list:
-                listed(documents)
-            handler._recorder.record(
-                map(handler._id, documents) if handler._reads_ids else None,
-                map(_METADATA, documents),
-                None,
-                query,
-                handler._labels(name, store),
-                map(_TEXT, documents) if handler._reads_ids else None,
-            )
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            handler._recorder.dropped.add("result could not be read", error=error)
+        if not handler._stopped:
+            labels = handler._labels(name, store)
+            record_documents(handler._recorder, documents, query=query, labels=labels)
 
     def on_chain_start(
         self,

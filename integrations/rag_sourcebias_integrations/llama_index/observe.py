@@ -26,7 +26,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
-    CheckedLabels,
     MetadataTags,
     RetrievalEvent,
     guarded,
@@ -53,7 +52,7 @@ def record_nodes(
     nodes: Sequence[Any],
     *,
     query: Any,  # noqa: ANN401
-    labels: CheckedLabels,
+    labels: Mapping[str, str],
 ) -> None:
     """Record what a retriever returned; never raises.
 
@@ -64,7 +63,7 @@ def record_nodes(
     nodes : sequence of NodeWithScore
         Best first. Only read, now. Scores are recorded where every node has one.
     query : str or QueryBundle
-    labels : CheckedLabels
+    labels : mapping of str to str
     """
     try:
         plain = list(map(_NODE, listed(nodes)))
@@ -247,7 +246,7 @@ class RetrievalListener:
                 if first:
                     self._record(event, None, recorder.labels_beside({"stage": "rerank"}))
 
-    def _record(self, event: Any, query: Any, labels: CheckedLabels) -> None:  # noqa: ANN401
+    def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
         recorder = self._recorder
         if event.tags:
             with guarded(recorder.dropped, "tags could not be read"):

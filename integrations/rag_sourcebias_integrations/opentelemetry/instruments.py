@@ -202,7 +202,6 @@ class SkewSpanObserver:
     """
 
     inline = True  # see Delivery: the current span is that of the application's thread
-    reads_ids = False
 
     def __init__(
         self,

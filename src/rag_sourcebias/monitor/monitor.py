@@ -255,7 +255,6 @@ class SkewMonitor:
     """
 
     inline = True  # see Delivery: observing appends to a buffer
-    reads_ids = False
 
     def __init__(
         self,

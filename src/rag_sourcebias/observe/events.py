@@ -8,18 +8,14 @@ import logging
 import os
 import threading
 import time
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
+from sys import getsizeof
 from types import TracebackType
-from typing import Any, Never, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
-
-import numpy as np
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
@@ -32,30 +28,21 @@ from rag_sourcebias.core.tags import (
     make_tags,
 )
 
-# Tags of retrieved documents from their metadata, as every retrieval needs them: cheaply.
+# Tags of retrieved documents from their metadata.
 
 
-_SOURCE, _STYLE, _PAIR_ID, _ORIGIN, _CONFIDENCE = METADATA_KEYS
-_MOST_SEEN = 10_000
-_NUMBERS = 256  # an order of tags is bytes
-_MOST_ORDERS, _LONGEST_ORDER = 1_000, 100  # documents
+_MOST_SEEN = 10_000  # different tags that are remembered
 
 
 class MetadataTags:
-    """Read the tag keys of metadata; equal tags are made once, as few different ones occur.
+    """Read the tag keys of metadata; equal tags are one object, as few different ones occur.
 
-    So are the tags of whole retrievals, as few different orders of sources occur. May be used by
-    several threads at once: one then makes what another has just made.
+    May be used by several threads at once: one then makes what another has just made.
     """
 
     def __init__(self) -> None:
         #: By the values of the keys, in the order of ``METADATA_KEYS``.
         self._seen: dict[tuple[object, ...], DocTags] = {}
-        #: Numbers below 256 of tags that have neither a pair nor a confidence, by their values.
-        self._numbers: dict[tuple[object, object, object], int] = {(None, None, None): 0}
-        self._numbered = {0: UNKNOWN}
-        self._next = count(1).__next__
-        self._orders: dict[bytes, tuple[DocTags, ...]] = {}
 
     def read(
         self, metadata: Iterable[Mapping[str, object] | None]
@@ -65,64 +52,16 @@ class MetadataTags:
         A document without a source and a style is "all unknown"; a bad value is unknown, and the
         document keeps its others.
         """
-        rows: Any = list(metadata)
-        try:  # loops, as calls would cost half as much again
-            for values in rows:
-                if _SOURCE in values or _STYLE in values:
-                    break
-            else:
-                return self._of_order(bytes(len(rows))), 0
-            numbers, found = self._numbers, []
-            for v in rows:
-                if _PAIR_ID in v or _CONFIDENCE in v:
-                    break
-                found.append(numbers[v.get(_SOURCE), v.get(_STYLE), v.get(_ORIGIN)])
-            else:
-                order = bytes(found)
-                return self._orders.get(order) or self._of_order(order), 0
-        except Exception:  # noqa: BLE001 - not seen yet, or the application's own objects
-            pass
-        return self._read_each(rows)
-
-    def _of_order(self, order: bytes) -> tuple[DocTags, ...]:
-        """Return the tags of these numbers: one object for equal ones, where they are kept."""
-        found = self._orders.get(order)
-        if found is None:
-            found = tuple(map(self._numbered.__getitem__, order))
-            if len(order) <= _LONGEST_ORDER:
-                if len(self._orders) >= _MOST_ORDERS:
-                    self._orders.clear()
-                self._orders[order] = found
-        return found
-
-    def _read_each(
-        self, rows: list[Mapping[str, object] | None]
-    ) -> tuple[tuple[DocTags, ...], int]:
-        seen, found = self._seen, []
-        try:
-            for values in rows:
-                if values and (_SOURCE in values or _STYLE in values):
-                    tags = seen[
-                        values.get(_SOURCE),
-                        values.get(_STYLE),
-                        values.get(_PAIR_ID),
-                        values.get(_ORIGIN),
-                        values.get(_CONFIDENCE),
-                    ]
-                else:
-                    tags = UNKNOWN
-                found.append(tags)
-            return tuple(found), 0
-        except Exception:  # noqa: BLE001 - as above
-            each = list(map(self._read_one, rows))
-        return tuple([tags for tags, _ in each]), sum([n_bad for _, n_bad in each])
+        found = [self._read_one(values) for values in metadata]
+        return tuple(tags for tags, _ in found), sum(n_bad for _, n_bad in found)
 
     def _read_one(self, values: Mapping[str, object] | None) -> tuple[DocTags, int]:
         try:
             if not values:
                 return UNKNOWN, 0
             raw = tuple(map(values.get, METADATA_KEYS))
-            if raw[0] is None and raw[1] is None:
+            source, style, *_ = raw
+            if source is None and style is None:
                 return UNKNOWN, 0
             tags = self._seen.get(raw)
             if tags is None:
@@ -130,10 +69,6 @@ class MetadataTags:
                 if len(self._seen) >= _MOST_SEEN:  # pair ids differ between documents
                     self._seen.clear()
                 self._seen[raw] = tags
-                source, style, pair_id, origin, confidence = raw
-                if pair_id is confidence is None and (number := self._next()) < _NUMBERS:
-                    self._numbered[number] = tags  # first: another thread may look it up
-                    self._numbers.setdefault((source, style, origin), number)
         except Exception:  # noqa: BLE001 - values are the application's own objects
             return _salvaged(values)
         return tags, 0
@@ -160,44 +95,18 @@ def _salvaged(values: Mapping[str, object] | None) -> tuple[DocTags, int]:
 K = TypeVar("K", str, bytes)
 
 _TEXT_PREFIX = "text:"
-_MOST_TEXTS = 10_000
-_text_ids: dict[int, str] = {}  # the same documents are found again and again; no text is kept
 
 
 def text_id(text: str) -> str:
     """Return the id of a document that has none: a hash from which the text cannot be read."""
-    key = hash(text)  # of the process, 64 bits under a secret key, and kept by the text itself
-    found = _text_ids.get(key)
-    if found is None:
-        found = _TEXT_PREFIX + content_hash(text).hex()
-        if len(_text_ids) >= _MOST_TEXTS:
-            _text_ids.clear()
-        _text_ids[key] = found
-    return found
+    return _TEXT_PREFIX + content_hash(text).hex()
 
 
 def named(doc_ids: Iterable[Any], texts: Iterable[str]) -> tuple[str, ...]:
     """Return each id as text; a document that has none, or an empty one, is known by its text."""
-    ids = tuple(doc_ids)
-    if not ids:
-        return ()
-    if ids[0] is None and ids.count(None) == len(ids):  # many stores give none
-        texts = tuple(texts)
-        try:  # all at once, as they are found again and again
-            return tuple(map(_text_ids.__getitem__, map(hash, texts)))
-        except KeyError:
-            return tuple(map(text_id, texts))
-    try:
-        if all(ids):
-            "".join(ids)  # only texts can be joined: asking each takes three times as long
-            return ids
-    except TypeError:
-        pass
     return tuple(
-        [
-            text_id(text) if found is None or found == "" else str(found)
-            for found, text in zip(ids, texts, strict=True)
-        ]
+        text_id(text) if doc_id is None or doc_id == "" else str(doc_id)
+        for doc_id, text in zip(doc_ids, texts, strict=True)
     )
 
 
@@ -271,7 +180,7 @@ class TagLookup:
 
 
 MAX_LABELS = 16
-_DOCUMENT_BYTES, _EVENT_BYTES, _LABEL_BYTES, _POINTER_BYTES = 100, 700, 150, 8
+_EVENT_BYTES, _POINTER_BYTES = 700, 8  # of the objects that every event is made of; a reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -326,28 +235,6 @@ def tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
     return (UNKNOWN,) * n
 
 
-class CheckedLabels(dict[str, str]):
-    """Labels that need no check any more and cannot be changed: many events share them.
-
-    Attributes
-    ----------
-    memory : int
-        Estimated bytes, with those of an event itself.
-    """
-
-    __slots__ = ("memory",)
-
-    def __init__(self, labels: Mapping[str, str]) -> None:
-        super().__init__(checked(dict(labels)))
-        self.memory = _memory_of_labels(self)
-
-    def _refuse(self, *_: object, **__: object) -> Never:
-        raise TypeError("the labels of an event cannot be changed")
-
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = _refuse
-    pop = popitem = clear = _refuse
-
-
 def checked(labels: dict[str, str]) -> dict[str, str]:
     """Return labels as they are, if an event may have them.
 
@@ -359,8 +246,6 @@ def checked(labels: dict[str, str]) -> dict[str, str]:
     if len(labels) > MAX_LABELS:
         raise DataError(f"an event has at most {MAX_LABELS} labels, got {len(labels)}")
     for key, value in labels.items():
-        if value.__class__ is str and key.__class__ is str:  # a third of what isinstance costs
-            continue
         if not (isinstance(key, str) and isinstance(value, str)):
             raise DataError(
                 f"label {key!r} of an event must map text to text, "
@@ -369,103 +254,10 @@ def checked(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
-class Recorded(RetrievalEvent):
-    """An event whose ranking is put together when it is asked for: most observers count tags."""
-
-    __slots__ = ("_doc_ids", "_query_id", "_scores")
-
-    _doc_ids: tuple[str, ...] | None  # None: not read, see reads_ids
-    _query_id: str
-    _scores: array[float]  # where there are any
-
-    @property
-    def ranked(self) -> RankedList:
-        """Document ids, best first; DataError where nobody was to look at them."""
-        try:
-            found: RankedList = _get_ranked(self)
-        except AttributeError:
-            scores, ids = getattr(self, "_scores", None), self._doc_ids
-            if ids is None:
-                raise DataError(
-                    "the ids of this retrieval were not read, as its observer has reads_ids = False"
-                ) from None
-            found = RankedList(
-                query_id=self._query_id,
-                doc_ids=ids,
-                scores=None if scores is None else np.array(scores, np.float32),
-            )
-            _set_ranked(self, found)
-        return found
-
-    @ranked.setter
-    def ranked(self, value: RankedList) -> None:  # copies are made by setting it
-        _set_ranked(self, value)
-
-    @property
-    def query_hash(self) -> str | None:
-        """Identifier of the query; the ranking is not put together for it."""
-        try:
-            return self._query_id or None
-        except AttributeError:  # made by dataclasses.replace, with a ranking
-            return self.ranked.query_id or None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        kept = {name: getattr(self, name) for name in ("ranked", "tags", "monotonic", "bad_tags")}
-        return partial(RetrievalEvent, labels=dict(self.labels), **kept), ()
-
-
-def reads_ids(observer: object) -> bool:
-    """Return whether an observer looks at ids; to read them for nobody would cost the host.
-
-    Not where the class whose ``observe`` it is says ``reads_ids = False``: what a subclass that
-    observes in another way looks at, its base cannot know.
-    """
-    for kind in type(observer).__mro__:
-        if "observe" in vars(kind):
-            return "reads_ids" not in vars(kind) or bool(getattr(observer, "reads_ids", True))
-    return True
-
-
-Recorded.__qualname__ = RetrievalEvent.__qualname__
-_RANKED: Any = vars(RetrievalEvent)["ranked"]
-_get_ranked, _set_ranked = _RANKED.__get__, _RANKED.__set__
-
-
-class Filling(Recorded):
-    """A recorded event while its members are set, which takes a third of a constructor's time.
-
-    Tags as many as documents; labels that were checked before and do not change.
-    """
-
-    __slots__ = ()
-    __init__ = object.__init__
-    __setattr__, __delattr__ = object.__setattr__, object.__delattr__
-
-
 def memory_of(event: RetrievalEvent) -> int:
-    """Estimate, within half a microsecond, the bytes that an event keeps from being freed.
-
-    Counted are ids and values of labels, which may be long; tags are shared.
-    """
-    try:
-        ids = event._doc_ids  # type: ignore[attr-defined]
-    except AttributeError:
-        ids = event.ranked.doc_ids
-    labels = event.labels
-    try:
-        if ids is None:  # not read
-            n = _POINTER_BYTES * len(event.tags)
-        else:
-            n = "".join(ids).__sizeof__() + _DOCUMENT_BYTES * len(ids)
-        if labels.__class__ is CheckedLabels:
-            return n + labels.memory
-        return n + _memory_of_labels(labels)
-    except TypeError:  # an id or a value that is no text: the log will say so
-        return repr((ids, labels)).__sizeof__() + _DOCUMENT_BYTES * len(ids) + _EVENT_BYTES
-
-
-def _memory_of_labels(labels: Mapping[str, str]) -> int:
-    return "".join(labels.values()).__sizeof__() + _LABEL_BYTES * len(labels) + _EVENT_BYTES
+    """Estimate the bytes that an event keeps from being freed; tags are shared."""
+    texts = (*event.ranked.doc_ids, *event.labels.values())
+    return _EVENT_BYTES + sum(getsizeof(text) + _POINTER_BYTES for text in texts)
 
 
 _KEY_VARIABLE = "RAG_SOURCEBIAS_KEY"
@@ -725,10 +517,7 @@ class Seen(Locked):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._ticks, self._n_asked = count(), 0
-        #: Count a retrieval with a tagged document: one call in C, which needs no lock.
-        self.tick = self._ticks.__next__
-        self._untagged = self._empty = 0
+        self._tagged = self._untagged = self._empty = 0
         self._said = False
         self._notes: tuple[str, ...] = ()
 
@@ -746,29 +535,20 @@ class Seen(Locked):
 
     def add(self, tags: Sequence[DocTags]) -> None:
         """Count one retrieval by the tags of its documents."""
-        for tag in tags:
-            if tag is not UNKNOWN:  # as whoever reads tags leaves them
-                self.tick()
-                return
+        tagged = any(tag is not UNKNOWN for tag in tags)  # as whoever reads tags leaves them
         with self._lock:
-            self._untagged += bool(tags)
+            self._tagged += tagged
+            self._untagged += bool(tags) and not tagged
             self._empty += not tags
         if self._untagged == _ENOUGH:
             self._say()
 
-    def _tagged(self) -> int:
-        """Return the count of ticks; to ask is one as well."""
-        with self._lock:
-            self._n_asked += 1
-            return next(self._ticks) + 1 - self._n_asked
-
     def coverage(self) -> Coverage:
         """Return the counts so far."""
         with self._lock:
-            tagged = self._tagged()
             return Coverage(
-                retrievals=tagged + self._untagged + self._empty,
-                tagged=tagged,
+                retrievals=self._tagged + self._untagged + self._empty,
+                tagged=self._tagged,
                 untagged=self._untagged,
                 empty=self._empty,
                 dropped=self._dropped.total,
@@ -781,7 +561,7 @@ class Seen(Locked):
         return True
 
     def _say(self) -> None:
-        if not (self._said or self._tagged() or (self._empty and not self._untagged)):
+        if not (self._said or self._tagged or (self._empty and not self._untagged)):
             self._said = True
             with contextlib.suppress(Exception):  # a broken log handler must not reach the host
                 _logger.warning("%s", self.coverage())
@@ -798,7 +578,7 @@ def listed(found: Any) -> Sequence[Any]:  # noqa: ANN401
     DataError
         If it is no sequence, such as a generator, which the application would find empty.
     """
-    if found.__class__ is list or (isinstance(found, Sequence) and not isinstance(found, str)):
+    if isinstance(found, Sequence) and not isinstance(found, str):
         return found
     raise DataError(f"expected a list of documents, got {type(found).__name__}")
 

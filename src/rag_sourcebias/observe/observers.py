@@ -1,16 +1,15 @@
 """Who gets the ranks: running counts of retrieved documents per source or style."""
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent, reads_ids
+from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 
 # Several observers as one: a log and a monitor see the same retrievals.
 
@@ -76,11 +75,6 @@ class ObserverGroup:
         """
         return all(getattr(observer, "inline", False) is True for observer in self.observers)
 
-    @property
-    def reads_ids(self) -> bool:
-        """Whether any of them looks at ids, see :func:`~.events.reads_ids`."""
-        return any(map(reads_ids, self.observers))
-
     def note(self, text: str) -> None:
         """Tell those who take notes what is to be known of an instrumentation."""
         for observer in self.observers:
@@ -109,7 +103,6 @@ class CountingObserver(Locked):
     """
 
     inline = True  # see Delivery
-    reads_ids = False
 
     def __init__(self) -> None:
         self.n_events = self.n_documents = self.n_empty = 0
@@ -167,12 +160,6 @@ class CollectingObserver:
 # Who gets the ranks: running counts of retrieved documents per source or style.
 
 
-_AT_ONCE = 256  # retrievals that wait to be counted
-_MOST_SEEN = 1_000  # orders of sources kept before they are added up
-_LONGEST_SEEN = 100  # documents of an order that may be kept
-_WEIGHTS = [1 / math.log2(rank + 1) for rank in range(1, 101)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupExposure:
     """What the documents of one group got.
@@ -214,14 +201,13 @@ class ExposureCounts:
         return {name: group.exposure / total for name, group in self.groups.items()}
 
 
+@dataclass(slots=True)
 class _Group:
-    """What a group got so far; members cost half of what items of a list do."""
+    """What a group got so far."""
 
-    __slots__ = ("documents", "exposure", "first")
-
-    def __init__(self) -> None:
-        self.documents = self.first = 0
-        self.exposure = 0.0
+    documents: int = 0
+    first: int = 0
+    exposure: float = 0.0
 
 
 class ExposureObserver(Locked):
@@ -249,7 +235,6 @@ class ExposureObserver(Locked):
     """
 
     inline = True  # see Delivery
-    reads_ids = False
 
     def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
         if by not in ("source", "style"):
@@ -260,10 +245,6 @@ class ExposureObserver(Locked):
         self._max_groups = max_groups
         self._n_retrievals = self._n_empty = 0
         self._groups: dict[str | None, _Group] = {}
-        self._waiting: deque[tuple[DocTags, ...]] = deque()
-        #: By the identities of the tags, which are kept so that none is used again.
-        self._seen: dict[tuple[int, ...], tuple[DocTags, ...]] = {}
-        self._times: Counter[tuple[int, ...]] = Counter()
         super().__init__()
 
     def __repr__(self) -> str:
@@ -274,56 +255,19 @@ class ExposureObserver(Locked):
 
     def observe(self, event: RetrievalEvent) -> None:
         """Count one retrieval."""
-        # Counted many at a time: one alone, after all that the application does in between,
-        # costs three times as much. A deque takes and gives one item without a lock.
-        waiting, tags = self._waiting, event.tags
-        waiting.append(tags)
-        if len(waiting) >= _AT_ONCE or len(tags) > _LONGEST_SEEN:
-            with self._lock:
-                self._count()
-
-    def _count(self) -> None:
-        """Count the orders of what waits; the caller holds the lock."""
-        # The same few sources alternate: counting their orders costs a third of adding up their
-        # ranks, which waits until someone asks, or there are too many to keep.
-        waiting = self._waiting
-        batch = [waiting.popleft() for _ in range(len(waiting))]
-        keys = list(map(id, batch))
-        same = dict(zip(keys, batch, strict=True))  # of one order, for the most part one object
-        for key, times in Counter(keys).items():
-            tags = same[key]
-            order = tuple(
-                map(id, tags)
-            )  # equal tags are one object; names would cost twice as much
-            self._times[order] += times
-            self._seen[order] = tags
-        if len(self._seen) > _MOST_SEEN or max(map(len, batch), default=0) > _LONGEST_SEEN:
-            self._add_up()
-
-    def _add_up(self) -> None:
-        """Turn the orders seen into counts; the caller holds the lock."""
-        groups, seen = self._groups, self._seen
-        while seen:
-            order, tags = seen.popitem()
-            times = self._times.pop(order)
-            names = tuple(map(self._name_of, tags))
-            self._n_retrievals += times
-            if not names:
-                self._n_empty += times
-                continue
-            more = [1 / math.log2(rank + 1) for rank in range(101, len(names) + 1)]
-            for weight, name in zip(_WEIGHTS + more, names, strict=False):  # may be more weights
-                group = groups.get(name) or self._group(name)
-                group.documents += times
-                group.exposure += times * weight
-            first = groups.get(names[0]) or self._group(names[0])
-            first.first += times
+        names = list(map(self._name_of, event.tags))
+        with self._lock:
+            self._n_retrievals += 1
+            self._n_empty += not names
+            for rank, name in enumerate(names, start=1):
+                group = self._group(name)
+                group.documents += 1
+                group.first += rank == 1
+                group.exposure += 1 / math.log2(rank + 1)
 
     def counts(self) -> ExposureCounts:
         """Return the counts so far."""
         with self._lock:
-            self._count()
-            self._add_up()
             return ExposureCounts(
                 n_retrievals=self._n_retrievals,
                 n_empty=self._n_empty,
@@ -336,9 +280,6 @@ class ExposureObserver(Locked):
             )
 
     def _group(self, name: str | None) -> _Group:
-        found = self._groups.get(name)
-        if found is None:
-            if len(self._groups) >= self._max_groups:
-                name = "other"
-            found = self._groups.setdefault(name, _Group())
-        return found
+        if name not in self._groups and len(self._groups) >= self._max_groups:
+            name = "other"
+        return self._groups.setdefault(name, _Group())

@@ -5,28 +5,26 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
+import numpy as np
+
+from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.tags import UNKNOWN, TagStore
+from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
     MAX_LABELS,
-    CheckedLabels,
     Coverage,
     DroppedEvents,
-    Filling,
     Locked,
     MetadataTags,
-    Recorded,
     RetrievalEvent,
     Seen,
     TagLookup,
@@ -36,8 +34,6 @@ from rag_sourcebias.observe.events import (
     guarded,
     hash_query,
     named,
-    reads_ids,
-    tags_for,
 )
 from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
 from rag_sourcebias.observe.unobserved import suppress, suppressed
@@ -331,8 +327,6 @@ class Recorder:
     ----------
     reads_metadata : bool
         Whether tags, or the ids of ``doc_id``, are read from metadata and not from a store.
-    reads_ids : bool
-        Whether somebody looks at ids: the observer, a store of tags, or the user's ``doc_id``.
     dropped : DroppedEvents
         Events lost by any recorder of this observer.
     begin, begin_other, end : callable
@@ -371,8 +365,7 @@ class Recorder:
         self.observer = observer
         self.doc_id = doc_id
         self.reads_metadata = tags is None or doc_id is not None
-        self.reads_ids = tags is not None or doc_id is not None or reads_ids(observer)
-        self._labels = CheckedLabels(labels or {})
+        self._labels = checked(dict(labels or {}))
         self._lookup = None if tags is None else TagLookup(tags)
         self._tags = MetadataTags()
         self._query_key = query_key
@@ -401,7 +394,7 @@ class Recorder:
         block, first = enter(self.observer)
         return block, first and not suppressed.get()
 
-    def labels_beside(self, labels: Mapping[str, object]) -> CheckedLabels:
+    def labels_beside(self, labels: Mapping[str, object]) -> dict[str, str]:
         """Return the recorder's labels with others, to be given to :meth:`record` again and again.
 
         The recorder's come first: by name, and where there would be too many. What is not text is
@@ -413,11 +406,11 @@ class Recorder:
             if key not in self._labels and isinstance(value, str)
         }
         room = MAX_LABELS - len(self._labels)
-        return CheckedLabels({**self._labels, **dict(list(found.items())[:room])})
+        return {**self._labels, **dict(list(found.items())[:room])}
 
-    def record(  # noqa: PLR0917 - by position, on the hot path
+    def record(  # noqa: PLR0917
         self,
-        doc_ids: Iterable[str] | None,
+        doc_ids: Iterable[Any],
         metadata: Iterable[Mapping[str, object] | None] = (),
         scores: Iterable[float] | None = None,
         query: str | None = None,
@@ -431,8 +424,8 @@ class Recorder:
 
         Parameters
         ----------
-        doc_ids : iterable of str or None
-            None where nobody looks at them, which ``reads_ids`` says; metadata is needed then.
+        doc_ids : iterable
+            Texts, or with ``texts`` anything that can be one.
         metadata : iterable of mapping, optional
             Of each document; only the tag keys are read.
         scores : iterable of float, optional
@@ -440,56 +433,28 @@ class Recorder:
         query : str, optional
             Hashed where a key was given, otherwise ignored.
         labels : mapping of str to str, optional
-            Added to those of the recorder, which win. Those that :meth:`labels_beside` returned
-            are taken as they are.
+            Added to those of the recorder, which win.
         texts : iterable of str, optional
             Of each document, where ids may be missing or no text: without an id it is known by a
-            hash of its text. Read only where that is needed.
+            hash of its text.
         """
-        try:
-            key = self._query_key
-            labels = self._labels if labels is None else labels
+        with guarded(self.dropped, "result could not be read"):
             tags, n_bad = self._tags.read(metadata)
-            ids = None
-            if doc_ids is not None or self.reads_ids:
-                ids = _read_ids(doc_ids, texts)
-                if len(tags) != len(ids):
-                    tags = tags_for(len(ids), tags)
-            event: Any = Filling()
-            event._query_id = "" if key is None or query is None else hash_query(query, key=key)
-            event._doc_ids, event.tags, event.bad_tags = ids, tags, n_bad
-            event.labels = (
-                labels if labels.__class__ is CheckedLabels else checked({**labels, **self._labels})
+            key = self._query_key
+            event = RetrievalEvent(
+                ranked=RankedList(
+                    query_id="" if key is None or query is None else hash_query(query, key=key),
+                    doc_ids=tuple(doc_ids) if texts is None else named(doc_ids, texts),
+                    scores=None if scores is None else np.array(list(scores), np.float32),
+                ),
+                tags=tags,
+                labels={**(labels or {}), **self._labels},
+                bad_tags=n_bad,
             )
-            if scores is not None:
-                event._scores = array("f", scores)
-            event.monotonic = monotonic()
-            event.__class__ = Recorded
-        except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-            self.dropped.add("result could not be read", error=error)
-            return
-        try:
-            if self._seen is not None:  # with a tag store, the last step counts
-                if tags and tags[0] is not UNKNOWN:  # as Seen.add does, at a third of the cost
-                    self._seen.tick()
-                else:
-                    self._seen.add(tags)
-            self._sink(event)
-        except Exception as error:  # noqa: BLE001 - as guarded
-            self.dropped.add("observer raised", error=error)
-
-
-def _read_ids(doc_ids: Any, texts: Iterable[str] | None) -> tuple[str, ...]:  # noqa: ANN401
-    """Return the ids as texts; what has none is known by its text."""
-    ids = tuple(doc_ids)
-    if texts is None:
-        return ids
-    try:  # as named does; a call costs as much again
-        if all(ids) and ("".join(ids) or not ids):
-            return ids
-    except TypeError:
-        pass
-    return named(ids, texts)
+            with guarded(self.dropped, "observer raised"):
+                if self._seen is not None:  # with a tag store, the last step counts
+                    self._seen.add(event.tags)
+                self._sink(event)
 
 
 class _DirectCall(outermost):

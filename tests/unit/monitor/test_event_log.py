@@ -6,13 +6,11 @@ import asyncio
 import sqlite3
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_events import event_of
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
@@ -36,11 +34,9 @@ POOL = [DocTags(source=s, style=t) for s in ("human", "llm:a", None) for t in ("
 def event(i: int, rng: np.random.Generator | None = None, **labels: str) -> RetrievalEvent:
     rng = np.random.default_rng(i) if rng is None else rng
     n = int(rng.integers(0, 12))
-    return event_of(
-        tuple(f"d{j}" for j in range(n)),
-        tuple(POOL[k] for k in rng.integers(0, len(POOL), n)),
-        query_id=f"{i:016x}",
-        scores=array("f", [1.0] * n),
+    return RetrievalEvent(
+        ranked=RankedList(query_id=f"{i:016x}", doc_ids=tuple(f"d{j}" for j in range(n))),
+        tags=tuple(POOL[k] for k in rng.integers(0, len(POOL), n)),
         labels=labels,
         monotonic=0.0,
     )

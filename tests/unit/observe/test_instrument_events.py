@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 import time
-from array import array
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-from recorded_events import event_of
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError
@@ -84,14 +82,9 @@ def test_all_are_observers() -> None:
 
 
 def recorded() -> RetrievalEvent:
-    return event_of(
-        ("a", "b"),
-        (DocTags(source="human"), DocTags()),
-        query_id="q",
-        scores=array("f", [1.0, 0.5]),
-        labels={"route": "search"},
-        monotonic=3.0,
-    )
+    ranked = RankedList(query_id="q", doc_ids=("a", "b"), scores=np.array([1.0, 0.5], np.float32))
+    tags = (DocTags(source="human"), DocTags())
+    return RetrievalEvent(ranked=ranked, tags=tags, labels={"route": "search"}, monotonic=3.0)
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.observe.events import RetrievalEvent, hash_query
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
-    CountingObserver,
-    ExposureObserver,
-    ObserverGroup,
 )
 from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.observe.unobserved import suppress
@@ -241,51 +236,3 @@ def test_a_recorder_that_is_let_go_ends_its_thread() -> None:
     gc.collect()
     thread.join(10)
     assert not thread.is_alive()
-
-
-class LooksAtIds(ExposureObserver):
-    """Counts as its base does, and looks at the ids, of which its base knows nothing."""
-
-    def observe(self, event: RetrievalEvent) -> None:
-        self.seen = event.ranked.doc_ids
-        super().observe(event)
-
-
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (ExposureObserver, False),
-        (CountingObserver, False),
-        (SkewMonitor, False),
-        (CollectingObserver, True),
-        (LooksAtIds, True),
-        (type("Same", (ExposureObserver,), {}), False),
-        (lambda: ObserverGroup(ExposureObserver(), CountingObserver()), False),
-        (lambda: ObserverGroup(ExposureObserver(), CollectingObserver()), True),
-    ],
-)
-def test_ids_are_read_where_somebody_looks_at_them(make, expected) -> None:
-    assert Recorder(make()).reads_ids is expected
-
-
-def test_who_looks_up_tags_or_names_ids_has_them_read() -> None:
-    assert Recorder(ExposureObserver(), tags=MemoryTagStore()).reads_ids
-    assert Recorder(ExposureObserver(), doc_id=str).reads_ids
-
-
-@pytest.mark.parametrize(("documents", "expected"), [("none", False), ("hashed", True)])
-def test_a_log_has_ids_read_where_it_keeps_them(tmp_path, documents, expected) -> None:
-    log = EventLog(tmp_path / "log.sqlite", documents=documents, key=KEY)
-    assert Recorder(log).reads_ids is expected
-    log.close()
-
-
-def test_ids_that_were_not_read_are_refused_and_not_made_up() -> None:
-    seen: list[RetrievalEvent] = []
-    rec = Recorder(ExposureObserver(), queue=False)
-    rec._sink = seen.append  # what an observer is told
-    rec.record(None, [{"rsb_source": "human"}, {}])
-    (event,) = seen
-    assert event.tags == (DocTags(source="human"), DocTags())
-    with pytest.raises(DataError, match="ids of this retrieval were not read"):
-        _ = event.ranked

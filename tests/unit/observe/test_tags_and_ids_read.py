@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -61,29 +60,6 @@ def test_tags_of_many_documents_are_those_of_each(batches) -> None:
             tuple(tags for tags, _ in expected),
             sum(n for _, n in expected),
         )
-
-
-def test_more_sources_orders_and_documents_than_are_kept() -> None:
-    reader = MetadataTags()
-    rng = np.random.default_rng(5)
-    names = [f"llm:{n}" for n in range(300)]
-    for n in (3, 150):
-        for _ in range(1_200):  # rows of 3: more orders than are kept; of 150: none is
-            chosen = rng.choice(names, n) if rng.random() < 0.5 else rng.choice(names[:20], n)
-            rows = [{"rsb_source": str(name)} for name in chosen] + [{}]
-            expected = (*(DocTags(source=str(name)) for name in chosen), UNKNOWN)
-            assert reader.read(rows) == (expected, 0)
-    assert len(reader._orders) <= 1_000
-    assert max(map(len, reader._orders)) <= 100
-
-
-def test_tags_of_equal_orders_are_one_object() -> None:
-    reader = MetadataTags()
-    rows = [{"rsb_source": "human"}, {"rsb_source": "llm:x", "rsb_origin": "declared"}, {}]
-    reader.read(rows)
-    first, again = reader.read(rows)[0], reader.read([dict(row) for row in rows])[0]
-    assert first is again
-    assert reader.read(rows[::-1])[0] == first[::-1]
 
 
 @given(

@@ -83,7 +83,6 @@ class LogBuffer:
         self._n_bytes = self._bytes_taken = 0  # of what waits, and of what the reader holds
         self.n_taken = 0  # events that the reader holds
         self.closed = False
-        self.ready = False  # to be put into without asking anybody
 
     def put(self, event: RetrievalEvent, at: float | None) -> str | None:
         """Append an event in constant time, or return the reason why not."""
@@ -392,24 +391,8 @@ class EventLog:
                 f"event log {self.path} is damaged ({error}); move it away and log to a new file"
             ) from error
 
-    @property
-    def reads_ids(self) -> bool:
-        """Whether ids of documents are kept, see :func:`~.observe.events.reads_ids`."""
-        return self._settings.documents != "none"
-
     def observe(self, event: RetrievalEvent) -> None:
         """Log one retrieval; waits for nothing and raises nothing."""
-        try:
-            buffer = self._buffer
-            # All that record does, when it need not be asked: a call less on the hot path.
-            if buffer.ready and self._sample == 1:
-                reason = buffer.put(event, None)
-                if reason is not None:
-                    self.dropped.add(reason)
-                return
-        except Exception as error:  # noqa: BLE001 - nothing may reach the application
-            self.dropped.add("log could not take the event", error=error)
-            return
         self.record(event)
 
     def record(self, event: RetrievalEvent, *, at: float | None = None) -> None:
@@ -471,7 +454,7 @@ class EventLog:
         then is dropped and counted.
         """
         with self._starting:
-            self._buffer.closed, self._buffer.ready = True, False
+            self._buffer.closed = True
             self._buffer.hurry()
         before, thread = self.dropped.total, self._thread
         if thread is not None:
@@ -502,7 +485,6 @@ class EventLog:
                 thread = threading.Thread(target=self._run, name="rag-sourcebias-log", daemon=True)
                 thread.start()
                 self._thread = thread
-                self._buffer.ready = True
 
     def _run(self) -> None:
         """Write until the buffer is closed and empty."""
