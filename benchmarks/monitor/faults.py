@@ -124,7 +124,7 @@ def sound(path: Path) -> bool:
     with closing(sqlite3.connect(path)) as database:
         whole = database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     n = log_summary(path).n_written
-    return whole and read_rollups(path).kept.sum() == n == len(read_events(path))
+    return whole and read_rollups(path).retrievals.sum() == n == len(read_events(path))
 
 
 def judged(what: str, path: Path, applications: list[dict], *, killed: bool = False) -> dict:

@@ -187,8 +187,8 @@ def filled(path: Path, n: int, routes: int = ROUTES) -> None:
             query_ids=[queries[i : i + 16] for i in range(0, len(queries), 16)],
             doc_ids=None,
         )
-        insert_segments(database, segments_of(batch, first=first + 1, weight=1.0))
-        add_to_rollups(database, batch, weight=1.0)
+        insert_segments(database, segments_of(batch, first=first + 1))
+        add_to_rollups(database, batch)
     last = int(batch.times[-1])
     database.executemany("INSERT INTO state VALUES (?, ?)", [("next", n + 1), ("last", last)])
     database.execute("COMMIT")

@@ -30,7 +30,7 @@ from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Instrumentation, instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
-TARGET, MOST_OF_BARE = 20.0, 0.7
+TARGET, MOST_OF_BARE = 100.0, 0.7
 N_DOCUMENTS = 1_000
 DEPTH = 10
 

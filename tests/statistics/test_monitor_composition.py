@@ -73,7 +73,6 @@ def columns(llm: np.ndarray, at: np.ndarray) -> EventColumns:
     return EventColumns(
         numbers=np.arange(n),
         times=at,
-        weights=np.ones(n),
         label_codes=np.zeros(n, np.uint16),
         labels=({},),
         offsets=np.arange(n + 1) * depth,

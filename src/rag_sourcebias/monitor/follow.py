@@ -147,7 +147,7 @@ def replay(
     ----------
     events : str, Path, Run or iterable of RetrievalEvent
         A path is that of an event log, of a folder of Parquet files that logs have archived, or
-        of one of these files (of a sampled log each retrieval kept counts once). Alarms then
+        of one of these files. Alarms then
         have the time at which they would have come.
     monitor : SkewMonitor
     tags : TagTable or None

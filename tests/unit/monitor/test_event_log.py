@@ -84,7 +84,6 @@ def test_events_come_back_as_they_were(tmp_path: Path) -> None:
     assert read.numbers.tolist() == list(range(1, 501))
     np.testing.assert_allclose(read.times, NOON + np.arange(500) / 4, atol=1e-6)
     assert read.query_ids.tolist() == [f"{i:016x}" for i in range(500)]
-    assert set(read.weights) == {1.0}
     for i, told in enumerate(events):
         part = slice(read.offsets[i], read.offsets[i + 1])
         assert [read.tags[c] for c in read.tag_codes[part]] == [
@@ -189,24 +188,6 @@ def test_a_log_is_continued(tmp_path: Path) -> None:
     assert len(log_summary(path).tags) == 2
 
 
-def test_sampled_totals_are_unbiased(tmp_path: Path) -> None:
-    path, observer = tmp_path / "log.db", ExposureObserver()
-    with EventLog(path, sample=0.2, rng=7) as log:
-        for i in range(10_000):
-            told = plain(i) if i % 2 else event(i)
-            observer.observe(told)
-            log.record(told, at=NOON)
-    rollups, counts = read_rollups(path), observer.counts()
-    kept = int(rollups.kept.sum())
-    assert kept == len(read_events(path))
-    assert set(read_events(path).weights) == {5.0}
-    assert rollups.retrievals.sum() == 5 * kept
-    assert abs(5 * kept - 10_000) < 4 * (10_000 * 0.8 / 0.2) ** 0.5
-    for column, name in enumerate(rollups.groups):
-        expected = counts.groups[name].exposure
-        assert rollups.exposure[0, column] == pytest.approx(expected, rel=0.1)
-
-
 @pytest.mark.parametrize("documents", ["hashed", "none"])
 def test_document_ids_are_kept_as_told(tmp_path: Path, documents: str) -> None:
     path = tmp_path / "log.db"
@@ -250,7 +231,6 @@ def test_only_rollups_are_plain_rows_that_other_tools_can_add_up(tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample": 0}, r"sample is a probability in \(0, 1\], got 0"),
         ({"batch": 0}, "batch must be 1 to capacity"),
         ({"batch": 11, "capacity": 10}, r"batch must be 1 to capacity \(10\), got 11"),
         ({"flush_seconds": 0}, r"flush_seconds must be in \(0, 3600\], got 0"),

@@ -79,14 +79,14 @@ def test_what_is_deleted_is_gone_and_nothing_else_is(tmp_path: Path, documents: 
         found = log_summary(path)
         assert (found.n_written, found.n_kept) == (N, N - N // 6)
         # counts stay, under what is left of the labels
-        assert read_rollups(path).kept.sum() == N
-        assert read_rollups(path, labels={"collection": "c0"}).kept.sum() == N // 2
+        assert read_rollups(path).retrievals.sum() == N
+        assert read_rollups(path, labels={"collection": "c0"}).retrievals.sum() == N // 2
         assert {"collection": "c0"} in found.labels
         # the log that is open goes on, and does not count under a name that is gone
         log.observe(told(0))
         assert log.flush(30)
     assert read_events(path).labels_at(-1) == told(0).labels
-    assert read_rollups(path, labels={"user": USER}).kept.sum() == 1
+    assert read_rollups(path, labels={"user": USER}).retrievals.sum() == 1
     assert read_events(path).numbers[-1] == N + 1
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -29,7 +29,7 @@ def told(i: int, **labels: str) -> RetrievalEvent:
 
 
 def counted(path: Path, **labels: str) -> int:
-    return int(read_rollups(path, labels=labels).kept.sum())
+    return int(read_rollups(path, labels=labels).retrievals.sum())
 
 
 @pytest.mark.parametrize("name", ["session", "visit"])  # one that is set apart, one that overflows
@@ -125,28 +125,6 @@ def test_a_label_kept_with_retrievals_is_refused_where_only_counts_are(tmp_path:
     with pytest.raises(DataError, match="the value 's1' of label 'session' is kept with its"):
         read_rollups(path, labels={"session": "s1"})
     assert not len(read_rollups(path, labels={"route": "nobody"}).starts)
-
-
-def test_a_log_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    with EventLog(path) as log:
-        log.observe(told(0, collection="c", route="r"))
-    with closing(sqlite3.connect(path)) as database:  # as 0.1 left it
-        database.executescript(
-            "DROP TRIGGER segments_removed; DROP TABLE event_labels; DROP TABLE noted"
-        )
-        old = [row[0] for row in database.execute("SELECT name FROM sqlite_schema")]
-    assert "noted" not in old
-    assert read_events(path).labels_at(0) == {"collection": "c", "route": "r"}
-    assert log_summary(path).overflowed == {}
-    assert counted(path, collection="c") == 1
-    with EventLog(path) as log:
-        log.observe(told(1, collection="c", session="s"))
-    read = read_events(path)
-    assert [read.labels_at(row) for row in range(2)] == [
-        {"collection": "c", "route": "r"},
-        {"collection": "c", "session": "s"},
-    ]
 
 
 def test_event_labels_go_with_their_retrievals(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary, read_events, read_rollups
-from rag_sourcebias.monitor.log.schema import reading
+from rag_sourcebias.monitor.log.schema import SEGMENT_COLUMNS, reading
 from rag_sourcebias.monitor.log.writing import archive_segments, write_parquet
 from rag_sourcebias.observe.events import RetrievalEvent
 
@@ -108,7 +108,7 @@ def test_an_interrupted_archive_holds_nothing_twice(tmp_path: Path) -> None:
             log.record(event(i), at=MIDNIGHT + i)
             assert log.flush(30)
     with reading(path) as database:
-        rows = database.execute("SELECT * FROM segments ORDER BY first").fetchall()
+        rows = database.execute(f"SELECT {SEGMENT_COLUMNS} FROM segments ORDER BY first").fetchall()
         assert len(rows) == 6
         archive_segments(database, folder, rows[:3])  # and died before it could remove them
         archive_segments(database, folder, rows[:5])
@@ -118,20 +118,22 @@ def test_an_interrupted_archive_holds_nothing_twice(tmp_path: Path) -> None:
     with EventLog(tmp_path / "other.db") as log:
         log.record(event(0), at=MIDNIGHT)
     with reading(tmp_path / "other.db") as database:  # another log has numbers of its own
-        archive_segments(database, folder, database.execute("SELECT * FROM segments").fetchall())
+        archive_segments(
+            database, folder, database.execute(f"SELECT {SEGMENT_COLUMNS} FROM segments").fetchall()
+        )
     assert sorted(pq.read_table(folder).column("number").to_pylist()) == [1, 1, 2, 3, 4, 5]
 
 
 def test_duckdb_reads_the_archive(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     path, folder = tmp_path / "log.db", tmp_path / "archive"
-    with EventLog(path, sample=0.5, rng=1) as log:
+    with EventLog(path) as log:
         for i in range(200):
             log.record(event(i), at=MIDNIGHT + i)
     write_parquet(read_events(path), folder, log="it")
     with duckdb.connect() as database:
         rows = database.execute(
-            "SELECT source, sum(weight), sum(weight / log2(rank + 1)) FROM (SELECT weight, "
+            "SELECT source, count(*), sum(1 / log2(rank + 1)) FROM (SELECT "
             "unnest(sources) AS source, generate_subscripts(sources, 1) AS rank FROM "
             f"read_parquet('{folder.as_posix()}/*/*.parquet', hive_partitioning = true) "
             "WHERE date = '2027-01-15') GROUP BY source ORDER BY source"

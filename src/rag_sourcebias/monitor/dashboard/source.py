@@ -22,7 +22,6 @@ from rag_sourcebias.core.values import FloatArray, normal_quantile
 from rag_sourcebias.monitor.data import OTHER, Alarm, GroupShare, Measure, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower
 from rag_sourcebias.monitor.log.reading import (
-    KeptCounts,
     NotCountedError,
     Rollups,
     iter_newest,
@@ -260,7 +259,6 @@ def read_series(
     until: float | None,
     labels: Mapping[str, str] | None,
     confidence_level: float,
-    kept: KeptCounts | None = None,
 ) -> dict[str, Any]:
     """Return shares of groups over time; parameters as in the API.
 
@@ -279,7 +277,7 @@ def read_series(
     extent, seconds = rollup_extent(path), 60
     if extent:
         seconds = chosen_step(step, extent, since=since, until=until)
-    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by, kept=kept)
+    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by)
     try:
         rollups = read(step=seconds)
         if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
@@ -546,7 +544,6 @@ class DashboardSource:
         self._lock = threading.Lock()
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
         self._fresh_until = -1.0
-        self._kept: KeptCounts = {}
 
     def snapshots(self) -> tuple[MonitorSnapshot, ...]:
         """Return the state of the monitor, at most a second old."""
@@ -643,7 +640,6 @@ class DashboardSource:
             until=until,
             labels=labels,
             confidence_level=self.confidence_level,
-            kept=self._kept,
         )
         # baselines by group, where all label sets that are asked for have the same
         levels: dict[str, set[float]] = {}

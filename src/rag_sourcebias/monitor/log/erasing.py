@@ -15,6 +15,7 @@ from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, short_text
 from rag_sourcebias.monitor.follow import read_position, write_position
 from rag_sourcebias.monitor.log.schema import (
+    SEGMENT_COLUMNS,
     Batch,
     EventColumns,
     Row,
@@ -23,7 +24,6 @@ from rag_sourcebias.monitor.log.schema import (
     labels_of,
     open_for_writing,
     reading,
-    segment_columns,
     segments_of,
     tags_of,
 )
@@ -31,7 +31,7 @@ from rag_sourcebias.monitor.log.schema import (
 _ERASED_AT_ONCE = 64  # segments per transaction, so that other writers get their turn
 _MERGED = {
     "rollups": ("tag, documents, first, exposure", ("documents", "first", "exposure")),
-    "traffic": ("retrievals, empty, kept", ("retrievals", "empty", "kept")),
+    "traffic": ("retrievals, empty", ("retrievals", "empty")),
 }
 
 
@@ -105,7 +105,7 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
             database.execute("BEGIN IMMEDIATE")
             try:
                 rows = database.execute(
-                    f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
+                    f"SELECT {SEGMENT_COLUMNS} FROM segments WHERE first > ? "
                     "ORDER BY first LIMIT ?",
                     (after, _ERASED_AT_ONCE),
                 ).fetchall()
@@ -145,7 +145,7 @@ def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
     doc_ids: Any = None
     if part.doc_ids is not None:
         doc_ids = [part.doc_ids[start:stop].tolist() for start, stop in bounds]
-        if isinstance(row[10], bytes):  # hashes
+        if isinstance(row[9], bytes):  # hashes
             doc_ids = [bytes.fromhex("".join(ids)) for ids in doc_ids]
     batch = Batch(
         times=np.rint(part.times * 1e6).astype(np.int64),
@@ -158,7 +158,7 @@ def _rows_of(part: EventColumns, row: Row) -> Iterator[Row]:
             for name, values in part.event_labels.items()
         },
     )
-    return segments_of(batch, first=int(part.numbers[0]), weight=row[4])
+    return segments_of(batch, first=int(part.numbers[0]))
 
 
 def _forget_names(database: sqlite3.Connection, wanted: Mapping[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -244,10 +243,6 @@ class EventLog:
     buffer_bytes : int
         Memory that they may hold, as estimated from ids and labels of every 16th, and of each
         with more than 64 documents; at least 1 MB.
-    sample : float
-        Probability in (0, 1] with which a retrieval is kept; it then counts 1/sample.
-    rng : int or None
-        Seed of that choice; None takes one from the system.
     documents : {"none", "hashed", "plain"}
         Whether document ids are kept: not, as 64-bit hashes (under ``key`` where there is one,
         otherwise ids that can be guessed can be recognised), or as they are.
@@ -309,8 +304,6 @@ class EventLog:
         flush_seconds: float = 1.0,
         capacity: int = 100_000,
         buffer_bytes: int = 128_000_000,
-        sample: float = 1.0,
-        rng: int | None = None,
         documents: Documents = "none",
         max_documents: int = 1_000,
         max_tags: int = 200,
@@ -326,11 +319,8 @@ class EventLog:
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not 0 < sample <= 1:
-            raise DataError(f"sample is a probability in (0, 1], got {sample}")
         self.path, self.dropped = Path(path), DroppedEvents()
         settings = LogSettings(
-            weight=1 / sample,
             documents=documents,
             max_documents=max_documents,
             max_tags=max_tags,
@@ -345,8 +335,6 @@ class EventLog:
             busy_seconds=busy_seconds,
             file_mode=file_mode,
         )
-        self._sample = sample
-        self._random = random.Random(rng)  # of C, and therefore safe between threads
         self._settings, self._clock = settings, clock
         self._new_buffer = partial(
             LogBuffer,
@@ -406,8 +394,6 @@ class EventLog:
             One before the latest in the log becomes that one.
         """
         try:
-            if self._sample < 1 and self._random.random() >= self._sample:
-                return
             if self._thread is None:
                 self._start()
             reason: str | None = "log is closed"

@@ -14,17 +14,16 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import is_source
 from rag_sourcebias.io.files import sound
 from rag_sourcebias.monitor.log.schema import (
+    SEGMENT_COLUMNS,
     WIDTHS,
     EventColumns,
     Row,
     decoded,
-    has_table,
     label_set,
     labels_of,
     microseconds,
     noted_of,
     reading,
-    segment_columns,
     state_of,
     tags_of,
 )
@@ -33,7 +32,8 @@ from rag_sourcebias.monitor.log.schema import (
 
 
 _SEGMENTS = (
-    "SELECT {} FROM segments WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
+    f"SELECT {SEGMENT_COLUMNS} FROM segments "
+    "WHERE first > ? AND until >= ? AND since < ? ORDER BY first LIMIT ?"
 )
 _ENDS = (
     "SELECT (SELECT first FROM segments ORDER BY first LIMIT 1), "
@@ -166,8 +166,7 @@ def iter_events(
     low, high = microseconds(since, 0), microseconds(until, 2**62)
     after = 0
     with reading(path) as database:
-        query = _SEGMENTS.format(segment_columns(database))
-        while rows := database.execute(query, (after, low, high, _AT_ONCE)).fetchall():
+        while rows := database.execute(_SEGMENTS, (after, low, high, _AT_ONCE)).fetchall():
             after = rows[-1][0]
             known, tags = labels_of(database), tags_of(database)
             for row in rows:
@@ -192,17 +191,11 @@ def read_events(
     if parts:
         return EventColumns.joined(parts)
     with reading(path) as database:
-        row = (0, 0, 0, 0, 1.0, b"", b"", b"", b"", None, None)
+        row = (0, 0, 0, 0, b"", b"", b"", b"", None, None, None)
         return decoded(row, labels_of(database), tags_of(database))
 
 
 # Counts over time, read from the rollups of a log: fast however many retrievals there were.
-
-
-KeptCounts = dict[
-    tuple[int, int, int, tuple[int, ...] | None], tuple[int, int, list[npt.NDArray[np.float64]]]
-]
-"""Sums of a log by width and labels: from when on, until when, and the sums."""
 
 
 class NotCountedError(DataError):
@@ -212,9 +205,6 @@ class NotCountedError(DataError):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rollups:
     """Counts per time step and group: T steps, G groups.
-
-    Each retrieval counts 1 over its sampling probability, so that sampled logs estimate the same
-    totals without bias.
 
     Parameters
     ----------
@@ -226,8 +216,6 @@ class Rollups:
         Documents retrieved, those at rank 1, and the sum of 1/log2(rank + 1).
     retrievals, empty : float64 arrays of shape (T,)
         Retrievals, and those that returned nothing.
-    kept : int64 array of shape (T,)
-        Retrievals that were recorded: the number of independent choices behind a step.
     """
 
     starts: npt.NDArray[np.float64]
@@ -237,7 +225,6 @@ class Rollups:
     exposure: npt.NDArray[np.float64]
     retrievals: npt.NDArray[np.float64]
     empty: npt.NDArray[np.float64]
-    kept: npt.NDArray[np.int64]
 
     def shares(self) -> npt.NDArray[np.float64]:
         """Share of the exposure of each group, shape (T, G); NaN where nothing was retrieved."""
@@ -254,7 +241,6 @@ def read_rollups(
     labels: Mapping[str, str] | None = None,
     by: Literal["source", "style"] = "source",
     step: int = 60,
-    kept: KeptCounts | None = None,
 ) -> Rollups:
     """Return counts per time step.
 
@@ -270,8 +256,6 @@ def read_rollups(
     by : {"source", "style"}
     step : int
         Seconds; a multiple of 60.
-    kept : dict or None
-        Of the caller, with nothing in it at first: what is over is read once.
 
     Raises
     ------
@@ -305,69 +289,27 @@ def read_rollups(
                 )
             used = {n for (n,) in database.execute(_USED_CODES)}
             codes = None if used.issubset(codes) else codes
-        cells, traffic = _counts(database, (width, codes), low, high, {} if kept is None else kept)
+        cells, traffic = _counted(database, width, codes, low, high)
         return _table(cells, traffic, [tag[by == "style"] or "" for tag in tags_of(database)], step)
 
 
-_MOST_KEPT, _MOST_SOUGHT = 16, 100_000
+_MOST_SOUGHT = 100_000
 _SUMS = "sum(documents), sum(first), sum(exposure)"
-
-
-def _counts(
-    database: sqlite3.Connection,
-    what: tuple[int, tuple[int, ...] | None],
-    low: int,
-    high: int,
-    kept: KeptCounts,
-) -> list[npt.NDArray[np.float64]]:
-    """Return sums over sets of labels, by start and tag, and by start.
-
-    Times never fall: what began before the latest retrieval's step stays as it is.
-    """
-    width, state = what[0], state_of(database)
-    key, edge = (state.log, state.erased, *what), state.latest // 1_000_000 // width * width
-    known = kept.get(key)
-    if known is None or known[0] > low or known[1] < low:
-        known = (low, low, [np.zeros((0, 5)), np.zeros((0, 4))])
-    start, since, before = known
-    new = _counted(database, *what, since, high)
-    found = [np.concatenate(both) for both in zip(before, new, strict=True)]
-    if high > edge:
-        if len(kept) >= _MOST_KEPT:
-            kept.clear()
-        kept[key] = start, max(edge, since), [rows[rows[:, 0] < edge] for rows in found]
-    return [rows[(rows[:, 0] >= low) & (rows[:, 0] < high)] for rows in found]
 
 
 def _counted(
     database: sqlite3.Connection, width: int, codes: tuple[int, ...] | None, low: int, high: int
 ) -> list[npt.NDArray[np.float64]]:
-    """Return what :func:`_counts` does, from the file."""
-
-    def read(query: str, given: tuple[object, ...], n: int) -> npt.NDArray[np.float64]:
-        return np.array(database.execute(query, given).fetchall(), np.float64).reshape(-1, n)
-
+    """Return sums over sets of labels, by start and tag, and by start."""
     where, given = _where(database, width, codes, low, high)
-    traffic = read(
-        f"SELECT start, sum(retrievals), sum(empty), sum(kept) FROM traffic {where} GROUP BY start",
-        given,
-        4,
-    )
-    cells = np.zeros((0, 5))
-    query = f"SELECT start, tag, {_SUMS} FROM {{}} {where} GROUP BY start, tag"
-    if codes is None and has_table(database, "totals"):
-        cells = read(query.format("totals"), given, 5)
-        cells = cells[np.isin(cells[:, 0], traffic[:, 0])]
-        place = np.searchsorted(traffic[:, 0], cells[:, 0])
-        first = np.bincount(place, cells[:, 3], minlength=len(traffic))
-        # Former releases write no such table.
-        lacking = traffic[np.abs(first - traffic[:, 1] + traffic[:, 2]) > 0.5, 0]
-        if not len(lacking):
-            return [cells, traffic]
-        cells = cells[(cells[:, 0] < lacking[0]) | (cells[:, 0] > lacking[-1])]
-        given = (width, int(lacking[0]), int(lacking[-1]) + 1)
-    rest = read(query.format("rollups"), given, 5)
-    return [np.concatenate([cells, rest]), traffic]
+    table = "totals" if codes is None else "rollups"
+    return [
+        np.array(database.execute(query, given).fetchall(), np.float64).reshape(-1, n)
+        for n, query in (
+            (5, f"SELECT start, tag, {_SUMS} FROM {table} {where} GROUP BY start, tag"),
+            (3, f"SELECT start, sum(retrievals), sum(empty) FROM traffic {where} GROUP BY start"),
+        )
+    ]
 
 
 def _where(
@@ -419,9 +361,10 @@ def _table(
     rows: npt.NDArray[np.float64], traffic: npt.NDArray[np.float64], names: list[str], step: int
 ) -> Rollups:
     starts, place = np.unique(traffic[:, 0] // step * step, return_inverse=True)
-    sums = np.zeros((len(starts), 3))
+    sums = np.zeros((len(starts), 2))
     np.add.at(sums, place, traffic[:, 1:])
-    retrievals, empty, kept = sums.T
+    retrievals, empty = sums.T
+    rows = rows[np.isin(rows[:, 0] // step * step, starts)]  # of a damaged file
     groups = sorted({names[int(tag)] for tag in rows[:, 1]})
     column = np.array([groups.index(n) if n in groups else 0 for n in names], np.intp)
     at = (np.searchsorted(starts, rows[:, 0] // step * step), column[rows[:, 1].astype(np.intp)])
@@ -436,7 +379,6 @@ def _table(
         exposure=tables[2],
         retrievals=retrievals,
         empty=empty,
-        kept=kept.astype(np.int64),
     )
 
 
@@ -501,7 +443,7 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
         following = state.following
         rows: list[Row] = []
         for row in database.execute(
-            f"SELECT {segment_columns(database)} FROM segments WHERE first > ? "
+            f"SELECT {SEGMENT_COLUMNS} FROM segments WHERE first > ? "
             f"AND {_NUMBERED} ORDER BY first LIMIT ?",
             (after or 0, _MOST_SEGMENTS + 1),
         ):
@@ -578,7 +520,7 @@ def iter_newest(
             ).fetchone()
             limit = limit if found is None else min(limit, int(found[0]) + 1)
         for row in database.execute(
-            f"SELECT {segment_columns(database)} FROM segments WHERE first < ? "
+            f"SELECT {SEGMENT_COLUMNS} FROM segments WHERE first < ? "
             f"AND {_NUMBERED} ORDER BY first DESC",
             (limit,),
         ):

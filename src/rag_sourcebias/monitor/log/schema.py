@@ -190,8 +190,6 @@ class EventColumns:
         Rises by one with each retrieval written; the order of the log.
     times : float64 array of shape (n,)
         Seconds since 1970, never falling.
-    weights : float64 array of shape (n,)
-        Retrievals that each one stands for: 1 over the sampling probability.
     label_codes : uint16 array of shape (n,)
         Index into ``labels``.
     labels : tuple of mapping of str to str
@@ -212,7 +210,6 @@ class EventColumns:
 
     numbers: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
     label_codes: npt.NDArray[np.uint16]
     labels: tuple[Mapping[str, str], ...]
     offsets: npt.NDArray[np.int64]
@@ -271,7 +268,6 @@ class EventColumns:
         return EventColumns(
             numbers=self.numbers[keep],
             times=self.times[keep],
-            weights=self.weights[keep],
             label_codes=self.label_codes[keep],
             labels=self.labels,
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[keep])]).astype(np.int64),
@@ -292,7 +288,6 @@ class EventColumns:
         return cls(
             numbers=np.concatenate([part.numbers for part in parts]),
             times=np.concatenate([part.times for part in parts]),
-            weights=np.concatenate([part.weights for part in parts]),
             label_codes=np.concatenate([part.label_codes for part in parts]),
             labels=parts[-1].labels,
             offsets=np.concatenate([*offsets, ends[-1:]]),
@@ -325,7 +320,6 @@ class LogSettings:
         If a value is out of its range.
     """
 
-    weight: float
     documents: Documents
     max_documents: int
     max_tags: int
@@ -373,7 +367,7 @@ WIDTHS = (60, 600, 3_600, 86_400)  # seconds of the rollups: each a multiple of 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS segments (
     first INTEGER PRIMARY KEY, n INTEGER NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,
-    weight REAL NOT NULL, times BLOB NOT NULL, labels BLOB NOT NULL, lengths BLOB NOT NULL,
+    times BLOB NOT NULL, labels BLOB NOT NULL, lengths BLOB NOT NULL,
     tags BLOB NOT NULL, queries, documents);
 CREATE INDEX IF NOT EXISTS segments_until ON segments (until);
 CREATE TABLE IF NOT EXISTS tags (code INTEGER PRIMARY KEY, source TEXT, style TEXT);
@@ -384,26 +378,27 @@ CREATE TABLE IF NOT EXISTS rollups (
     PRIMARY KEY (width, start, labels, tag)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS traffic (
     width INTEGER, start INTEGER, labels INTEGER,
-    retrievals REAL NOT NULL, empty REAL NOT NULL, kept INTEGER NOT NULL,
+    retrievals INTEGER NOT NULL, empty INTEGER NOT NULL,
     PRIMARY KEY (width, start, labels)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS totals (
+    width INTEGER, start INTEGER, tag INTEGER,
+    documents INTEGER NOT NULL, first INTEGER NOT NULL, exposure REAL NOT NULL,
+    PRIMARY KEY (width, start, tag)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS event_labels (first INTEGER PRIMARY KEY, labels TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS noted (
+    kind TEXT, name TEXT, n INTEGER NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dropped (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
-# Later additions, which version 0.1 neither reads nor minds: both may write one log, and a log of
-# 0.1 is read as it is. `noted` counts, by kind and name: retrievals whose value of a label became
-# "other" in its set ("other"), those that have it beside the set ("alone"), "bad tags", and what
-# instrumentations said, by its text ("note").
-_ADDED = (
-    "CREATE TABLE IF NOT EXISTS event_labels (first INTEGER PRIMARY KEY, labels TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS noted (kind TEXT, name TEXT, n INTEGER NOT NULL, "
-    "PRIMARY KEY (kind, name)) WITHOUT ROWID",
+# `totals` are the rollups over all sets of labels. `noted` counts, by kind and name: retrievals
+# whose value of a label became "other" in its set ("other"), those that have it beside the set
+# ("alone"), "bad tags", and what instrumentations said, by its text ("note").
+_TRIGGER = (
     "CREATE TRIGGER IF NOT EXISTS segments_removed AFTER DELETE ON segments "
-    "BEGIN DELETE FROM event_labels WHERE first = OLD.first; END",
-    # The rollups over all sets of labels: right where `first` adds up to `traffic`.
-    "CREATE TABLE IF NOT EXISTS totals (width INTEGER, start INTEGER, tag INTEGER, "
-    "documents REAL NOT NULL, first REAL NOT NULL, exposure REAL NOT NULL, "
-    "PRIMARY KEY (width, start, tag)) WITHOUT ROWID",
+    "BEGIN DELETE FROM event_labels WHERE first = OLD.first; END"
 )
+SEGMENT_COLUMNS = "segments.*, (SELECT e.labels FROM event_labels e WHERE e.first = segments.first)"
+"""The columns that :func:`decoded` takes."""
 
 
 def open_for_writing(
@@ -448,14 +443,12 @@ def open_for_writing(
                 "log to another file"
             )
         if version == 0:
-            for statement in filter(str.strip, _TABLES.split(";")):
+            for statement in (*_TABLES.split(";")[:-1], _TRIGGER):
                 database.execute(statement)
             # Names the log in the files of an archive that several logs may share.
             database.execute("INSERT INTO state VALUES ('id', ?)", (secrets.randbits(40),))
             database.execute(f"PRAGMA application_id = {APPLICATION}")
             database.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in _ADDED:
-            database.execute(statement)
         database.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
@@ -548,23 +541,8 @@ def state_of(database: sqlite3.Connection) -> LogState:
     return LogState(*(int(found.get(name, value)) for name, value in names.items()))
 
 
-def has_table(database: sqlite3.Connection, name: str) -> bool:
-    """Whether a log has a table; one of version 0.1 lacks what was added later."""
-    found = database.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (name,))
-    return bool(found.fetchone()[0])
-
-
-def segment_columns(database: sqlite3.Connection) -> str:
-    """Return the columns of ``segments`` that :func:`~.segments.decoded` takes."""
-    if not has_table(database, "event_labels"):
-        return "segments.*"
-    return "segments.*, (SELECT e.labels FROM event_labels e WHERE e.first = segments.first)"
-
-
 def noted_of(database: sqlite3.Connection, kind: str) -> dict[str, int]:
     """Return what was counted of a kind, by name."""
-    if not has_table(database, "noted"):
-        return {}
     return dict(database.execute("SELECT name, n FROM noted WHERE kind = ? ORDER BY name", (kind,)))
 
 
@@ -626,7 +604,7 @@ _HASHES = re.compile(r"(?:[0-9a-f]{16})+")
 Row = tuple[Any, ...]
 
 
-def segments_of(batch: Batch, *, first: int, weight: float) -> Iterator[Row]:
+def segments_of(batch: Batch, *, first: int) -> Iterator[Row]:
     """Yield the rows of ``segments`` of a batch whose first number is ``first``.
 
     The last column is that of ``event_labels``, a table of its own.
@@ -638,7 +616,7 @@ def segments_of(batch: Batch, *, first: int, weight: float) -> Iterator[Row]:
         stop = start + int(np.searchsorted(times, times[0] + _MOST_MICROSECONDS, side="right"))
         times, tags = batch.times[start:stop], batch.tags[start:stop]
         yield (
-            *(first + start, stop - start, int(times[0]), int(times[-1]), weight),
+            *(first + start, stop - start, int(times[0]), int(times[-1])),
             (times - times[0]).astype("<u4").tobytes(),
             batch.label_codes[start:stop].astype("<u2").tobytes(),
             np.fromiter(map(len, tags), "<u2", count=stop - start).tobytes(),
@@ -654,7 +632,7 @@ def insert_segments(database: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """Write rows of :func:`segments_of`."""
     found = list(rows)
     database.executemany(
-        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
+        "INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?,?)", (row[:-1] for row in found)
     )
     alone = [(row[0], row[-1]) for row in found if row[-1] is not None]
     if alone:
@@ -712,7 +690,7 @@ def _unpacked(packed: bytes | str | None, n: int) -> npt.NDArray[np.str_]:
 def decoded(
     row: Row, labels: tuple[Mapping[str, str], ...], tags: tuple[tuple[str | None, str | None], ...]
 ) -> EventColumns:
-    """Return the retrievals of one row of ``segments``, with ``tables.segment_columns``.
+    """Return the retrievals of one row of :data:`SEGMENT_COLUMNS`.
 
     Raises
     ------
@@ -722,14 +700,13 @@ def decoded(
     try:
         if not 0 <= row[1] <= MOST_IN_SEGMENT:
             raise ValueError(f"{row[1]} retrievals")
-        first, n, since, _until, weight, times, label_codes, lengths, codes, *ids = row
-        queries, packed, event_labels = (*ids, None)[:3]  # a log of version 0.1 has no third
+        first, n, since, _until, times, label_codes, lengths, codes, *ids = row
+        queries, packed, event_labels = ids
         offsets = np.zeros(n + 1, np.int64)
         np.cumsum(np.frombuffer(lengths, "<u2"), out=offsets[1:])
         part = EventColumns(
             numbers=np.arange(first, first + n),
             times=(since + np.frombuffer(times, "<u4").astype(np.int64)) / 1e6,
-            weights=np.full(n, float(weight)),
             label_codes=np.frombuffer(label_codes, "<u2"),
             labels=labels,
             offsets=offsets,
@@ -749,7 +726,6 @@ def decoded(
         and (part.doc_ids is None or len(part.doc_ids) == documents)
         and (part.label_codes < len(labels)).all()
         and (part.tag_codes < len(tags)).all()
-        and np.isfinite(part.weights).all()
         and np.isfinite(part.times).all()
     ):
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on have columns that differ")

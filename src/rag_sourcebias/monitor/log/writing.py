@@ -25,6 +25,7 @@ from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import Waiting, short_text
 from rag_sourcebias.monitor.log.schema import (
     MOST_TAGS,
+    SEGMENT_COLUMNS,
     WIDTHS,
     Batch,
     Documents,
@@ -38,7 +39,6 @@ from rag_sourcebias.monitor.log.schema import (
     insert_segments,
     labels_of,
     open_for_writing,
-    segment_columns,
     segments_of,
     state_of,
     tags_of,
@@ -266,11 +266,10 @@ ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,
 _TRAFFIC = """
 INSERT INTO traffic
 SELECT ?1, json_extract(value, '$[0]') / ?1 * ?1, json_extract(value, '$[1]'),
-    sum(json_extract(value, '$[2]')), sum(json_extract(value, '$[3]')),
-    sum(json_extract(value, '$[4]'))
+    sum(json_extract(value, '$[2]')), sum(json_extract(value, '$[3]'))
 FROM json_each(?2) WHERE true GROUP BY 2, 3
 ON CONFLICT DO UPDATE SET retrievals = retrievals + excluded.retrievals,
-    empty = empty + excluded.empty, kept = kept + excluded.kept
+    empty = empty + excluded.empty
 """
 _TOTALS = """
 INSERT INTO totals
@@ -283,11 +282,10 @@ ON CONFLICT DO UPDATE SET documents = documents + excluded.documents,
 """
 
 
-def add_to_rollups(database: sqlite3.Connection, batch: Batch, *, weight: float) -> None:
+def add_to_rollups(database: sqlite3.Connection, batch: Batch) -> None:
     """Add a batch to the rollups of every width, inside the caller's transaction.
 
-    Exposure is the sum of 1/log2(rank + 1), as that of ``ExposureObserver``; every count is
-    multiplied by ``weight``.
+    Exposure is the sum of 1/log2(rank + 1), as that of ``ExposureObserver``.
     """
     starts = batch.times // (WIDTHS[0] * 1_000_000) * WIDTHS[0]
     keys, group = np.unique(starts * 65_536 + batch.label_codes, return_inverse=True)
@@ -302,10 +300,10 @@ def add_to_rollups(database: sqlite3.Connection, batch: Batch, *, weight: float)
     start, label = keys // 65_536, keys % 65_536
     rollups = [
         *(start[used // MOST_TAGS], label[used // MOST_TAGS], used % MOST_TAGS),
-        *(documents[used] * weight, first[used] * weight, exposure[used] * weight),
+        *(documents[used], first[used], exposure[used]),
     ]
-    kept, empty = np.bincount(group), np.bincount(group, weights=lengths == 0)
-    traffic = [start, label, kept * weight, empty * weight, kept]
+    empty = np.bincount(group[lengths == 0], minlength=len(keys))
+    traffic = [start, label, np.bincount(group), empty]
     steps, part = np.unique(rollups[0] * MOST_TAGS + rollups[2], return_inverse=True)
     sums = (np.bincount(part, weights=column) for column in rollups[3:])
     totals = [steps // MOST_TAGS, steps % MOST_TAGS, *sums]
@@ -346,7 +344,7 @@ def write_parquet(
     """Write the retrievals of one UTC day, at least one, to ``date=YYYY-MM-DD/events-….parquet``.
 
     The name tells log, first and last number, and is given when the file is complete.
-    Columns: ``number``, ``time`` (UTC), ``weight``, ``labels`` (JSON), ``query_id``, the lists
+    Columns: ``number``, ``time`` (UTC), ``labels`` (JSON), ``query_id``, the lists
     ``sources``, ``styles`` and ``doc_ids``, best document first, and ``event_labels`` (JSON):
     labels such as the session, which go before ``labels``. In DuckDB::
 
@@ -366,7 +364,6 @@ def write_parquet(
     table = {
         "number": pa.array(columns.numbers),
         "time": pa.array(np.rint(columns.times * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
-        "weight": pa.array(columns.weights),
         "labels": pa.DictionaryArray.from_arrays(
             columns.label_codes, pa.array([json.dumps(dict(known)) for known in columns.labels])
         ),
@@ -570,7 +567,7 @@ class LogWriter:
             chosen = "FROM segments WHERE first <= ?"
             if archive is not None:
                 found = database.execute(
-                    f"SELECT {segment_columns(database)} {chosen} ORDER BY first", (first,)
+                    f"SELECT {SEGMENT_COLUMNS} {chosen} ORDER BY first", (first,)
                 ).fetchall()
                 archive_segments(database, archive, found, file_mode=self._settings.file_mode)
             database.execute(f"DELETE {chosen}", (first,))
@@ -624,10 +621,10 @@ class LogWriter:
         for code, known in enumerate(labels.names[n_labels:], n_labels):
             database.execute("INSERT INTO labels VALUES (?, ?)", (code, known))
         first = state.following
-        insert_segments(database, segments_of(batch, first=first, weight=settings.weight))
+        insert_segments(database, segments_of(batch, first=first))
         if batch.noted:
             database.execute(_NOTED, (json.dumps([[*key, n] for key, n in batch.noted.items()]),))
-        add_to_rollups(database, batch, weight=settings.weight)
+        add_to_rollups(database, batch)
         database.executemany(
             "INSERT INTO state VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             [("next", first + len(batch)), ("last", int(batch.times[-1]))],
