@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,13 @@ def style_unfairness(texts: str, system: str) -> Columns:
 
 def style_spread(texts: str, systems: Sequence[str], what: str) -> Columns:
     """Mean or standard deviation of unfairness over query styles, or that of one style."""
-    rows = [style_row(texts, system) for system in systems]
-    values = [
-        row[f"{what}_unfairness"] if what in ("mean", "sd") else row["unfairness"][what]
-        for row in rows
-    ]
-    return {"x": list(systems), "y": [value[0] for value in values]}
+    values = []
+    for system in systems:
+        unfairness = style_row(texts, system)["unfairness"]
+        scores = {style: value[0] for style, value in unfairness.items()}
+        over_styles = {"mean": fmean(scores.values()), "sd": pstdev(scores.values())}
+        values.append((over_styles | scores)[what])
+    return {"x": list(systems), "y": values}
 
 
 def style_findings(texts: str, systems: Sequence[str], finding: str) -> Columns:

@@ -1,4 +1,4 @@
-"""What [W] found, checked on a report; and whether the adjustment of answers meets its bar."""
+"""What [W] found, read off reports on styles and on answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerScores
-from rag_sourcebias.answers.measure import correctness_auc
+from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.style.data import StyleReport, StyleSystem
 
 FAVOURED = ("human", "2")
 SILENCED = ("3", "6", "7", "8")
-CUT = 0.6
 
 
 def ends(interval: Interval | None) -> list[float] | None:
@@ -81,9 +79,6 @@ def style_figures(report: StyleReport) -> list[dict]:
                 row.query_style: ends(row.unfairness_interval) or [round(row.unfairness.score, 4)]
                 for row in system.rows
             },
-            "corrected": {r.query_style: round(r.unfairness.corrected, 4) for r in system.rows},
-            "kendall_w": {r.query_style: r.friedman.w and round(r.friedman.w, 4)
-                          for r in system.rows},
             "mean_unfairness": ends(system.mean_unfairness),
             "a_most_favoured": most_favoured(system, styles),
             "b_least_favoured": least_favoured(system, styles),
@@ -92,58 +87,14 @@ def style_figures(report: StyleReport) -> list[dict]:
     return rows
 
 
-def auc_change(
-    report: AnswerBiasReport, scorer: AnswerScorer, *, resamples: int = 1_000, seed: int = 0
-) -> list[float]:
-    """AUC after minus before the adjustment, with a 95 % interval over resampled questions."""
-    before = AnswerScores(
-        question_ids=report.question_ids,
-        systems=report.answer_systems,
-        scores=scorer.scores,
-        correct=report.correct,
-        words=report.words,
-    )
-    after = before.with_scores(scorer.adjusted_scores)
-    change = (correctness_auc(after) or np.nan) - (correctness_auc(before) or np.nan)
-    used = before.scored & ~np.isnan(before.correct)
-    codes = before.question_codes[used]
-    right = before.correct[used] == 1
-    pairs = [sorted_once(a.scores[used]) for a in (before, after)]
-    rng = np.random.default_rng(seed)
-    n = int(codes.max()) + 1
-    drawn = []
-    for _ in range(resamples):
-        weights = np.bincount(rng.integers(0, n, n), minlength=n)[codes]
-        drawn.append(
-            weighted_auc(*pairs[1], right, weights) - weighted_auc(*pairs[0], right, weights)
-        )
-    lower, upper = np.quantile(drawn, [0.025, 0.975])
-    return [round(float(x), 4) for x in (change, lower, upper)]
-
-
-def sorted_once(scores: np.ndarray) -> tuple[np.ndarray, int]:
-    """Place of each score among the distinct ones, and their number."""
-    distinct, place = np.unique(scores, return_inverse=True)
-    return place, len(distinct)
-
-
-def weighted_auc(place: np.ndarray, n: int, right: np.ndarray, weights: np.ndarray) -> float:
-    """Probability that a correct answer scores above a wrong one, each counted by its weight."""
-    good = np.bincount(place, weights=weights * right, minlength=n)
-    bad = np.bincount(place, weights=weights * ~right, minlength=n)
-    below = np.cumsum(bad) - bad
-    return float(good @ (below + bad / 2) / (good.sum() * bad.sum()))
-
-
 def answer_figures(report: AnswerBiasReport, *, fitted_on: str) -> list[dict]:
     """Key figures of each scorer of an answer report."""
     words = {s.name: rounded_or_none(s.mean_words_correct) for s in report.systems}
     rows = []
     for scorer in report.scorers:
         raw, adjusted = scorer.raw, scorer.adjusted
-        if adjusted is None or scorer.spread_cut is None:
+        if adjusted is None:
             raise SystemExit(f"{scorer.name}: the scores were not adjusted")
-        change = auc_change(report, scorer)
         rows.append({
             "encoder": scorer.name,
             "settings": dict(scorer.settings),
@@ -152,26 +103,10 @@ def answer_figures(report: AnswerBiasReport, *, fitted_on: str) -> list[dict]:
             "n_questions_all_correct": raw.spread.n_questions,
             "mean_words_correct": words,
             "means": rounded(raw.spread.systems, raw.spread.means),
-            "adjusted_means": rounded(adjusted.spread.systems, adjusted.spread.means),
             "unfairness": ends(raw.unfairness),
             "adjusted_unfairness": ends(adjusted.unfairness),
-            "spread_cut": round(scorer.spread_cut, 4),
-            "length_correlation": [rounded_or_none(raw.length_correlation),
-                                   rounded_or_none(adjusted.length_correlation)],
             "auc": ends(raw.auc),
             "adjusted_auc": ends(adjusted.auc),
-            "auc_change": change,
-            "system_aucs": {name: [rounded_or_none(value),
-                                   rounded_or_none(adjusted.system_aucs[name])]
-                            for name, value in raw.system_aucs.items()},
-            "thresholds": [round(raw.threshold, 4), round(adjusted.threshold, 4)],
-            "n_flipped": [raw.verdicts.n_flipped, adjusted.verdicts.n_flipped],
-            "n_flips": scorer.n_flips,
-            "inversions": [None if b.inversions is None
-                           else [len(b.inversions.inversions), b.inversions.n_pairs]
-                           for b in (raw, adjusted)],
-            "cut_met": bool(scorer.spread_cut >= CUT),
-            "auc_kept": bool(change[0] >= 0),
         })  # fmt: skip
     return rows
 
