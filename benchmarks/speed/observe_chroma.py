@@ -28,11 +28,7 @@ from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import Instrumentation, instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 
-<<<<<<< HEAD
-TARGET, MOST_OF_BARE = 100.0, 0.7
-=======
 MOST_OF_BARE = 0.7
->>>>>>> 704376ec (Observing Chroma is measured on real queries only)
 N_DOCUMENTS = 1_000
 DEPTH = 10
 
