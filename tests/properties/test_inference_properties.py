@@ -15,10 +15,8 @@ from rag_sourcebias.stats.clusters import (
     difference_test,
 )
 from rag_sourcebias.stats.ratio import (
-    DetectorQuality,
     bootstrap_means,
     bootstrap_relative_delta,
-    correct_relative_delta,
     relative_delta_interval,
 )
 
@@ -130,16 +128,3 @@ def test_clustered_share_stays_in_bounds(rows, data):
     interval = clustered_mean(np.array(rows), clusters, bounds=(0.0, 1.0))
     assert 0 <= interval.lower <= interval.estimate <= interval.upper <= 1
     assert interval.half_width > 0
-
-
-@given(columns(), st.floats(0.7, 1), st.floats(0.7, 1))
-def test_corrected_delta_stays_in_range(pair, sens, spec):
-    detector = DetectorQuality(
-        n_other=1000,
-        n_other_detected=round(1000 * sens),
-        n_baseline=1000,
-        n_baseline_kept=round(1000 * spec),
-    )
-    observed = interval_of(pair)
-    corrected = correct_relative_delta(observed, detector)
-    assert -200 <= corrected.lower <= corrected.estimate <= corrected.upper <= 200

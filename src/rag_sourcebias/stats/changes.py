@@ -11,6 +11,7 @@ import numpy as np
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
     FloatArray,
+    IntArray,
     Interval,
     NoninferiorityTest,
     as_generator,
@@ -370,17 +371,25 @@ def delta_change_test(
     InsufficientDataError
         With one query, or where neither source scores before or after.
     """
-    totals, swaps = _moments(*_pairs(h_before, l_before, h_after, l_after))
-    m = swaps.shape[1]
+    before, after = _pairs(h_before, l_before, h_after, l_after)
+    gaps, totals = (
+        np.stack((sign * before.other + before.baseline, sign * after.other + after.baseline))
+        for sign in (-1, 1)
+    )
+    apart = np.maximum(np.abs(gaps[1] - gaps[0]), np.abs(totals[1] - totals[0]))
+    changed = np.flatnonzero(apart > _SAME_RATIO)
+    m = len(changed)
     if m == 0:
         return 1.0
-    observed = float(_statistic(totals, swaps, np.zeros((1, m)))[0]) * (1 - _SAME_RATIO)
+    nothing = np.zeros((1, m))
+    observed = float(_statistic(gaps, totals, changed, nothing)[0]) * (1 - _SAME_RATIO)
     if m <= _EXACT_LIMIT:
         swapped = ((np.arange(2**m)[:, None] >> np.arange(m)) & 1).astype(np.float64)
-        return float(np.mean(_statistic(totals, swaps, swapped) >= observed))
+        return float(np.mean(_statistic(gaps, totals, changed, swapped) >= observed))
     extreme = 0
     for swapped in coin_flips(m, resamples, as_generator(rng)):
-        extreme += int(np.count_nonzero(_statistic(totals, swaps, swapped) >= observed))
+        found = _statistic(gaps, totals, changed, swapped)
+        extreme += int(np.count_nonzero(found >= observed))
     return (1 + extreme) / (1 + resamples)
 
 
@@ -408,39 +417,27 @@ def _influence(pair: ScorePair) -> FloatArray:
     return 200 * (pair.baseline * (1 - ratio) - pair.other * (1 + ratio)) / (pair.h + pair.l)
 
 
-def _moments(before: ScorePair, after: ScorePair) -> tuple[FloatArray, FloatArray]:
-    """Return sums from which the change and its standard error follow, and what swaps add to them.
+def _statistic(
+    gaps: FloatArray, totals: FloatArray, changed: IntArray, swapped: FloatArray
+) -> FloatArray:
+    """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,).
 
-    Rows are d, s, d², ds, s² of the first system, the same of the second, and the products d₁d₂,
-    s₁s₂, d₁s₂ and d₂s₁.
+    ``gaps`` and ``totals`` of shape (2, n) are h − l and h + l before and after.
     """
-    d1, s1 = before.baseline - before.other, before.baseline + before.other
-    d2, s2 = after.baseline - after.other, after.baseline + after.other
-    first = np.stack((d1, s1, d1 * d1, d1 * s1, s1 * s1))
-    second = np.stack((d2, s2, d2 * d2, d2 * s2, s2 * s2))
-    added = second - first
-    crossed = d2 * s1 - d1 * s2
-    none = np.zeros_like(crossed)
-    changed = np.maximum(np.abs(d2 - d1), np.abs(s2 - s1)) > _SAME_RATIO
-    rows = np.stack((*added, *-added, none, none, crossed, -crossed))
-    products = np.stack((d1 * d2, s1 * s2, d1 * s2, d2 * s1))
-    return np.concatenate((first, second, products)).sum(axis=1), rows[:, changed]
-
-
-def _statistic(totals: FloatArray, swaps: FloatArray, swapped: FloatArray) -> FloatArray:
-    """|Change| in standard errors when rows of ``swapped`` say what is swapped; shape (b,)."""
-    d1, s1, dd1, ds1, ss1, d2, s2, dd2, ds2, ss2, d1d2, s1s2, d1s2, d2s1 = (
-        totals[:, None] + swaps @ swapped.T
-    )
-    # A permutation may leave one system without any score: its Relative Δ counts as 0.
-    s1, s2 = np.maximum(s1, _SAME_RATIO), np.maximum(s2, _SAME_RATIO)
-    r1, r2 = d1 / s1, d2 / s2
-    variance = (
-        (dd1 - 2 * r1 * ds1 + r1**2 * ss1) / s1**2
-        + (dd2 - 2 * r2 * ds2 + r2**2 * ss2) / s2**2
-        - 2 * (d1d2 - r2 * d1s2 - r1 * d2s1 + r1 * r2 * s1s2) / (s1 * s2)
-    )
-    return np.asarray(np.abs(r2 - r1) / np.sqrt(np.maximum(variance, _SAME_RATIO**2)))
+    swap = np.zeros((len(swapped), gaps.shape[1]), dtype=bool)
+    swap[:, changed] = swapped > 0
+    ratios, influences = [], []
+    for own, other in ((0, 1), (1, 0)):
+        gap = np.where(swap, gaps[other], gaps[own])
+        total = np.where(swap, totals[other], totals[own])
+        # A permutation may leave one system without any score: its Relative Δ counts as 0.
+        scored = np.maximum(total.sum(axis=1), _SAME_RATIO)
+        ratio = gap.sum(axis=1) / scored
+        ratios.append(ratio)
+        influences.append((gap - ratio[:, None] * total) / scored[:, None])
+    variance = np.square(influences[1] - influences[0]).sum(axis=1)
+    error = np.sqrt(np.maximum(variance, _SAME_RATIO**2))
+    return np.asarray(np.abs(ratios[1] - ratios[0]) / error)
 
 
 # Are two means over the same queries equal within a margin: two one-sided tests.

@@ -130,45 +130,20 @@ def trec_order(run: Run) -> Run:
     """Reorder a run as trec_eval does: score descending, then document id descending."""
     if run.scores is None or not len(run):
         return run
-    order = np.arange(len(run))
-    inside = np.ones(len(run), dtype=bool)  # not the first entry of its query
-    inside[run.offsets[:-1][np.diff(run.offsets) > 0]] = False
-    scores = run.scores
-    # Compared, not subtracted: infinite scores have no difference.
-    if np.any((scores[1:] > scores[:-1]) & inside[1:]):
-        order = np.lexsort((-scores, run.query_codes))
-        scores = scores[order]
-    same = np.flatnonzero((scores[1:] == scores[:-1]) & inside[1:])
-    if len(same):
-        order = _by_descending_id(run, order, same)
-    elif scores is run.scores:
-        return run
+    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
+    place = np.empty(len(run.doc_ids), dtype=np.int64)
+    descending = sorted(range(len(run.doc_ids)), key=run.doc_ids.__getitem__, reverse=True)
+    place[descending] = np.arange(len(run.doc_ids))
+    order = np.lexsort((place[run.doc_codes], -run.scores, run.query_codes))
     return Run(
         query_ids=run.query_ids,
         offsets=run.offsets,
         doc_codes=run.doc_codes[order],
         doc_ids=run.doc_ids,
-        scores=scores,
+        scores=run.scores[order],
         name=run.name,
         n_duplicates=run.n_duplicates,
     )
-
-
-def _by_descending_id(run: Run, order: IntArray, same: IntArray) -> IntArray:
-    """Sort tied entries by id; ``same`` are the places whose next place has an equal score."""
-    opens = np.ones(len(same), dtype=bool)
-    opens[1:] = same[1:] != same[:-1] + 1
-    tied = np.flatnonzero(np.bincount(np.concatenate((same, same + 1))))
-    block = np.searchsorted(same[opens], tied, side="right")
-    codes = run.doc_codes[order[tied]]
-    ids = np.unique(codes)
-    # Sorting UTF-8 bytes and sorting code points give the same order, so str order is strcmp's.
-    place = np.empty(len(ids), dtype=np.int64)
-    place[sorted(range(len(ids)), key=lambda i: run.doc_ids[ids[i]], reverse=True)] = np.arange(
-        len(ids)
-    )
-    order[tied] = order[tied][np.lexsort((place[np.searchsorted(ids, codes)], block))]
-    return order
 
 
 def rank_of_labels(

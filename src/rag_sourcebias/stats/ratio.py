@@ -656,10 +656,7 @@ def _expit(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-# Relative Δ when source tags come from an imperfect detector (METHODS §1.7).
-
-
-MIN_YOUDEN = 0.3
+# How well a detector of sources does.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -714,72 +711,6 @@ class DetectorQuality:
             variance(self.n_other_detected, self.n_other),
             variance(self.n_baseline_kept, self.n_baseline),
         )
-
-
-def correct_relative_delta(observed: Interval, detector: DetectorQuality) -> Interval:
-    """Correct Relative Δ measured with detected tags for the detector's errors.
-
-    Observed = J·Δ + 200 (specificity − sensitivity) with J = sensitivity + specificity − 1,
-    solved for Δ; the errors of the observed value, the sensitivity and the specificity combine
-    by the delta method.
-
-    The identity holds for measures that add up over documents: P, and every measure at cutoff 1.
-    NDCG and MAP deeper down also divide by what is relevant to the detected source, which tag
-    errors change: with one relevant document per source and sensitivity .9, specificity .9 the
-    corrected value of MAP@5 is 2–7 points too far from 0; with unequal errors (.8, .9) up to 22
-    points off. Correct P@5 rather than NDCG@5.
-
-    Parameters
-    ----------
-    observed : Interval
-        Relative Δ in percent, from detected tags.
-    detector : DetectorQuality
-        From a labelled sample of the user's own documents.
-
-    Returns
-    -------
-    Interval
-        Cut to [−200, 200].
-
-    Raises
-    ------
-    InsufficientDataError
-        If the interval of J reaches below 0.3: the detector is too weak to correct for.
-    """
-    level = observed.confidence_level
-    check_level(level)
-    z = normal_quantile(0.5 + level / 2)
-    v_sens, v_spec = detector.variances
-    j = detector.youden
-    reach = z * math.sqrt(v_sens + v_spec)
-    if j - reach < MIN_YOUDEN:
-        raise InsufficientDataError(
-            f"the detector's sensitivity + specificity − 1 is {j:.2f} ± {reach:.2f}, which reaches "
-            f"below {MIN_YOUDEN}: too weak to correct for; verify more documents by hand or use a "
-            "better detector",
-            n=detector.n_other + detector.n_baseline,
-        )
-    delta = (observed.estimate - 200 * (detector.specificity - detector.sensitivity)) / j
-    v_observed = (observed.half_width / z) ** 2
-    variance = (v_observed + (200 + delta) ** 2 * v_spec + (200 - delta) ** 2 * v_sens) / j**2
-    delta = min(max(delta, -200.0), 200.0)
-    width = z * math.sqrt(variance)
-    return Interval(
-        estimate=delta,
-        lower=max(delta - width, -200.0),
-        upper=min(delta + width, 200.0),
-        confidence_level=level,
-        method=f"{observed.method}, corrected for tag errors",
-        target=observed.target,
-        n_labeled=observed.n_labeled,
-        n_unlabeled=observed.n_unlabeled,
-        assumptions=(
-            *observed.assumptions,
-            "the labelled documents are a random sample of the retrieved ones",
-            "the detector errs independently of rank and of relevance",
-            "the measure adds up over documents (P, or cutoff 1)",
-        ),
-    )
 
 
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster

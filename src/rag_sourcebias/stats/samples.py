@@ -302,7 +302,6 @@ def is_constant(values: FloatArray) -> bool:
 # a million items.
 
 
-_BINS = 1024
 _FEWEST = 8  # labels; fewer can hardly look other than random
 
 
@@ -387,11 +386,8 @@ def check_random_labels(
 ) -> tuple[str, ...]:
     """Warn when the labelled items look as if they were not drawn at random from all items.
 
-    Three tests, Holm-adjusted together: the mean judge value of the labelled items against all
-    items (saddlepoint tail of a mean of draws from the pool, Lugannani & Rice 1980, which stays
-    right for few labels and skewed judges where z does not), the whole distribution
-    (Kolmogorov–Smirnov), and the share of each group (binomial tails, Bonferroni over groups).
-    Where more items are labelled than not, the roles are exchanged.
+    Two tests, Holm-adjusted together: the distribution of judge values (Kolmogorov–Smirnov), and
+    the share of each group (binomial tails, Bonferroni over groups).
 
     Parameters
     ----------
@@ -413,7 +409,7 @@ def check_random_labels(
     x, rest = labeled[~np.isnan(labeled)], unlabeled[~np.isnan(unlabeled)]
     found: list[tuple[float | None, str]] = []
     if min(len(x), len(rest)) >= _FEWEST:
-        found += [_mean_check(x, rest), _shape_check(x, rest)]
+        found.append(_shape_check(x, rest))
     if labeled_groups is not None and unlabeled_groups is not None:
         if len(labeled_groups) != len(labeled) or len(unlabeled_groups) != len(unlabeled):
             raise DataError("groups and values differ in length")
@@ -426,81 +422,20 @@ def check_random_labels(
     )
 
 
-def _mean_check(x: FloatArray, rest: FloatArray) -> tuple[float | None, str]:
-    small = x if len(x) <= len(rest) else rest
-    pool = np.concatenate((x, rest))
-    spread = float(pool.std())
-    if is_constant(pool):
-        return None, ""
-    note = (
-        f"the labelled items have a mean judge value of {x.mean():.4g}, the unlabelled of "
-        f"{rest.mean():.4g}"
-    )
-    z = (pool - pool.mean()) / spread
-    return _mean_tail(z, (float(small.mean()) - float(pool.mean())) / spread, len(small)), note
-
-
-def _mean_tail(pool: FloatArray, mean: float, n: int) -> float:
-    """Two-sided p of the mean of n draws from a standardised pool, doubled from one side."""
-    from scipy.special import ndtr
-
-    values, weights = _binned(pool if mean > 0 else -pool)
-    mean = abs(mean)
-    top = float(values.max())
-    if mean >= top - 1e-9:
-        return float(min(1.0, 2 * float(weights[values >= top - 1e-9].sum()) ** n))
-    tilt, low, high = 0.0, 0.0, math.inf
-    for _ in range(100):
-        power = np.exp(tilt * (values - top)) * weights
-        total = float(power.sum())
-        slope = float(power @ values) / total
-        curve = max(float(power @ (values - slope) ** 2) / total, 1e-300)
-        low, high = (tilt, high) if slope < mean else (low, tilt)
-        step = tilt + (mean - slope) / curve
-        if not low < step < high:
-            step = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
-        if abs(step - tilt) <= 1e-9 * (1 + tilt):
-            break
-        tilt = step
-    log_mgf = tilt * top + math.log(total)
-    root = math.sqrt(max(2 * n * (tilt * mean - log_mgf), 0.0))
-    scaled = tilt * math.sqrt(n * curve)
-    if root < 0.2:  # near the centre the formula cancels, and p is large anyway
-        return 1.0
-    density = math.exp(-(root**2) / 2) / math.sqrt(2 * math.pi)
-    return float(min(1.0, max(0.0, 2 * (ndtr(-root) + density * (1 / scaled - 1 / root)))))
-
-
-def _binned(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and shares of equally wide bins; the pool itself where it is small."""
-    if len(values) <= _BINS:
-        return values, np.full(len(values), 1 / len(values))
-    low, high = float(values.min()), float(values.max())
-    code = np.minimum(((values - low) * (_BINS / (high - low))).astype(np.int32), _BINS - 1)
-    count = np.bincount(code, minlength=_BINS)
-    used = count > 0
-    means = np.bincount(code, weights=values, minlength=_BINS)[used] / count[used]
-    return means, count[used] / len(values)
-
-
 def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
     from scipy.special import kolmogorov
 
-    few, many = (x, rest) if len(x) <= len(rest) else (rest, x)
-    points, counts = np.unique(few, return_counts=True)
-    up_to = np.cumsum(counts) / len(few)
-    below = up_to - counts / len(few)
-    # The largest gap stands at or just before a value of the smaller sample: no sort of the other.
-    place = np.searchsorted(points, many)
-    equal = many == points[np.minimum(place, len(points) - 1)]
-    through = np.cumsum(np.bincount(place, minlength=len(points) + 1)[:-1])
-    strictly = through - np.bincount(place[equal], minlength=len(points))[: len(points)]
-    cdf_at, cdf_before = through / len(many), strictly / len(many)
-    gap = float(max(np.abs(up_to - cdf_at).max(), np.abs(below - cdf_before).max()))
-    size = math.sqrt(len(x) * len(rest) / (len(x) + len(rest)))
+    everything = np.sort(np.concatenate((x, rest)))
+    shares = [
+        np.searchsorted(np.sort(values), everything, side="right") / len(values)
+        for values in (x, rest)
+    ]
+    gap = float(np.abs(shares[0] - shares[1]).max())
+    size = math.sqrt(len(x) * len(rest) / len(everything))
     return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), (
-        "the judge values of labelled and unlabelled items are distributed differently "
-        f"(largest gap of the cumulative shares {gap:.2g})"
+        f"the judge values of labelled items (mean {x.mean():.4g}) and unlabelled items (mean "
+        f"{rest.mean():.4g}) are distributed differently (largest gap of the cumulative shares "
+        f"{gap:.2g})"
     )
 
 

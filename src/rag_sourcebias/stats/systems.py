@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import (
+    Float32Array,
     FloatArray,
     IntArray,
     as_generator,
@@ -291,59 +291,33 @@ def _largest(
     # a root: its product with its transpose is the covariance
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     systems = (root / size).astype(np.float32)
-    blocks = _blocks(first, second, m)
     drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
     fixed = ((unseen + _of_pairs(fit.pool, first, second)) / size**2).astype(np.float32)
     scaled = (1 / (1 + weight)).astype(np.float32)
     error = error / size
     precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
-    gap = np.empty((_RESAMPLES_AT_ONCE, len(first)), np.float32)
     degrees = max(n - 2, 1)
+
+    def squared(values: Float32Array) -> Float32Array:
+        """Squared difference of first and second, for every pair; shape (k, p)."""
+        return np.asarray(np.square(values[:, first] - values[:, second]))
+
     for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
         stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
         k = stop - start
         counts = _resampled(n, k, rng).astype(np.float32)
         # Σ w·u² − (Σ w·u)²/n, with u what one item adds to the difference
-        square = _squares(counts @ units, blocks, gap[:k])
-        square *= np.float32(1 / n)
-        spread = counts @ squares - square
-        np.maximum(spread, 0, out=spread)
-        spread += fixed
-        spread *= scaled
-        np.maximum(spread, np.float32(1e-30), out=spread)
+        total = counts @ units
+        spread = counts @ squares - squared(total) * np.float32(1 / n)
+        spread = np.maximum((np.maximum(spread, 0) + fixed) * scaled, np.float32(1e-30))
         noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
-        square = _squares(counts @ units + noise, blocks, gap[:k])
-        drawn[start:stop] = np.divide(square, spread, out=square).max(axis=1)
+        drawn[start:stop] = (squared(total + noise) / spread).max(axis=1)
         normals = rng.standard_normal((k, n), dtype=np.float32) @ units
         noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
-        square = _squares(normals + noise, blocks, gap[:k])
-        normal[start:stop] = np.multiply(square, precision, out=square).max(axis=1)
+        normal[start:stop] = (squared(normals + noise) * precision).max(axis=1)
     normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
     joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
     return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
-
-
-def _blocks(first: IntArray, second: IntArray, m: int) -> list[tuple[int, int, int, slice]]:
-    """Runs of pairs that share their first system and whose second ones follow each other."""
-    starts = [0, *(np.flatnonzero((np.diff(first) != 0) | (np.diff(second) != 1)) + 1), len(first)]
-    if m > 2 and len(starts) == len(first) + 1:  # one baseline, whose pairs share their second
-        return [(int(b), int(b) + 1, int(a), slice(i, i + 1))
-                for i, (a, b) in enumerate(zip(first, second, strict=True))]  # fmt: skip
-    return [
-        (int(second[low]), int(second[high - 1]) + 1, int(first[low]), slice(low, high))
-        for low, high in pairwise(starts)
-    ]
-
-
-def _squares(
-    values: npt.NDArray[np.float32],
-    blocks: list[tuple[int, int, int, slice]],
-    out: npt.NDArray[np.float32],
-) -> npt.NDArray[np.float32]:
-    """Squared difference of first and second, for every pair; shape (k, p)."""
-    for low, high, first, place in blocks:
-        np.subtract(values[:, first : first + 1], values[:, low:high], out=out[:, place])
-    return np.square(out, out=out)
 
 
 def _resampled(n: int, k: int, rng: np.random.Generator) -> IntArray:

@@ -10,7 +10,6 @@ from scipy import stats
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.stats.samples import (
-    _mean_tail,
     _shape_check,
     check_items,
     check_random_labels,
@@ -53,23 +52,6 @@ def test_distribution_gap_is_that_of_scipy(seed):
         assert p == pytest.approx(exact.pvalue, abs=0.06)
 
 
-@pytest.mark.parametrize("n", [8, 20, 100])
-def test_tail_of_the_mean_is_right_where_z_is_not(n):
-    """Against 200,000 drawn means, far out on both sides of a skewed pool."""
-    rng = np.random.default_rng(n)
-    pool = rng.gamma(0.5, size=1000)
-    pool = (pool - pool.mean()) / pool.std()
-    means = pool[rng.integers(0, 1000, (200_000, n))].mean(axis=1)
-    z_is_off = 0
-    for q in (0.001, 0.01, 0.1, 0.9, 0.99, 0.999):
-        mean = float(np.quantile(means, q))
-        one_side = 2 * min(q, 1 - q)
-        assert _mean_tail(pool, mean, n) == pytest.approx(one_side, rel=0.25)
-        z_is_off += abs(2 * stats.norm.sf(abs(mean) * np.sqrt(n)) / one_side - 1) > 0.25
-    assert z_is_off >= 2
-    assert _mean_tail(pool, float(pool.max()), n) == pytest.approx(0, abs=1e-12)
-
-
 POOLS = {
     "normal": lambda rng: rng.normal(size=2000),
     "skewed": lambda rng: rng.exponential(size=2000),
@@ -107,11 +89,10 @@ def test_a_shift_is_found_and_named():
     pool = rng.normal(size=5000)
     easy = np.argsort(-pool + rng.normal(size=5000))  # labelled first: what the judge liked
     notes = check_random_labels(pool[easy[:50]], pool[easy[50:]])
-    assert len(notes) == 2
-    assert notes[0].startswith("the labelled items have a mean judge value of 1.")
-    assert "the unlabelled of -0.022" in notes[0]
-    assert "do not look drawn at random" in notes[0]
-    assert "distributed differently" in notes[1]
+    (note,) = notes
+    assert note.startswith("the judge values of labelled items (mean 1.")
+    assert "and unlabelled items (mean -0.022" in note
+    assert "do not look drawn at random" in note
 
 
 def test_power_against_half_a_standard_deviation():
@@ -180,7 +161,7 @@ def test_clusters_labelled_as_a_whole_are_compared_as_a_whole():
     assert check_items(replace(items, human=easy))
 
 
-def test_items_without_clusters_use_groups_and_strata_are_left_alone():
+def test_items_without_clusters_use_groups():
     rng = np.random.default_rng(6)
     n = 500
     items = JudgedItems(
