@@ -37,7 +37,7 @@ def judged(truth, rng, noise=1.0, bias=1.0):
 
 
 @pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
-@pytest.mark.parametrize("n", [15, 40, 100])
+@pytest.mark.parametrize("n", [15, 60])
 def test_items(n, target):
     def run(rng):
         y = rng.gamma(1.5, 2.0, n + 150)
@@ -49,7 +49,7 @@ def test_items(n, target):
 
 
 @pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])
-@pytest.mark.parametrize("n_clusters", [10, 25, 60])
+@pytest.mark.parametrize("n_clusters", [10, 40])
 def test_clusters(n_clusters, target):
     def run(rng):
         total = n_clusters + 80
@@ -72,8 +72,8 @@ def test_clusters(n_clusters, target):
     assert coverage(run) >= BOUND
 
 
-@pytest.mark.parametrize("share", [0.03, 0.3, 0.9])
-@pytest.mark.parametrize("accuracy", [0.6, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.03, 0.9])
+@pytest.mark.parametrize("accuracy", [0.6, 1.0])
 @pytest.mark.parametrize("n", [20, 60])
 def test_binary(share, accuracy, n):
     def run(rng):
@@ -85,8 +85,8 @@ def test_binary(share, accuracy, n):
 
 
 @pytest.mark.parametrize("n_clusters", [10, 30])
-@pytest.mark.parametrize("alike", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("alike", [0.0, 1.0])
+@pytest.mark.parametrize("share", [0.9])
 def test_binary_clusters(share, alike, n_clusters):
     """Clusters of five; as Bernoulli trials of their own they gave 2.5 times the width."""
     widths = []
@@ -113,7 +113,7 @@ def test_binary_clusters(share, alike, n_clusters):
     assert ours <= 1.15 * spread_out
 
 
-@pytest.mark.parametrize(("n", "most"), [(15, 1.11), (30, 1.05), (120, 1.05)])
+@pytest.mark.parametrize(("n", "most"), [(15, 1.11), (60, 1.05)])
 @pytest.mark.parametrize("outcome", ["normal", "graded", "binary"])
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
 def test_a_useless_judge_hardly_costs_width_and_a_useful_one_saves_some(
@@ -161,8 +161,8 @@ def judge_of_half_the_lowest(n, second, lowest):
 
 @pytest.mark.parametrize("bounds", [(1.0, 5.0), None])
 @pytest.mark.parametrize("target", ["population", "pool"])
-@pytest.mark.parametrize("lowest", [0.05, 0.1, 0.2])
-@pytest.mark.parametrize(("n", "second"), [(15, 0.5), (30, 0.3), (60, 0.3)])
+@pytest.mark.parametrize("lowest", [0.05, 0.2])
+@pytest.mark.parametrize(("n", "second"), [(15, 0.5), (60, 0.3)])
 def test_rare_far_errors_that_no_label_shows(n, second, lowest, target, bounds):
     one = judge_of_half_the_lowest(n, second, lowest)
     assert coverage(partial(one, bounds=bounds, target=target)) >= acceptable(0.94, RUNS)
@@ -201,7 +201,7 @@ def two_binary(rng, n, share, planted, mistakes):
 
 
 @pytest.mark.parametrize("n", [10, 60])
-@pytest.mark.parametrize("mistakes", [0.02, 0.3, 0.5])
+@pytest.mark.parametrize("mistakes", [0.02, 0.5])
 @pytest.mark.parametrize(("share", "planted"), [(0.5, 0.0), (0.95, 0.0), (0.95, 0.1)])
 def test_paired_difference_of_binary_outcomes(n, mistakes, share, planted):
     widths = []

@@ -32,6 +32,7 @@ from rag_sourcebias.stats.regression import (
     graded,
     has_spread,
     sampling_reach,
+    skew_shift,
     spread_values,
     t_interval,
 )
@@ -210,16 +211,13 @@ def crossfit_ppi_interval(
     if folds < 2:
         raise DataError(f"n_folds {n_folds} is below 2")
     code = as_generator(rng).permutation(n) % folds
-    sizes = np.bincount(code, minlength=folds).astype(np.float64)
-    rest = n - sizes
-
-    def without(values: FloatArray) -> FloatArray:
-        return np.asarray(values.sum() - np.bincount(code, weights=values, minlength=folds))
-
-    sums_y, sums_f = without(human), without(judge)
-    together = (without(human * judge) - sums_y * sums_f / rest) / np.maximum(rest - 1, 1)
-    spread = float(np.concatenate([judge, pool]).var(ddof=1))
-    power = together / ((1 + n / n_pool) * spread) if spread > 0 else np.zeros(folds)
+    spread = (1 + n / n_pool) * float(np.concatenate([judge, pool]).var(ddof=1))
+    power = np.zeros(folds)
+    for fold in range(folds if spread > 0 else 0):
+        rest = code != fold
+        apart = (human[rest] - human[rest].mean()) @ (judge[rest] - judge[rest].mean())
+        power[fold] = apart / max(rest.sum() - 1, 1) / spread
+    sizes = np.bincount(code, minlength=folds)
     residual = human - power[code] * judge
     weight = float((power * sizes).sum() / n)
     estimate = weight * float(pool.mean()) + float(residual.mean())
@@ -643,13 +641,11 @@ def _ends_of_difference(
         fit = fit_regression(gaps, target)
         variance = max(float(fit.covariance[0, 0]), 0.0)
     careful = max(seen(variance, UNSEEN_ITEMS, unseen), least)
-    half = quantile * math.sqrt(careful)
-    lower, upper = estimate - half, estimate + half
-    if not reach.two_values:
-        skewness = fit.skewness * (variance / careful) ** 1.5 if careful else 0.0
-        wider = replace(fit, covariance=np.array([[careful]]), skewness=skewness)
-        _, low, high = draw_interval(gaps, wider, target, quantile, Form(None))
-        lower, upper = min(lower, low), max(upper, high)
+    half, shift = quantile * math.sqrt(careful), 0.0
+    if not reach.two_values and careful:
+        skewness = fit.skewness * (variance / careful) ** 1.5
+        shift = skew_shift(math.sqrt(careful), skewness, quantile)
+    lower, upper = estimate - half + min(shift, 0.0), estimate + half + max(shift, 0.0)
     half = quantile * math.sqrt(least)
     if reach.few_values and estimate - half > 0:
         lower = estimate - half
@@ -801,6 +797,9 @@ def two_columns(
 # Relative Δ between two sources when most labels come from a judge.
 
 
+_ROUNDING = 1e-9  # of a double root, where nothing of the two means is uncertain
+
+
 def judged_relative_delta_interval(
     y: npt.ArrayLike,
     yhat: npt.ArrayLike,
@@ -839,10 +838,8 @@ def judged_relative_delta_interval(
             f"all {sample.n_labeled} labelled queries score 0 for both sources; label more queries",
             n=sample.n_labeled,
         )
-    fit = fit_regression(sample, target)
+    estimate, lower, upper = _fieller(fit_regression(sample, target), confidence_level)
     human, judge = (values[:, 0] - values[:, 1] for values in (sample.y, sample.x))
-    quantile = t_quantile(0.5 + confidence_level / 2, fit.degrees)
-    estimate, lower, upper = _fieller(fit, quantile)
     return Interval(
         estimate=estimate,
         lower=lower,
@@ -857,39 +854,28 @@ def judged_relative_delta_interval(
     )
 
 
-def _fieller(fit: RegressionFit, quantile: float) -> tuple[float, float, float]:
-    """Relative Δ whose ratio ρ has (a − ρb)² ≤ q²·Var(a − ρb), with a, b the two means.
+def _fieller(fit: RegressionFit, level: float) -> tuple[float, float, float]:
+    """Return Relative Δ and the ends of Fieller's set for the ratio of difference and sum.
 
-    With direction (cos φ, sin φ) instead of ρ, a zero in either mean is no special case.
+    With D and S the difference and the sum of the two means, it holds the x = D/S, half of Relative
+    Δ, with (D − xS)² ≤ q²·Var(D − xS); of a set in two parts the one around the estimate.
     """
-    mean = np.maximum(fit.estimate, 0.0)
-    if not mean.any():
+    first, second = np.maximum(fit.estimate, 0.0).tolist()
+    if first + second == 0:
         raise InsufficientDataError(
             "both means are estimated at 0 or below; label more queries before comparing sources"
         )
-    # (sin φ, −cos φ)·(a, b) is 0 at the true direction. A direction is accepted where the square of
-    # this contrast is at most q² times its variance: v·form·v ≤ 0 with v = (cos φ, sin φ).
-    outer = np.outer(mean, mean) - quantile**2 * fit.covariance
-    here = math.atan2(mean[1], mean[0])
-    roots = _crossings(np.array([[outer[1, 1], -outer[0, 1]], [-outer[0, 1], outer[0, 0]]]))
-    low = max((root for root in roots if root <= here), default=0.0)
-    high = min((root for root in roots if root >= here), default=math.pi / 2)
-    points = [(math.cos(angle), math.sin(angle)) for angle in (here, high, low)]
-    estimate, lower, upper = (200.0 * (a - b) / (a + b) for a, b in points)
-    return estimate, min(lower, estimate), max(upper, estimate)
-
-
-def _crossings(form: FloatArray) -> list[float]:
-    """Angles in [0, π/2] where v·form·v = 0."""
-    a, b, c = form[0, 0], form[0, 1], form[1, 1]
-    # a cos² + 2b sin cos + c sin² = (a + c)/2 + R cos(2φ − δ)
-    size = math.hypot((a - c) / 2, b)
-    level = -(a + c) / 2
-    if size == 0 or abs(level) > size:
-        return []
-    delta = math.atan2(b, (a - c) / 2)
-    turn = math.acos(level / size)
-    angles = [((delta + sign * turn) / 2) % math.pi for sign in (-1, 1)]
-    # a rounding error below 0 would come out as π
-    angles = [0.0 if angle > math.pi - 1e-12 else angle for angle in angles]
-    return sorted(angle for angle in angles if angle <= math.pi / 2 + 1e-12)
+    gap, total = first - second, first + second
+    (own, together), (_, other) = fit.covariance.tolist()
+    square = t_quantile(0.5 + level / 2, fit.degrees) ** 2
+    roots = np.roots([
+        total**2 - square * (own + other + 2 * together),
+        -2 * (gap * total - square * (own - other)),
+        gap**2 - square * (own + other - 2 * together),
+    ])  # fmt: skip
+    ends = roots.real[np.abs(roots.imag) <= _ROUNDING]
+    ends = ends[np.abs(ends) <= 1 + _ROUNDING]
+    estimate = gap / total
+    lower = float(ends[ends <= estimate].max(initial=-1.0))
+    upper = float(ends[ends >= estimate].min(initial=1.0))
+    return 200 * estimate, 200 * lower, 200 * upper

@@ -659,6 +659,9 @@ def _expit(value: float) -> float:
 # How well a detector of sources does.
 
 
+MIN_YOUDEN = 0.3  # sensitivity + specificity − 1 below which tags are too weak to correct for
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorQuality:
     """How well a detector finds the other (LLM) source, from a labelled sample.

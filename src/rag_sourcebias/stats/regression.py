@@ -534,8 +534,7 @@ def draw_interval(
         return score_form(sample, fit, target, quantile, form.bounds)
     estimate = float(fit.estimate[0])
     error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
-    skewness = min(max(fit.skewness, -_MOST_SKEW), _MOST_SKEW)
-    shift = error * skewness * (2 * quantile**2 + 1) / 6
+    shift = skew_shift(error, fit.skewness, quantile)
     lower, upper = estimate - error * quantile + shift, estimate + error * quantile + shift
     if form.span is not None:
         below, above = _far_errors(sample, fit, target, quantile, form.span)
@@ -543,6 +542,12 @@ def draw_interval(
     if form.clip is not None:
         lower, estimate, upper = (float(np.clip(v, *form.clip)) for v in (lower, estimate, upper))
     return estimate, min(lower, estimate), max(upper, estimate)
+
+
+def skew_shift(error: float, skewness: float, quantile: float) -> float:
+    """Return how far both ends of an interval move with the skewness of the estimate."""
+    skewness = min(max(skewness, -_MOST_SKEW), _MOST_SKEW)
+    return error * skewness * (2 * quantile**2 + 1) / 6
 
 
 def _far_errors(

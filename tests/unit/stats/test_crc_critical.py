@@ -72,13 +72,6 @@ def test_jumps_at_the_ends(y, expected):
     assert (first[0], last[0]) == expected
 
 
-def test_closed_form_of_one_document():
-    # (1 − λ) of the upper tail of (.5, .3, .2): mean gain 2 needs a tail of .4
-    first, last = crossings(one_document(0.5, 0.3, 0.2), np.array([2.0]))
-    assert first[0] == pytest.approx(0.6, abs=1e-8)
-    assert last[0] == pytest.approx(0.6, abs=1e-8)
-
-
 @given(st.integers(0, 100_000))
 def test_recalibration_is_nearest_zero_among_the_best(seed):
     labels, y = awkward_labels(seed)

@@ -67,16 +67,6 @@ def test_one_hot_judges_get_the_extremes_not_nan():
     assert interval.upper == pytest.approx(labels.utilities().mean())
 
 
-def test_interval_says_what_it_leaves_out():
-    labels, y = judged(40)
-    target, _ = judged(25, seed=9)
-    interval = crc_interval(calibrate_dual(labels, y, confidence_level=0.9), target)
-    assert interval.method == "crc (paper)"
-    assert interval.target == "unlabeled"
-    assert (interval.n_labeled, interval.n_unlabeled) == (40, 25)
-    assert "under-covers" in str(interval)
-
-
 def test_refusals():
     labels, y = judged(10)
     with pytest.raises(CalibrationError, match=r"18 bootstrap batches .* at least 19 are needed"):

@@ -41,21 +41,6 @@ def test_utilities_equal_the_equations(lam):
         )
 
 
-@given(seeds, lambdas)
-def test_is_a_distribution(seed, lam):
-    labels, _ = awkward_labels(seed)
-    perturbed = perturb(labels.probs, lam)
-    assert np.all(perturbed >= 0)
-    np.testing.assert_allclose(perturbed.sum(axis=1), 1.0, atol=1e-12)
-
-
-@given(seeds, lambdas, lambdas)
-def test_utilities_do_not_fall_in_lambda(seed, a, b):
-    labels, _ = awkward_labels(seed)
-    low, high = labels.utilities_at(min(a, b)), labels.utilities_at(max(a, b))
-    assert np.all(low <= high + 1e-9)
-
-
 @given(seeds)
 def test_zero_is_the_prediction_and_the_ends_are_the_extreme_grades(seed):
     labels, _ = awkward_labels(seed)

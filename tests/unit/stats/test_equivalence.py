@@ -32,15 +32,6 @@ def test_is_two_one_sided_paired_t_tests(margin: float, shift: float) -> None:
     assert test.note is None
 
 
-def test_the_order_of_the_two_only_turns_the_sign() -> None:
-    first, second = scores(60, shift=0.01)
-    one, other = (
-        equivalence_test(*pair, margin=0.04) for pair in ((first, second), (second, first))
-    )
-    assert one.p_value == other.p_value
-    assert one.difference.estimate == -other.difference.estimate
-
-
 def passed(n: int, *, margin: float, shift: float, kind: str, runs: int) -> float:
     """Share of fresh data sets that pass; the true difference is exactly ``shift``."""
     rng, count = np.random.default_rng(5), 0
@@ -94,14 +85,6 @@ def test_rare_losses_are_not_waved_through() -> None:
         first = np.where(rng.uniform(size=40) < 0.04 / 0.9, 0.0, second)
         count += equivalence_test(first, second, margin=0.04).equivalent
     assert count <= 400 * 0.05
-
-
-def test_the_queries_needed_give_the_power_promised() -> None:
-    needed = equivalence_test(*scores(200, sd=0.1), margin=0.03).n_needed
-    assert needed is not None
-    assert 85 <= needed <= 115  # (1.645 + 1.282)² · .1² / .03² = 95
-    rate = passed(97, margin=0.03, shift=0.0, kind="normal", runs=400)
-    assert rate == pytest.approx(0.8, abs=0.07)
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.02, 0.03])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Qrels, RankedList, Run
+from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.stats.ranking import join, rank_span, trec_order
 
 
@@ -64,12 +64,3 @@ def test_equal_scores_of_neighbouring_queries_are_not_a_tie():
     start, stop = rank_span(run, np.arange(4), ties="expected")
     assert (start.tolist(), stop.tolist()) == ([0, 0, 0, 0], [1, 2, 2, 1])
     assert [r.doc_ids for r in trec_order(run)] == [("b",), ("c", "a"), ("b",)]
-
-
-def test_nothing_to_reorder():
-    run = Run.from_dict({"q": {"a": 2.0, "b": 1.0}, "e": {}})
-    assert trec_order(run) is run
-    bare = Run.from_lists([RankedList(query_id="q", doc_ids=("b", "a"))])
-    assert trec_order(bare) is bare
-    empty = Run.from_dict({})
-    assert trec_order(empty) is empty

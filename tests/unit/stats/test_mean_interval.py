@@ -109,16 +109,6 @@ def test_clusters_are_left_out_as_a_whole():
     assert "clusters are independent" in found.assumptions
 
 
-def test_clusters_of_one_item_are_items_up_to_the_finite_sample_factor():
-    y, f, pool = sample()
-    found = mean_interval(
-        y, f, pool, target="pool", clusters=range(30), clusters_unlabeled=range(100, 300)
-    )
-    plain = mean_interval(y, f, pool, target="pool")
-    assert found.estimate == pytest.approx(plain.estimate)
-    assert found.half_width == pytest.approx(plain.half_width, rel=0.06)
-
-
 def test_binary_clusters_count_as_many_items_as_their_labels_are_worth():
     rng = np.random.default_rng(3)
     question = np.repeat(np.arange(140), 8)

@@ -55,24 +55,6 @@ def test_is_the_double_sum(n_factors):
     assert multiway_variance(terms, factors) == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_factors", [2, 3])
-def test_adding_the_factors_up_would_fail(n_factors):
-    """Pairs that share a query and a document count once, not twice."""
-    terms, factors = lopsided(n_factors)
-    found = multiway_variance(terms, factors)
-    assert found != pytest.approx(literal(terms, factors, subtract=False), rel=1e-3)
-    assert found != pytest.approx(literal(terms, factors, factor_of_groups=False), rel=1e-3)
-
-
-def test_pairs_that_share_anything_count_once():
-    """What the signs amount to, without the factors G/(G − 1)."""
-    terms, (query, document, topic) = lopsided(3)
-    shared = (query[:, None] == query) | (document[:, None] == document) | (topic[:, None] == topic)
-    once = float(terms @ shared @ terms)
-    signs = literal(terms, [query, document, topic], factor_of_groups=False)
-    assert signs == pytest.approx(once, rel=1e-9)
-
-
 def test_one_factor_is_the_cluster_robust_interval():
     terms, (query,) = lopsided(1)
     values = terms + 0.3

@@ -61,15 +61,6 @@ def test_moments_are_those_of_the_two_way_table() -> None:
     assert moments.half_width(0.05) == pytest.approx(expected)
 
 
-def test_equal_rows_are_one_row() -> None:
-    after, before = scores(1, 40, shift=-0.001)
-    once, thrice = (
-        noninferiority_test(np.repeat(after, k, 0), np.repeat(before, k, 0)) for k in (1, 3)
-    )
-    assert thrice.p_value == pytest.approx(once.p_value, rel=1e-6)
-    assert thrice.lower == pytest.approx(once.lower)
-
-
 def test_seeds_that_differ_make_it_harder_and_more_queries_do_not_help() -> None:
     before = np.tile(np.random.default_rng(0).uniform(0.3, 0.7, 400), (3, 1))
     noise = np.random.default_rng(1).normal(0, 0.01, before.shape)
@@ -107,13 +98,6 @@ def test_a_t_test_is_not_trusted_where_one_query_changed() -> None:
     test = noninferiority_test(after, before, relative_margin=0.02)
     assert not test.passed
     assert -8 < test.lower < -3 / 0.9
-
-
-def test_a_clear_loss_does_not_pass() -> None:
-    after, before = scores(3, 200, shift=-0.1)
-    test = noninferiority_test(after, before)
-    assert test.p_value > 0.999
-    assert test.lower < test.change < -15
 
 
 def test_nothing_left_has_no_lower_end() -> None:

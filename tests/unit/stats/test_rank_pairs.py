@@ -72,11 +72,6 @@ def test_one_query():
     assert (pair.difference, pair.interval, pair.p_value) == (-1, None, 1)
 
 
-def test_repeated_with_the_same_seed():
-    ranks = ranks_of(50)
-    assert compare_ranks(ranks, NAMES, rng=3) == compare_ranks(ranks, NAMES, rng=3)
-
-
 @pytest.mark.parametrize(
     ("ranks", "names", "options", "message"),
     [
