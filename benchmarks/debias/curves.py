@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from figures import QUALITY_AT, SKEW_AT
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.debias.data import MIN_SEEDS, DebiasConfig, DebiasScores, DebiasSearch
@@ -77,37 +76,6 @@ def series(runs: Runs, cutoff: int, *, deterministic: bool = False) -> dict[str,
             ],
         }
     return columns
-
-
-def by_weight(columns: Mapping[str, dict], untrained: Mapping) -> list[dict]:
-    """What the runs of each weight say together, against the untrained encoder.
-
-    Parameters
-    ----------
-    columns : mapping
-        What :func:`series` returned for the two cutoffs of the table.
-    untrained : mapping
-        Row of the unchanged encoder.
-    """
-    delta = columns.get(f"relative_delta@{SKEW_AT}")
-    if delta is None:
-        return []
-    rows = []
-    for i, weight in enumerate(delta["x"]):
-        percent = {}
-        for name in ("human-only", "llm-only", "mixed"):
-            after = columns[f"{name}@{QUALITY_AT}"]["y"][i]
-            percent[name] = round(100 * (after / untrained["quality"][name] - 1), 2)
-        known = "lower" in delta
-        ends = [delta[key][i] for key in ("y", "lower", "upper")] if known else [delta["y"][i]]
-        rows.append({
-            "weight": weight,
-            "seeds": delta["seeds"],
-            "relative_delta": [round(v, 2) for v in ends],
-            "by_seed": [values[i] for values in delta["by_seed"]],
-            "percent": percent,
-        })  # fmt: skip
-    return rows
 
 
 def plain(runs: Mapping[int, DebiasScores], seeds: Sequence[int], name: str, cutoff: int) -> float:

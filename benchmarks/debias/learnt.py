@@ -1,8 +1,7 @@
 """Learnt remedies beside twin smoothing: every data set, rewriter and method in one table.
 
-    python benchmarks/debias/learnt.py [--only PART …]  # judges what is not there, then the page
+    python benchmarks/debias/learnt.py [--only PART …]  # judges what is not there
     python benchmarks/debias/learnt.py --again          # judges what is there, too
-    python benchmarks/debias/learnt.py --page           # the table of docs/debias.md again
 
 Offsets and projections are fitted twice: on the set they are judged on ("seen", which flatters
 them; NFCorpus: on its training split without the judged pairs), and on the pairs of all other
@@ -48,7 +47,6 @@ from rag_sourcebias.retrieval.search import DenseSpec
 
 HERE = Path(__file__).resolve()
 RESULT = HERE.parents[1] / "results" / "learnt.json"
-PAGE = HERE.parents[2] / "docs" / "debias.md"
 SAID = {"favours_baseline": "favours human text", "favours_other": "favours LLM text"} | {
     "made_worse": "made it worse"
 }
@@ -259,38 +257,6 @@ def rewriter(source: str) -> str:
     return source.removeprefix("llm:").removesuffix("-7b-chat-tmp0.2")
 
 
-WHY = ("too few pairs", "no copies here")
-CELLS = ("before", "after", "verdict", "human", "mixed")
-
-
-def page(rows: list[dict]) -> None:
-    """Write the table into docs/debias.md, each figure with where it comes from."""
-    head = ["data", "rewriter", "method", "fitted on", "Relative Δ@5 before", "after", "verdict"]
-    lines = [f"| {' | '.join([*head, 'human-only', 'all'])} |", "|---" * 9 + "|"]
-    figures = []
-    for place, row in enumerate(rows):
-        cells = [row["data"], row["rewriter"], row["method"], row["fitted"]]
-        if "refused" in row:
-            cells += ["–", "–", f"refused: {WHY[row['method'] == 'twin smoothing']}", "–", "–"]
-        else:
-            at = f"learnt > rows > {place} >"
-            ids = {cell: f"lr{place}{cell[0]}" for cell in CELLS}
-            cells += [f"<!--={ids[c]}-->x<!--/-->" for c in CELLS]
-            for cell in ("before", "after"):
-                figures.append(f"{ids[cell]} | {at} {cell} | {{:+.1f}} [{{:.1f}}, {{:.1f}}]")
-            figures.append(f"{ids['verdict']} | {at} verdict | {{}}")
-            for cell, name in (("human", "human-only"), ("mixed", "mixed")):
-                figures.append(f"{ids[cell]} | {at} quality > {name} > shown | {{}}")
-        lines.append(f"| {' | '.join(cells)} |")
-    text = PAGE.read_text("utf-8")
-    start, end = text.index("<!-- learnt -->"), text.index("<!-- /learnt -->")
-    text = text[:start] + "<!-- learnt -->\n" + "\n".join(lines) + "\n" + text[end:]
-    kept = [line for line in text.splitlines() if not line.startswith("lr")]
-    at = kept.index("<!-- figures")
-    PAGE.write_text("\n".join([*kept[: at + 1], *figures, *kept[at + 1 :]]) + "\n", "utf-8")
-    print("now: python benchmarks/claims.py")
-
-
 def part_of(row: dict, part: str) -> bool:
     return row["method"] in PARTS[part] and part in (row["fitted"], *ALONE)
 
@@ -300,25 +266,22 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=cache_dir() / "benchmark-learnt")
     parser.add_argument("--only", choices=PARTS, nargs="*", default=list(PARTS))
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
     rows = json.loads(RESULT.read_text("utf-8"))["rows"] if RESULT.is_file() else []
-    if not options.page:
-        root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
-        keep_freed_memory()
-        bench = Bench.read(root, options.work)
-        if options.again:
-            rows = [row for row in rows if not any(part_of(row, p) for p in options.only)]
-        for part, (name, source) in product(options.only, bench.fitting):
-            key = {"data": name, "rewriter": rewriter(source), "method": PARTS[part][-1]}
-            if any(row.items() >= key.items() and part_of(row, part) for row in rows):
-                continue
-            new = list(bench.rows_of(part, name, source))
-            print(*new, sep="\n", flush=True)
-            rows = sorted(rows + new, key=bench.place)
-            record = {"environment": dict(environment()), "rows": rows}
-            RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    page(rows)
+    root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
+    keep_freed_memory()
+    bench = Bench.read(root, options.work)
+    if options.again:
+        rows = [row for row in rows if not any(part_of(row, p) for p in options.only)]
+    for part, (name, source) in product(options.only, bench.fitting):
+        key = {"data": name, "rewriter": rewriter(source), "method": PARTS[part][-1]}
+        if any(row.items() >= key.items() and part_of(row, part) for row in rows):
+            continue
+        new = list(bench.rows_of(part, name, source))
+        print(*new, sep="\n", flush=True)
+        rows = sorted(rows + new, key=bench.place)
+        record = {"environment": dict(environment()), "rows": rows}
+        RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
-"""What takes the skew out of an encoder, what it costs, and does it hold on other data?
+"""Curves over the weight of the debiasing hinge, and over multiples of an offset ([K] Fig. 8, 9).
 
-    python benchmarks/debias/run.py [--methods projection,calibration,training] [--work FOLDER]
+    python benchmarks/debias/run.py [--work FOLDER] [--finished]
 
 Everything is fitted on the training pairs of nfcorpus (people and Llama-2) with the packaged
-encoder, and judged on nfcorpus dev, nq-utd (other topics, same LLM), outfox (three other LLMs) and
-crowdrag25 (another one): projections of vectors, scores calibrated by source, and encoders trained
-with 4 weights of the debiasing hinge × 3 seeds, the last judged on the first two sets. Reports and
-trained models are kept in the work folder as they are finished, and the same command goes on from
-there; ``--finished`` trains nothing and writes what there is. Vectors of the untrained encoder are
-kept in ``--cache``. Two quiet cores take about 20 minutes to encode everything once and about 90
-minutes for the training runs; one after the other can be interrupted at any time.
+encoder, and judged on nfcorpus dev and nq-utd: encoders trained with 4 weights of the hinge × 3
+seeds, and the fitted offset times 0 to 8. The encoder as it is is judged on outfox, too. Trained
+models and vectors are kept in the work folder, and the same command goes on from there;
+``--finished`` trains nothing and writes what there is. Two quiet cores take about 20 minutes to
+encode everything once and about 90 minutes for the training runs.
 
-Writes benchmarks/results/debias.json, and debias.md with the table.
+Writes benchmarks/results/debias.json.
 """
 
 from __future__ import annotations
@@ -21,171 +19,153 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import assemble
 import curves
-import figures
-import methods
 import sets
 import training
-from study import Measured, measured
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.debias.audit import other_sources, score_debias
+from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
+from rag_sourcebias.debias.fit import fit_parity_calibration
+from rag_sourcebias.debias.parity import ParityCalibration
+from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.stats.ratio import relative_delta_interval
 
-RESULTS = Path(__file__).resolve().parent.parent / "results"
-DATA = "RAG_SOURCEBIAS_DATA"
-METHODS = ("projection", "calibration", "training")
+RESULT = Path(__file__).resolve().parent.parent / "results" / "debias.json"
 FITTED_ON = "nfcorpus train"
-TRAINED_JUDGED_ON = ("nfcorpus dev", "nq-utd")
-HOME = "nfcorpus dev"
+CURVES_ON = ("nfcorpus dev", "nq-utd")
+CONFIG = DebiasConfig(cutoffs=curves.CUTOFFS)
+MULTIPLES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def stage(message: str) -> None:
     print(time.strftime("%H:%M:%S"), message, file=sys.stderr, flush=True)
 
 
-def study(
-    options: argparse.Namespace, root: Path
-) -> tuple[list[Measured], list[Measured], list[training.Run]]:
-    """Every report there is or can be made: of systems, of the dial, and the finished runs."""
-    train = replace(sets.training_set(root), name=FITTED_ON)
-    store = VectorCache(options.cache or options.work / "vectors.sqlite")
-    encoder = CachedEncoder(SentenceEncoder(training.MODEL), store)
-    twins = twin_texts(train.corpus, qrels=train.qrels)
-    judged = {
-        name: replace(sets.JUDGED[name](root), name=name) for name in options.sets or sets.JUDGED
-    }
-    shared = {
-        "before": DenseSpec(encoder),
-        "fitted_texts": set(twins.baseline_texts),
-        "work": options.work,
-        "on_stage": stage,
-    }
-    systems = []
-    if "projection" in options.methods:
-        systems += methods.projections(twins, encoder, fitted_on=FITTED_ON)
-    if "calibration" in options.methods:
-        systems += methods.calibrations(train, encoder, fitted_on=FITTED_ON)
-    found = measured(systems, judged.values(), **shared)
-    if HOME in judged:
-        found += unseen(options, train, judged[HOME], encoder, shared)
-    curve_sets = [data for name, data in judged.items() if name in TRAINED_JUDGED_ON]
-    dialled = []
-    if "calibration" in options.methods:
-        dial = methods.dial(train, encoder, fitted_on=FITTED_ON)
-        dialled = measured(dial.values(), curve_sets, **shared)
-    done = []
-    if "training" in options.methods:
-        for run in training.runs(
-            train,
-            encoder,
-            options.work,
-            weights=options.weights,
-            seeds=options.seeds,
-            steps=options.steps,
-            precision=options.precision,
-            only_finished=options.finished,
-            stage=stage,
-        ):
-            system = run.system(options.work / "trained.sqlite", FITTED_ON, stage)
-            found += measured([system], curve_sets, only_finished=options.finished, **shared)
-            done.append(run)
-    return found, dialled, done
+def unchanged(data: Dataset, spec: DenseSpec) -> list[dict]:
+    """Relative Δ of the encoder as it is, by LLM source and cutoff."""
+    found = []
+    for source in other_sources(data, "human"):
+        scores = score_debias(spec, data, CONFIG, other=source)
+        deltas = {
+            str(k): ends(relative_delta_interval(scores.of("baseline", k), scores.of("other", k)))
+            for k in CONFIG.cutoffs
+        }
+        found.append(
+            {
+                "source": source,
+                "kind": "unchanged",
+                "system": spec.name,
+                "queries": len(scores.query_ids),
+                "relative_delta": deltas,
+            }
+        )
+    return found
 
 
-def unseen(
-    options: argparse.Namespace, train: Dataset, home: Dataset, encoder: CachedEncoder, shared: dict
-) -> list[Measured]:
-    """The same methods fitted on pairs that are not judged at home, where nearly all are."""
-    exclude = set(training_pairs(home).twins.pair_ids)
-    twins = twin_texts(train.corpus, qrels=train.qrels, exclude=exclude)
-    settings = {"fitted_on": f"{FITTED_ON}, pairs not judged in {HOME}", "suffix": methods.UNSEEN}
-    systems = []
-    if "projection" in options.methods:
-        systems += methods.projections(twins, encoder, **settings)
-    if "calibration" in options.methods:
-        systems += methods.calibrations(train, encoder, exclude=exclude, **settings)
-    return measured(systems, [home], **shared | {"fitted_texts": set(twins.baseline_texts)})
+def ends(interval: Interval) -> list[float]:
+    return [round(float(x), 2) for x in (interval.estimate, interval.lower, interval.upper)]
 
 
-def write(record: dict, rows: dict[str, list[dict]], drawn: dict, output: Path) -> None:
-    """One line per row and per curve, so that a change of one figure shows as one line."""
-
-    def lines(items: list[str]) -> str:
-        return ",\n   ".join(items)
-
-    parts = [f'"{key}": {compact(value)}' for key, value in record.items()]
-    for key, blocks in (("systems", rows), ("curves", drawn)):
-        inner = []
-        for data, found in blocks.items():
-            if isinstance(found, dict):
-                body = lines([f"{compact(k)}: {compact(v)}" for k, v in found.items()])
-                inner.append(f"{compact(data)}: {{\n   {body}\n  }}")
-            else:
-                inner.append(f"{compact(data)}: [\n   {lines([compact(r) for r in found])}\n  ]")
-        parts.append(f'"{key}": {{\n  ' + ",\n  ".join(inner) + "\n }")
-    output.write_text("{\n " + ",\n ".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def numbers(kind: type) -> object:
-    return lambda text: [kind(part) for part in text.split(",")]
-
-
-def parsed() -> tuple[argparse.Namespace, Path]:
-    parser = argparse.ArgumentParser(description="Debiasing on real data, before and after.")
-    parser.add_argument("--methods", type=numbers(str), default=list(METHODS))
-    parser.add_argument("--data", type=Path, help=f"default: the folder named by {DATA}")
-    parser.add_argument("--work", type=Path, help="default: benchmark-debias in the user's cache")
-    parser.add_argument("--cache", type=Path, help="vectors of the untrained encoder")
-    parser.add_argument("--sets", type=numbers(str), help="data sets to judge on; all by default")
-    parser.add_argument("--weights", type=numbers(float), default=list(training.WEIGHTS))
-    parser.add_argument("--seeds", type=numbers(int), default=list(training.SEEDS))
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--precision", default="bf16")
-    parser.add_argument(
-        "--finished", action="store_true", help="train and judge no model, use what there is"
+def times(fitted: ParityCalibration, multiple: float, source: str) -> ParityCalibration:
+    """Multiply the offset, and apply it to the LLM source of another data set."""
+    gap = fitted.gaps[0]
+    moved = replace(
+        gap,
+        estimate=gap.estimate * multiple,
+        lower=gap.lower * multiple,
+        upper=gap.upper * multiple,
     )
-    parser.add_argument("--output", type=Path, help="default: benchmarks/results/debias.json")
-    options = parser.parse_args()
-    unknown = [m for m in options.methods if m not in METHODS]
-    unknown += [s for s in options.sets or () if s not in sets.JUDGED]
-    if unknown:
-        parser.error(f"{', '.join(unknown)}: methods are {METHODS}, sets are {list(sets.JUDGED)}")
-    root = options.data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
-    if root is None:
-        parser.error(f"give --data, or set {DATA} to the folder of real data sets")
-    options.work = options.work or cache_dir() / "benchmark-debias"
-    options.work.mkdir(parents=True, exist_ok=True)
-    return options, root
+    return replace(fitted, sources=(source,), gaps=(moved,))
+
+
+def drawn(runs: curves.Runs, *, deterministic: bool = False) -> dict[str, dict]:
+    return {
+        name: column
+        for cutoff in curves.CUTOFFS
+        for name, column in curves.series(runs, cutoff, deterministic=deterministic).items()
+    }
+
+
+def dials(
+    data: Dataset, spec: DenseSpec, fitted: ParityCalibration
+) -> dict[float, dict[int, DebiasScores]]:
+    (source,) = other_sources(data, "human")
+    found = {}
+    for multiple in MULTIPLES:
+        stage(f"{data.name}: offset × {multiple:g}")
+        changed = RescoredSpec(spec, times(fitted, multiple, source))
+        found[multiple] = {0: score_debias(changed, data, CONFIG, other=source)}
+    return found
+
+
+def trained(
+    judged: Sequence[Dataset], done: Sequence[training.Run], vectors: Path
+) -> dict[str, dict[float, dict[int, DebiasScores]]]:
+    found: dict[str, dict[float, dict[int, DebiasScores]]] = {}
+    for data in judged:
+        (source,) = other_sources(data, "human")
+        for run in done:
+            stage(f"{data.name}: weight {run.weight:g}, seed {run.seed}")
+            scores = score_debias(run.spec(vectors), data, CONFIG, other=source)
+            found.setdefault(data.name, {}).setdefault(run.weight, {})[run.seed] = scores
+    return found
 
 
 def main() -> None:
-    options, root = parsed()
-    found, dialled, done = study(options, root)
-    rows = assemble.tables(found)
-    search, drawn = assemble.searches(assemble.trained_scores(found, done))
-    dials = assemble.dial_curves(dialled)
-    weights = {
-        data: curves.by_weight(drawn[data], assemble.unchanged(rows[data])) for data in drawn
-    }
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, default=cache_dir() / "benchmark-debias")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--finished", action="store_true", help="train no model")
+    options = parser.parse_args()
+    root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
+    options.work.mkdir(parents=True, exist_ok=True)
+    train = replace(sets.training_set(root), name=FITTED_ON)
+    store = VectorCache(options.work / "vectors.sqlite")
+    encoder = CachedEncoder(SentenceEncoder(training.MODEL), store)
+    spec = DenseSpec(encoder)
+    judged = {name: replace(read(root), name=name) for name, read in sets.JUDGED.items()}
+    home = [judged[name] for name in CURVES_ON]
+    fitted = fit_parity_calibration(train, encoder)
+    gap = fitted.gaps[0]
+    done = list(
+        training.runs(
+            train,
+            encoder,
+            options.work,
+            weights=training.WEIGHTS,
+            seeds=training.SEEDS,
+            steps=options.steps,
+            precision="bf16",
+            only_finished=options.finished,
+            stage=stage,
+        )
+    )
+    scores = trained(home, done, options.work / "trained.sqlite")
+    found = {data: drawn(runs) for data, runs in scores.items()}
+    for data in home:
+        found[f"{data.name}, offset"] = drawn(dials(data, spec, fitted), deterministic=True)
     record = {
         "environment": environment(),
         "fitted_on": FITTED_ON,
-        "methods": assemble.described(found),
-        "search": search,
-        "trained_by_weight": weights,
+        "methods": [
+            {
+                "name": "calibration, offset",
+                "pairs": fitted.n_pairs[0],
+                "settings": {
+                    "mean gap": f"{gap.estimate:+.5f} [{gap.lower:+.5f}, {gap.upper:+.5f}]"
+                },
+            }
+        ],
         "training": [
             {
                 "weight": run.weight,
@@ -197,12 +177,11 @@ def main() -> None:
             for run in done
         ],
         "training_settings": dict(done[0].history.settings) if done else {},
+        "systems": {name: unchanged(data, spec) for name, data in judged.items()},
+        "curves": found,
     }
-    output = options.output or RESULTS / "debias.json"
-    write(record, rows, drawn | dials, output)
-    table = figures.table(rows)
-    output.with_suffix(".md").write_text(f"{table}\n", encoding="utf-8")
-    print(table)
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    RESULT.write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

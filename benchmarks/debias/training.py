@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from methods import System
-
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.debias.data import DebiasMethod, TrainingHistory
+from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, read_history
@@ -32,28 +30,11 @@ class Run:
     place: Path
     history: TrainingHistory
 
-    def system(self, vectors: Path, fitted_on: str, stage: Stage) -> System:
-        name = f"training, weight {self.weight:g}, seed {self.seed}"
-
-        def told(done: int, total: int) -> None:
-            if done == total or not done % 2048:
-                stage(f"  {name}: encoded {done:,} of {total:,}")
-
-        def spec_for(_: Dataset) -> DenseSpec:
-            # Judged in the precision it was trained in: in float32 a run takes twice as long.
-            low = self.history.settings["precision"] == "bf16"
-            encoder = SentenceEncoder(self.place, dtype="bfloat16" if low else "float32")
-            model = CachedEncoder(encoder, VectorCache(vectors), progress=told)
-            return DenseSpec(model, name=name)
-
-        described = DebiasMethod(
-            name=name,
-            kind="training",
-            settings=self.history.settings,
-            fitted_on=fitted_on,
-            n_pairs=self.history.n_pairs,
-        )
-        return System(described, spec_for)
+    def spec(self, vectors: Path) -> DenseSpec:
+        """Judged in the precision it was trained in: in float32 a run takes twice as long."""
+        low = self.history.settings["precision"] == "bf16"
+        encoder = SentenceEncoder(self.place, dtype="bfloat16" if low else "float32")
+        return DenseSpec(CachedEncoder(encoder, VectorCache(vectors)))
 
 
 def settings_of(weight: float, seed: int, *, steps: int, precision: str) -> TrainingSettings:

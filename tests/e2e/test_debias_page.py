@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from debias_benchmark import load
 from favoured_twins import FavouringEncoder, favoured_dataset
 from static_model import static_model
 
@@ -19,6 +20,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "debias.md").read_text(encoding="ut
 def test_every_method_is_named() -> None:
     named = set(re.findall(r"^\| `debias --method (\w+)` \|", PAGE, flags=re.MULTILINE))
     assert named == set(METHODS)
+
+
+def test_tables_beside_the_evidence_are_those_of_the_results() -> None:
+    folder = Path(__file__).parents[2] / "docs" / "evidence"
+    for name, text in load("page").tables().items():
+        assert (folder / f"{name}.csv").read_text(encoding="utf-8") == text, (
+            "run python benchmarks/debias/page.py"
+        )
 
 
 def written_model(folder: Path) -> Path:

@@ -89,7 +89,8 @@ def debias_curve(
 
 def _point(weight: float, scores: Sequence[DebiasScores], config: DebiasConfig) -> DebiasPoint:
     def rows(name: str, cutoff: int) -> FloatArray:
-        return np.stack([found.of(name, cutoff) for found in scores])
+        values = np.stack([found.of(name, cutoff) for found in scores])
+        return np.minimum(values, 1.0)  # a measure that divides sums may exceed 1 by rounding
 
     human_only, llm_only, mixed = (
         _mean_over_seeds(rows(name, config.quality_cutoff), config.confidence_level)
