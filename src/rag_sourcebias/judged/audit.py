@@ -42,6 +42,7 @@ from rag_sourcebias.judged.data import (
     LabelledClusters,
     QueryIntervals,
 )
+from rag_sourcebias.judged.evidence import evidence_of
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
@@ -437,6 +438,7 @@ def judge_items_with_intervals(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=(*warnings, *found_between.warnings),
         judges=judge_shares(items),
+        evidence=evidence_of(items),
     )
 
 

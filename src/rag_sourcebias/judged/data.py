@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import FloatArray, Interval, Stored, from_versioned
 from rag_sourcebias.stats.samples import Drawn
@@ -533,6 +534,8 @@ class JudgedReport(Shown):
         None where items are independent.
     judges : tuple of JudgeShare
         Where several were combined.
+    evidence : tuple of Evidence
+        Labelled items on which the judge is furthest off.
     inputs : str
         What of the command line ``labels`` takes as well; empty where there was none.
     """
@@ -554,6 +557,7 @@ class JudgedReport(Shown):
     ranks: tuple[JudgedRanks, ...] = ()
     clusters: LabelledClusters | None = None
     judges: tuple[JudgeShare, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     inputs: str = ""
 
     def _outcomes(self) -> Iterator[Outcome]:

@@ -14,6 +14,7 @@ from rag_sourcebias.judged.data import (
     LabelledClusters,
     QueryIntervals,
 )
+from rag_sourcebias.judged.evidence import evidence_section
 from rag_sourcebias.judged.words import (
     comparison,
     decimals,
@@ -78,6 +79,8 @@ def _sections(report: JudgedReport) -> Iterator[b.Section]:
     if report.ranks:
         yield _ranking(report)
     yield _means(report)
+    if report.evidence and not any(other_scale(report, mean) for mean in report.means):
+        yield evidence_section(report)
     if report.comparisons:
         yield _comparisons(report)
     if report.per_query:

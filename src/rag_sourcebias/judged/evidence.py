@@ -1,0 +1,47 @@
+"""The items on which a judge and people disagree most."""
+
+import numpy as np
+
+from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
+from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.judged.words import digits_of
+from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report.evidence import evidence
+
+
+def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
+    """Return the labelled items whose judge value lies furthest from people's."""
+    apart = np.asarray(items.judge - items.human, dtype=np.float64)
+    return tuple(
+        Evidence(
+            item=items.ids[at],
+            value=float(apart[at]),
+            first=EvidenceText(label="people", value=float(items.human[at])),
+            second=EvidenceText(label="judge", value=float(items.judge[at])),
+        )
+        for at in telling(apart, items.ids).tolist()
+    )
+
+
+def evidence_section(report: JudgedReport) -> b.Section:
+    """Return the items that people and the judge see most differently."""
+    digits = digits_of(report, report.means[0].measure)
+    return b.Section(
+        id="evidence",
+        nav="Evidence",
+        title="Where the judge is furthest off",
+        lead="The labelled items on which the judge lies furthest from people, and some on which "
+        "it errs the other way. Read them before you trust the judge.",
+        blocks=tuple(
+            evidence(
+                report.evidence,
+                of="judge − people",
+                noun="item",
+                columns=("people", "judge", "value"),
+                write=lambda value: b.number(value, digits=digits),
+                added=lambda value: b.number(value, digits=digits, signed=True),
+                caption="Items that the judge and people see most differently",
+            )
+        ),
+    )
