@@ -319,50 +319,52 @@ def agreement_of(
         None where the human labels are not grades (more than 25 different values, or one), or the
         judge answers on another scale (outside the human grades by more than half a step).
     """
+    grades = _shared_grades(human, judge)
+    if grades is None:
+        return None
+    k, middle = len(grades), (grades[1:] + grades[:-1]) / 2
+    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
+    # tables of clusters, only for the cells that occur: a resample is then one matrix product
+    used, place = np.unique(code_h * k + code_j, return_inverse=True)
+    n_clusters = int(clusters.max()) + 1
+    generator = as_generator(rng)
+    bundle, g = clusters, n_clusters
+    if n_clusters > _BUNDLES:
+        g = _BUNDLES
+        bundle = (generator.permutation(n_clusters) % g)[clusters]
+    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
+    per_cluster = held.reshape(g, len(used)).astype(np.float64)
+
+    def statistics(weights: FloatArray) -> FloatArray:
+        full = np.zeros((len(weights), k * k))
+        full[:, used] = weights @ per_cluster
+        return _statistics(full.reshape(-1, k, k), grades)
+
+    once = statistics(np.ones((1, g)))[:, 0]
+    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
+    drawn = np.concatenate([statistics(weights) for weights in blocks], axis=1)
+    levels = {
+        name: _percentile(float(once[i]), drawn[i], confidence_level, name, n_clusters)
+        for i, name in enumerate(_LEVELS)
+    }
+    same = (code_h == code_j).astype(np.float64)
+    exact = clustered_mean(same, clusters, confidence_level=confidence_level, bounds=(0.0, 1.0))
+    rounded = bool(np.any(grades[code_j] != judge))
+    return Agreement(n_grades=k, rounded=rounded, exact=exact, **levels)
+
+
+def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
+    """Return the grades of both; None where the judge answers on another scale, or in none."""
     grades = np.unique(human)
     if not 2 <= len(grades) <= _MOST_GRADES:
         return None
     step = float(np.diff(grades).min())
     known = np.unique(judge)
+    low, high = grades[0] - known[0], known[-1] - grades[-1]
     own = len(known) <= _MOST_GRADES and bool(np.all(np.mod(known - grades[0], step) == 0))
-    if own and known[0] >= grades[0] - 2 * step and known[-1] <= grades[-1] + 2 * step:
-        grades = np.union1d(grades, known)  # a grade only the judge uses is still a grade
-    elif known[0] < grades[0] - step / 2 or known[-1] > grades[-1] + step / 2:
-        return None
-    middle = (grades[1:] + grades[:-1]) / 2
-    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
-    k = len(grades)
-    used, place = np.unique(code_h * k + code_j, return_inverse=True)
-    # tables of clusters, only for the cells that occur: a resample is then one matrix product
-    n_clusters = int(clusters.max()) + 1
-    generator = as_generator(rng)
-    g = min(n_clusters, _BUNDLES)
-    bundle = clusters if g == n_clusters else (generator.permutation(n_clusters) % g)[clusters]
-    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
-    per_cluster = held.reshape(g, len(used)).astype(np.float64)
-
-    def tables(weights: FloatArray) -> FloatArray:
-        full = np.zeros((len(weights), k * k))
-        full[:, used] = weights @ per_cluster
-        return full.reshape(-1, k, k)
-
-    once = _statistics(tables(np.ones((1, g))), grades)
-    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
-    drawn = np.concatenate([_statistics(tables(w), grades) for w in blocks], axis=1)
-    return Agreement(
-        n_grades=k,
-        rounded=bool(np.any(grades[code_j] != judge)),
-        exact=clustered_mean(
-            (code_h == code_j).astype(np.float64),
-            clusters,
-            confidence_level=confidence_level,
-            bounds=(0.0, 1.0),
-        ),
-        **{
-            name: _percentile(float(once[i, 0]), drawn[i], confidence_level, name, n_clusters)
-            for i, name in enumerate(_LEVELS)
-        },
-    )
+    if own and max(low, high) <= 2 * step:
+        return np.union1d(grades, known)  # a grade only the judge uses is still a grade
+    return grades if max(low, high) <= step / 2 else None
 
 
 def _statistics(tables: FloatArray, grades: FloatArray) -> FloatArray:
@@ -422,14 +424,17 @@ def auc_interval(
             n=min(n0, n1),
             n_needed=2,
         )
-    all_ranks, own = _mid_ranks(scores), np.empty(len(scores))
-    own[positive], own[~positive] = _mid_ranks(scores[positive]), _mid_ranks(scores[~positive])
-    place = (all_ranks - own) / np.where(positive, n0, n1)
-    auc = float(place[positive].mean())
-    place[~positive] = 1 - place[~positive]
-    influence = (place - auc) / np.where(positive, n1, n0)
-    influence *= np.sqrt(np.where(positive, n1 / (n1 - 1), n0 / (n0 - 1)))
-    error = math.sqrt(float((np.bincount(clusters, weights=influence) ** 2).sum()))
+    own = np.empty(len(scores))
+    for side in (positive, ~positive):
+        own[side] = _mid_ranks(scores[side])
+    beaten = _mid_ranks(scores) - own  # items of the other kind below each
+    wins, losses = beaten[positive] / n0, 1 - beaten[~positive] / n1
+    auc = float(wins.mean())
+    influence = np.empty(len(scores))
+    influence[positive] = (wins - auc) / n1 * math.sqrt(n1 / (n1 - 1))
+    influence[~positive] = (losses - auc) / n0 * math.sqrt(n0 / (n0 - 1))
+    sums = np.bincount(clusters, weights=influence)
+    error = math.sqrt(float((sums**2).sum()))
     if error < 1e-12 or not 0 < auc < 1:
         raise InsufficientDataError(
             f"the judge separates all {n1} positive from all {n0} negative items (AUC {auc:g}); "
@@ -437,8 +442,9 @@ def auc_interval(
             n=min(n0, n1),
         )
     logit = math.log(auc / (1 - auc))
-    g = int(clusters.max()) + 1
-    width = t_quantile(0.5 + confidence_level / 2, max(g - 2, 1)) * error / (auc * (1 - auc))
+    g = len(sums)
+    quantile = t_quantile(0.5 + confidence_level / 2, max(g - 2, 1))
+    width = quantile * error / (auc * (1 - auc))
     return Interval(
         estimate=auc,
         lower=1 / (1 + math.exp(width - logit)),

@@ -97,32 +97,29 @@ def judged_mean(
 def _interval(
     values: JudgedValues, config: JudgedConfig, method: str, bounds: tuple[float, float] | None
 ) -> Interval:
+    level = config.confidence_level
     if method == "crc":
         if values.design:
             raise DataError("method 'crc' takes units that are independent, no clusters")
-        known, others = (
-            two_grades(f, bounds)
-            if values.labels is None
-            else values.labels.take(np.flatnonzero(rows))
-            for f, rows in ((values.f, values.labeled), (values.f_unlabeled, ~values.labeled))
-        )
-        return crc_mean_interval(known, values.y, others, confidence_level=config.confidence_level)
-    design = dict(values.design) if method in ("regression", "labels") else {}
-    f, f_unlabeled = (
-        (values.f, values.f_unlabeled)
-        if values.judges is None or method != "regression"
-        else (values.judges[values.labeled], values.judges[~values.labeled])
-    )
+        if values.labels is None:
+            known, others = two_grades(values.f, bounds), two_grades(values.f_unlabeled, bounds)
+        else:
+            known = values.labels.take(np.flatnonzero(values.labeled))
+            others = values.labels.take(np.flatnonzero(~values.labeled))
+        return crc_mean_interval(known, values.y, others, confidence_level=level)
+    options: dict[str, Any] = {"target": config.target, "confidence_level": level}
+    if method in ("regression", "labels"):
+        options |= {"bounds": bounds, **values.design}
+    f, f_unlabeled = values.f, values.f_unlabeled
+    if values.judges is not None and method == "regression":
+        f, f_unlabeled = values.judges[values.labeled], values.judges[~values.labeled]
     return mean_interval(
         values.y,
         f,
         f_unlabeled,
         method=cast("Method", method),  # mean_interval names the valid ones
-        target=config.target,
-        confidence_level=config.confidence_level,
-        bounds=bounds if method in ("regression", "labels") else None,
         rng=config.seed,
-        **design,  # type: ignore[arg-type]
+        **options,
     )
 
 

@@ -33,7 +33,6 @@ from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_rankin
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
 from rag_sourcebias.judged.files import (
     JUDGED_SAMPLE_LICENSE,
-    Factors,
     join_judged,
     judged_sample_file,
     read_judged_items,
@@ -121,7 +120,6 @@ class ItemOptions:
 
     def read(self, columns: opt.Columns) -> tuple[JudgedItems, str, str]:
         """Return the items, the name of what is measured, and the name of the data."""
-        factors = Factors(group=columns.group, cluster=columns.cluster)
         if self.sample:
             with judged_sample_file() as file:
                 err.print(
@@ -137,7 +135,8 @@ class ItemOptions:
                 human_path=self.human_file,
                 id=columns.id,
                 human=columns.human,
-                **factors,
+                group=columns.group,
+                cluster=columns.cluster,
             )
             err.print(f"joined by {found.joined_by}", highlight=False)
             return found.items, found.metric, self.ragas.name
@@ -149,12 +148,18 @@ class ItemOptions:
                 human=columns.human,
                 judge=columns.judge,
                 allow_judge_missing=True,
-                **factors,
+                group=columns.group,
+                cluster=columns.cluster,
             )
             return items, "score", self.judge_file.name
         file = cast("Path", self.file)  # one input is given
         items = read_judged_items(
-            file, id=columns.id, human=columns.human, judge=columns.judge, **factors
+            file,
+            id=columns.id,
+            human=columns.human,
+            judge=columns.judge,
+            group=columns.group,
+            cluster=columns.cluster,
         )
         return items, "score", file.name
 

@@ -96,45 +96,42 @@ def compared(
     options: dict[str, Any] = {
         "target": config.target, "confidence_level": config.confidence_level, "bounds": bounds,
     }  # fmt: skip
-    try:
-        if len(names) == 2:
+    if len(names) == 2:
+        try:
             interval = difference_interval(y, f, pool, **options)
-            return Compared([_difference(measure, names[0], names[1], interval)], [], [])
-        found = compare_systems(
-            y,
-            f,
-            pool,
-            baseline=list(names).index(config.baseline) if config.baseline else None,
-            rng=config.seed,
-            **options,
-        )
+        except InsufficientDataError as error:
+            return _refused(f"{names[0]} and {names[1]}", measure, error)
+        return Compared([_difference(measure, (names[0], names[1]), interval)], [], [])
+    if config.baseline:
+        options["baseline"] = list(names).index(config.baseline)
+    try:
+        found = compare_systems(y, f, pool, rng=config.seed, **options)
     except InsufficientDataError as error:
-        what = f"{names[0]} and {names[1]}" if len(names) == 2 else f"{len(names)} systems"
-        return Compared([], [], [f"differences of {what} ({measure}): {error}"])
-    gaps = [values[:, found.first] - values[:, found.second] for values in (y, f)]
-    differences = [
-        _difference(
-            measure,
-            names[first],
-            names[second],
-            Interval(
-                estimate=float(found.difference[i]),
-                lower=float(found.lower[i]),
-                upper=float(found.upper[i]),
-                confidence_level=config.confidence_level,
-                method="simultaneous differences, regression on the judge",
-                target=config.target,
-                n_labeled=found.n_labeled,
-                n_unlabeled=found.n_unlabeled,
-                assumptions=(RANDOM, "the same items for every system"),
-                correlation=judge_correlation(gaps[0][:, i], gaps[1][:, i]),
-            ),
-            family=len(found.first),
+        return _refused(f"{len(names)} systems", measure, error)
+    differences = []
+    for i, (first, second) in enumerate(zip(found.first, found.second, strict=True)):
+        gap = y[:, first] - y[:, second], f[:, first] - f[:, second]
+        interval = Interval(
+            estimate=float(found.difference[i]),
+            lower=float(found.lower[i]),
+            upper=float(found.upper[i]),
+            confidence_level=config.confidence_level,
+            method="simultaneous differences, regression on the judge",
+            target=config.target,
+            n_labeled=found.n_labeled,
+            n_unlabeled=found.n_unlabeled,
+            assumptions=(RANDOM, "the same items for every system"),
+            correlation=judge_correlation(*gap),
         )
-        for i, (first, second) in enumerate(zip(found.first, found.second, strict=True))
-    ]
-    ranks = [] if config.baseline else [_ranks(names, measure, sides, found, config)]
-    return Compared(differences, ranks, [])
+        pair = (names[first], names[second])
+        differences.append(_difference(measure, pair, interval, family=len(found.first)))
+    if config.baseline:
+        return Compared(differences, [], [])
+    return Compared(differences, [_ranks(names, measure, sides, found, config)], [])
+
+
+def _refused(what: str, measure: str, error: InsufficientDataError) -> Compared:
+    return Compared([], [], [f"differences of {what} ({measure}): {error}"])
 
 
 def compared_measures(
@@ -159,8 +156,9 @@ def compared_measures(
 
 
 def _difference(
-    measure: str, first: str, second: str, interval: Interval, *, family: int = 1
+    measure: str, pair: tuple[str, str], interval: Interval, *, family: int = 1
 ) -> JudgedComparison:
+    first, second = pair
     return JudgedComparison(
         kind="difference",
         measure=measure,
@@ -179,13 +177,8 @@ def _ranks(
     found: SystemComparison,
     config: JudgedConfig,
 ) -> JudgedRanks:
-    order = np.argsort(-found.score, kind="stable")
-    top = set(order[:2].tolist())
-    pairs = zip(found.first.tolist(), found.second.tolist(), strict=True)
-    place = next(i for i, pair in enumerate(pairs) if set(pair) == top)
-    gap = abs(float(found.difference[place]))
-    half = float(found.upper[place] - found.lower[place]) / 2
-    needed = math.ceil(found.n_labeled * (half / gap) ** 2) if gap > 0 else math.inf
+    order = np.argsort(-found.score, kind="stable").tolist()
+    tau, lower, upper = found.tau
     return JudgedRanks(
         measure=measure,
         systems=tuple(names[i] for i in order),
@@ -193,13 +186,30 @@ def _ranks(
         judge=tuple(float(sides[i].all_f.mean()) for i in order),
         best=tuple(found.best[order].tolist()),
         worst=tuple(found.worst[order].tolist()),
-        tau=found.tau[0],
-        tau_lower=found.tau[1],
-        tau_upper=found.tau[2],
+        tau=tau,
+        tau_lower=lower,
+        tau_upper=upper,
         confidence_level=config.confidence_level,
         n_labeled=found.n_labeled,
-        to_tell=int(needed) if found.n_labeled < needed <= _IN_SIGHT * found.n_labeled else None,
+        to_tell=_labels_to_tell(found, set(order[:2])),
     )
+
+
+def _labels_to_tell(found: SystemComparison, top: set[int]) -> int | None:
+    """Return the labels that would tell two systems apart; None where there are enough, or no end.
+
+    The interval of their difference narrows with the square root of the labels.
+    """
+    pairs = zip(found.first.tolist(), found.second.tolist(), strict=True)
+    place = next(i for i, pair in enumerate(pairs) if set(pair) == top)
+    gap = abs(float(found.difference[place]))
+    half = float(found.upper[place] - found.lower[place]) / 2
+    if gap == 0:
+        return None
+    needed = math.ceil(found.n_labeled * (half / gap) ** 2)
+    if found.n_labeled < needed <= _IN_SIGHT * found.n_labeled:
+        return needed
+    return None
 
 
 # Groups of judged items compared.
@@ -223,45 +233,33 @@ def group_differences(
         return Compared([], [], [])
     if config.method == "crc":  # of two intervals that are too short none is made
         return Compared([], [], ["groups are not compared: CRC has no interval of a difference"])
-    index = _shared(items, list(groups.values())) if config.method == "regression" else None
+    index = None
+    if config.method == "regression":
+        index = _shared(items, list(groups.values()))
     if index is not None:
         human = items.human[index]
         labeled = ~np.isnan(human).any(axis=1)
         human[~labeled] = np.nan  # an item labelled for some systems only is no pair
         judge = np.where(items.judged, items.judge, np.nan)[index]
         judge = np.where(np.isnan(judge), np.nanmean(judge, axis=0), judge)
-        return compared(
-            names,
-            [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))],
-            measure,
-            config,
-            bounds,
-        )
-    by_name = dict(zip(groups, means, strict=True))
+        sides = [JudgedValues(human[:, k], judge[:, k]) for k in range(len(names))]
+        return compared(names, sides, measure, config, bounds)
+    interval_of = {name: mean.interval for name, mean in zip(groups, means, strict=True)}
     pairs = list(combinations(names, 2))
     if config.baseline:
         pairs = [(name, config.baseline) for name in names if name != config.baseline]
-    fewest = min(mean.interval.n_labeled for mean in means)
-    apart = f"{len(names)} groups are compared as independent samples ({measure}): "
-    apart += _why_apart(items, config.method)
-    if fewest < (needed := labels_for(len(pairs))):
-        return Compared([], [], [f"{apart}; {len(pairs)} differences need {needed} labels of each"])
-    return Compared(
-        [
-            _difference(
-                measure,
-                first,
-                second,
-                unpaired_difference_interval(
-                    by_name[first].interval, by_name[second].interval, family=len(pairs)
-                ),
-                family=len(pairs),
-            )
-            for first, second in pairs
-        ],
-        [],
-        [apart],
-    )
+    family = len(pairs)
+    why = _why_apart(items, config.method)
+    warning = f"{len(names)} groups are compared as independent samples ({measure}): {why}"
+    needed = labels_for(family)
+    if min(found.n_labeled for found in interval_of.values()) < needed:
+        return Compared([], [], [f"{warning}; {family} differences need {needed} labels of each"])
+    differences = []
+    for pair in pairs:
+        first, second = (interval_of[name] for name in pair)
+        interval = unpaired_difference_interval(first, second, family=family)
+        differences.append(_difference(measure, pair, interval, family=family))
+    return Compared(differences, [], [warning])
 
 
 def _why_apart(items: JudgedItems, method: str) -> str:
@@ -283,7 +281,8 @@ def _shared(
     if items.clusters is None:
         return None
     rows = [{items.clusters[i]: int(i) for i in group} for group in groups]
-    # a cluster may hold several items of one group
-    single = all(len(row) == len(group) for row, group in zip(rows, groups, strict=True))
-    same = single and all(row.keys() == rows[0].keys() for row in rows)
-    return np.array([[row[key] for row in rows] for key in rows[0]]) if same else None
+    for row, group in zip(rows, groups, strict=True):
+        several = len(row) < len(group)  # items of one group in a cluster
+        if several or row.keys() != rows[0].keys():
+            return None
+    return np.array([[row[key] for row in rows] for key in rows[0]])

@@ -289,23 +289,23 @@ class LabelCalibration(Stored):
 
     def lines(self) -> list[str]:
         """Say what was found, one finding a line."""
-        error, slope = self.gain_error, self.gain_slope
-        return [
+        lines = [
             f"label distributions of {self.n} items: ranked probability skill "
-            f"{self.rps_skill:.3f} (0: no better than the observed shares)",
-            *([] if error is None else [f"predicted − observed mean gain {error}"]),
-            *(
-                []
-                if slope is None
-                else [f"slope of observed on predicted gain {slope:.3f} (1: calibrated)"]
-            ),
-            *(
+            f"{self.rps_skill:.3f} (0: no better than the observed shares)"
+        ]
+        if self.gain_error is not None:
+            lines.append(f"predicted − observed mean gain {self.gain_error}")
+        if self.gain_slope is not None:
+            lines.append(
+                f"slope of observed on predicted gain {self.gain_slope:.3f} (1: calibrated)"
+            )
+        for g in self.grades:
+            lines.append(
                 f"grade {g.grade}: predicted {g.predicted_share:.1%}, observed "
                 f"{g.observed_share:.1%}, calibration error {g.ece:.3f} "
                 f"({g.ece_if_calibrated:.3f} would be noise)"
-                for g in self.grades
-            ),
-        ]
+            )
+        return lines
 
 
 # What an audit of a judge found.
@@ -441,28 +441,26 @@ class JudgeAudit(Stored):
 
     def lines(self) -> list[str]:
         """Say what was found, one finding a line."""
-        kinds = ("exact", "kappa", "kappa_quadratic", "alpha_ordinal")
-        gap = f"{self.judge_mean - self.human_mean:.4g}, too even over the items for an interval"
-        rows = (
+        found: list[tuple[str, Interval | str | None]] = [
             ("Pearson", self.pearson),
             ("Spearman", self.spearman),
-            ("judge − human", self.bias or gap),
-            *((f"judge − human in {g.group}", g.bias) for g in self.groups),
-            *(
-                (f"{d.group} against {d.other}", f"{d.difference}, adjusted p = {d.p_adjusted:.2g}")
-                for d in self.differences
-                if d.p_adjusted < 1 - d.difference.confidence_level
-            ),
-            *((kind.replace("_", " "), getattr(self.agreement, kind, None)) for kind in kinds),
-            ("AUC", self.auc),
-        )
-        return [
-            f"{self.n} labelled items in {self.n_clusters} independent units",
-            *self.notes,
-            *(f"{what} {found}" for what, found in rows if found is not None),
-            *(self.calibration.lines() if self.calibration else ()),
-            *map(str, self.sways),
         ]
+        gap = f"{self.judge_mean - self.human_mean:.4g}, too even over the items for an interval"
+        found.append(("judge − human", self.bias or gap))
+        found += [(f"judge − human in {group.group}", group.bias) for group in self.groups]
+        for d in self.differences:
+            if d.p_adjusted < 1 - d.difference.confidence_level:
+                text = f"{d.difference}, adjusted p = {d.p_adjusted:.2g}"
+                found.append((f"{d.group} against {d.other}", text))
+        if self.agreement is not None:
+            for kind in ("exact", "kappa", "kappa_quadratic", "alpha_ordinal"):
+                found.append((kind.replace("_", " "), getattr(self.agreement, kind)))
+        found.append(("AUC", self.auc))
+        lines = [f"{self.n} labelled items in {self.n_clusters} independent units", *self.notes]
+        lines += [f"{what} {value}" for what, value in found if value is not None]
+        if self.calibration:
+            lines += self.calibration.lines()
+        return lines + [str(bias) for bias in self.sways]
 
 
 # What a judged evaluation found: intervals for means, comparisons and single queries.

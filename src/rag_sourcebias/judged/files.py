@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,14 +31,6 @@ from rag_sourcebias.io.tables import (
     unescaped,
 )
 from rag_sourcebias.judged.judge_bias import BiasColumns
-
-
-class Factors(TypedDict):
-    """Columns that tell how items belong together."""
-
-    group: str | None
-    cluster: str | None
-
 
 # Readers of judged data: human and judge values of items, in one file or in two.
 
@@ -95,7 +87,7 @@ def read_judged_items(
         id,
         human=human,
         judge=judge,
-        given=Factors(group=group, cluster=cluster),
+        factors={"group": group, "cluster": cluster},
         require_human=require_human,
         also={},
     )[0]
@@ -107,13 +99,13 @@ def _read_items(
     *,
     human: str | None,
     judge: str | Sequence[str] | None,
-    given: Factors,
+    factors: Mapping[str, str | None],
     require_human: bool = True,
     also: Mapping[str, tuple[str | None, tuple[str, ...]]],
 ) -> tuple[JudgedItems, dict[str, tuple[Table, str]]]:
     """Read items and, by role, further columns: those named, or the first of their usual names."""
     name = os.fspath(path)
-    named = {role: str(column) for role, column in given.items() if column}
+    named = {role: str(column) for role, column in factors.items() if column}
     found: dict[str, str | None] = {}
     further: dict[str, str] = {}
     id_columns: tuple[str, ...] = ()
@@ -213,7 +205,7 @@ def read_audited_items(
         id,
         human=human,
         judge=judge,
-        given=Factors(group=group, cluster=cluster),
+        factors={"group": group, "cluster": cluster},
         also={
             "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
             "swapped": (swapped, ("judge_swapped",)),
@@ -644,7 +636,6 @@ def read_ragas_result(
     """
     name = os.fspath(path)
     names = read_table(path, lambda _: ()).names
-    factors = Factors(group=group, cluster=cluster)
     found = _metric(path, names, metric, {human, *_listed(id), group, cluster})
     if human_path is None:
         if find_column(names, "human", given=human, path=name) is None:
@@ -652,7 +643,9 @@ def read_ragas_result(
                 f"{name} has no column of human labels (its columns are {', '.join(names)}); name "
                 "it with human=…, or give the labels in a file of their own"
             )
-        items = read_judged_items(path, id=id or (), human=human, judge=found, **factors)
+        items = read_judged_items(
+            path, id=id or (), human=human, judge=found, group=group, cluster=cluster
+        )
         return RagasItems(items, found, "the row")
     other = read_table(human_path, lambda _: ()).names
     shared = id or next((c for c in _JOINED_BY if c in names and c in other), None)
@@ -668,7 +661,8 @@ def read_ragas_result(
         human=human,
         judge=found,
         allow_judge_missing=True,
-        **factors,
+        group=group,
+        cluster=cluster,
     )
     return RagasItems(items, found, shared if isinstance(shared, str) else " + ".join(shared))
 

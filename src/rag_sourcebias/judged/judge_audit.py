@@ -62,23 +62,22 @@ def group_biases(
     confidence_level: float = 0.95,
 ) -> tuple[GroupBias, ...]:
     """Bias of every group, in the order of their names."""
-    names, code = np.unique(np.asarray(groups), return_inverse=True)
-    members = ((str(name), np.flatnonzero(code == g)) for g, name in enumerate(names.tolist()))
-    return tuple(
-        GroupBias(
-            group=name,
-            n=len(rows),
-            human_mean=float(human[rows].mean()),
-            judge_mean=float(judge[rows].mean()),
-            bias=mean_error(
-                judge[rows] - human[rows],
-                clusters[rows],
-                span=span,
-                confidence_level=confidence_level,
-            ),
+    codes = np.asarray(groups)
+    biases = []
+    for name in np.unique(codes).tolist():
+        rows = np.flatnonzero(codes == name)
+        y, f = human[rows], judge[rows]
+        bias = mean_error(f - y, clusters[rows], span=span, confidence_level=confidence_level)
+        biases.append(
+            GroupBias(
+                group=str(name),
+                n=len(rows),
+                human_mean=float(y.mean()),
+                judge_mean=float(f.mean()),
+                bias=bias,
+            )
         )
-        for name, rows in members
-    )
+    return tuple(biases)
 
 
 # Whether a judge favours one group more than another.
@@ -105,27 +104,32 @@ def bias_differences(
     tuple of BiasDifference
         Comparisons with a side of fewer than 2 clusters, or without spread, are left out.
     """
-    names, code = np.unique(np.asarray(groups), return_inverse=True)
-    sides = (
-        [
-            (str(names[a]), str(names[b]), code == a, code == b)
-            for a, b in combinations(range(len(names)), 2)
-        ]
-        if len(names) <= _ALL_PAIRS
-        else [(str(name), "rest", code == a, code != a) for a, name in enumerate(names)]
-    )
-    found = [
-        (a, b, compared)
-        for a, b, one, other in sides
-        if (compared := _compare(errors, one, other, clusters, confidence_level)) is not None
-    ]
-    adjusted = adjust_p_values([p for _, _, (_, p) in found])
-    result = (
-        BiasDifference(group=a, other=b, difference=difference, p_value=p, p_adjusted=float(q))
-        for (a, b, (difference, p)), q in zip(found, adjusted, strict=True)
-        if q is not None
-    )
-    return tuple(sorted(result, key=lambda d: d.p_value))
+    column = np.asarray(groups)
+    names = np.unique(column).tolist()
+    pairs = list(combinations(names, 2))
+    if len(names) > _ALL_PAIRS:
+        pairs = [(name, "rest") for name in names]
+    compared = []
+    for name, other in pairs:
+        one = column == name
+        rest = ~one if len(names) > _ALL_PAIRS else column == other
+        found = _compare(errors, one, rest, clusters, confidence_level)
+        if found is not None:
+            compared.append((str(name), str(other), *found))
+    adjusted = adjust_p_values([p for *_, p in compared])
+    differences = []
+    for (name, other, difference, p), p_adjusted in zip(compared, adjusted, strict=True):
+        if p_adjusted is not None:
+            differences.append(
+                BiasDifference(
+                    group=name,
+                    other=other,
+                    difference=difference,
+                    p_value=p,
+                    p_adjusted=float(p_adjusted),
+                )
+            )
+    return tuple(sorted(differences, key=lambda d: d.p_value))
 
 
 def _compare(
@@ -137,31 +141,21 @@ def _compare(
 ) -> tuple[Interval, float] | None:
     from scipy.special import stdtr
 
-    size = int(clusters.max()) + 1
-    parts = []
-    joint, either = np.zeros(size), np.zeros(size, dtype=np.bool_)
-    for sign, side in ((1, one), (-1, other)):
-        rows = np.flatnonzero(side)
-        present = np.bincount(clusters[rows], minlength=size) > 0
-        g = int(np.count_nonzero(present))
-        if g < 2:
+    sides = []
+    for rows in (np.flatnonzero(one), np.flatnonzero(other)):
+        found = _cluster_sums(errors, rows, clusters)
+        if found is None:
             return None
-        either |= present
-        mean = float(errors[rows].mean())
-        influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
-        sums = np.bincount(clusters[rows], weights=influence, minlength=size)
-        parts.append((mean, float((sums**2).sum()), g))
-        joint += sign * sums
-    means, variances, counts = zip(*parts, strict=True)
-    variance = float((joint**2).sum())
+        sides.append(found)
+    (mean, sums, g), (other_mean, other_sums, other_g) = sides
+    variance = float(((sums - other_sums) ** 2).sum())
     if variance < 1e-24:
         return None
-    n_either = int(np.count_nonzero(either))
-    degrees = min(
-        sum(variances) ** 2 / sum(v**2 / (g - 1) for v, g in zip(variances, counts, strict=True)),
-        n_either - 1.0,
-    )
-    estimate, error = means[0] - means[1], math.sqrt(variance)
+    v, other_v = float((sums**2).sum()), float((other_sums**2).sum())
+    welch = (v + other_v) ** 2 / (v**2 / (g - 1) + other_v**2 / (other_g - 1))
+    n_either = len(np.unique(clusters[one | other]))
+    degrees = min(welch, n_either - 1.0)
+    estimate, error = mean - other_mean, math.sqrt(variance)
     width = t_quantile(0.5 + level / 2, degrees) * error
     interval = Interval(
         estimate=estimate,
@@ -173,6 +167,20 @@ def _compare(
         assumptions=("clusters are a random sample",),
     )
     return interval, float(2 * stdtr(degrees, -abs(estimate) / error))
+
+
+def _cluster_sums(
+    errors: FloatArray, rows: IntArray, clusters: IntArray
+) -> tuple[float, FloatArray, int] | None:
+    """Return a mean, what each cluster moves it, and the number of clusters; None for one."""
+    size = int(clusters.max()) + 1
+    g = len(np.unique(clusters[rows]))
+    if g < 2:
+        return None
+    mean = float(errors[rows].mean())
+    influence = (errors[rows] - mean) / len(rows) * math.sqrt(g / (g - 1))
+    sums = np.bincount(clusters[rows], weights=influence, minlength=size)
+    return mean, sums.astype(np.float64), g
 
 
 # Binned predictions of grades beside what was observed.
@@ -206,31 +214,31 @@ def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
 
 
 def one_grade(
-    probs: FloatArray,
-    observed: FloatArray,
-    r: int,
+    p: FloatArray,
+    o: FloatArray,
+    grade: int,
     *,
     simulated: IntArray,
     clusters: IntArray,
     bins: int,
     level: float,
 ) -> GradeCalibration:
-    """Calibration of the probability of one grade."""
-    p, o = probs[:, r], observed[:, r]
+    """Calibration of the probability ``p`` of one grade, ``o`` of which was observed."""
     code = bin_codes(p, bins)
     size = np.bincount(code)
     weight = size / len(p)
     predicted = np.bincount(code, weights=p) / size
     seen = np.bincount(code, weights=o) / size
-    hits = np.stack([np.bincount(code[row == r], minlength=len(size)) for row in simulated])
-    by_chance = np.abs(hits / len(p) - weight * predicted)
+    hits = np.stack([np.bincount(code[row == grade], minlength=len(size)) for row in simulated])
+    by_chance = np.abs(hits / len(p) - weight * predicted).sum(axis=1)
+    difference = interval_or_none(clustered_mean, p - o, clusters, level=level)
     return GradeCalibration(
-        grade=r,
+        grade=grade,
         predicted_share=float(p.mean()),
         observed_share=float(o.mean()),
-        difference=interval_or_none(clustered_mean, p - o, clusters, level=level),
+        difference=difference,
         ece=float(weight @ np.abs(predicted - seen)),
-        ece_if_calibrated=float(by_chance.sum(axis=1).mean()),
+        ece_if_calibrated=float(by_chance.mean()),
         brier=float(((p - o) ** 2).mean()),
     )
 
@@ -291,40 +299,40 @@ def calibration_of(
     n, n_grades = probs.shape
     if n < 2:
         raise InsufficientDataError(f"calibration of {n} item(s)", n=n, n_needed=2)
-    values = np.exp2(np.arange(n_grades)) - 1.0 if gains is None else np.asarray(gains, float)
+    values = np.exp2(np.arange(n_grades)) - 1.0
+    if gains is not None:
+        values = np.asarray(gains, float)
     if values.shape != (n_grades,):
         raise DataError(f"{len(values)} gains for {n_grades} grades")
     if clusters is None:
         clusters = np.arange(n)
     # grades drawn from the judge's own probabilities; shape (simulations, n)
-    simulated = np.zeros((max(10, min(_SIMULATIONS, _MOST_DRAWS // n)), n), dtype=np.int64)
+    simulations = max(10, min(_SIMULATIONS, _MOST_DRAWS // n))
+    simulated = np.zeros((simulations, n), dtype=np.int64)
     uniform = as_generator(rng).random(simulated.shape)
     for step in np.cumsum(probs, axis=1)[:, :-1].T:
         simulated += uniform >= step
+    grades = []
+    for r in range(n_grades):
+        grade = one_grade(
+            probs[:, r], observed[:, r], r,
+            simulated=simulated, clusters=clusters, bins=bins, level=confidence_level,
+        )  # fmt: skip
+        grades.append(grade)
     shares = np.broadcast_to(observed.mean(axis=0), observed.shape)
     predicted, seen = probs @ values, observed @ values
+    error = interval_or_none(clustered_mean, predicted - seen, clusters, level=confidence_level)
     spread = float(np.var(predicted))
-    slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread if spread > 1e-12 else None
+    slope = None
+    if spread > 1e-12:
+        slope = float(np.cov(predicted, seen, ddof=0)[0, 1]) / spread
     return LabelCalibration(
         n=n,
-        grades=tuple(
-            one_grade(
-                probs,
-                observed,
-                r,
-                simulated=simulated,
-                clusters=clusters,
-                bins=bins,
-                level=confidence_level,
-            )
-            for r in range(n_grades)
-        ),
+        grades=tuple(grades),
         brier=float(((probs - observed) ** 2).sum(axis=1).mean()),
         rps=ranked_score(probs, observed),
         rps_of_shares=ranked_score(shares, observed),
-        gain_error=interval_or_none(
-            clustered_mean, predicted - seen, clusters, level=confidence_level
-        ),
+        gain_error=error,
         gain_slope=slope,
     )
 
@@ -339,7 +347,6 @@ def verdict_notes(
     differences: tuple[BiasDifference, ...],
     *,
     useful_from: float,
-    missing: int,
     level: float,
 ) -> Iterator[str]:
     """Return the notes a reader needs before trusting the judge."""
@@ -370,11 +377,6 @@ def verdict_notes(
             f"the mean error of the judge differs between groups: {first.group} against "
             f"{first.other} {first.difference.estimate:+.3g} (adjusted p = "
             f"{first.p_adjusted:.2g}); estimate the correction per group"
-        )
-    if missing:
-        yield (
-            f"{missing} of {len(y) + missing} labelled items have no judge value; they are left "
-            "out here, and they are rarely missing at random"
         )
 
 
@@ -436,12 +438,9 @@ def audit_judge(
     """
     check_level(confidence_level)
     if not isinstance(items, JudgedItems):
-        human_values = np.asarray(items, dtype=np.float64)
-        items = JudgedItems(
-            ids=tuple(map(str, range(len(human_values)))),
-            human=human_values,
-            judge=np.asarray([] if judge is None else judge, dtype=np.float64),
-        )
+        human = np.asarray(items, dtype=np.float64)
+        values = np.asarray([] if judge is None else judge, dtype=np.float64)
+        items = JudgedItems(ids=tuple(map(str, range(len(human)))), human=human, judge=values)
     elif judge is not None:
         raise DataError("judge values are given twice: in the items and as an argument")
     for name, column in (("groups", groups), ("clusters", clusters)):
@@ -452,8 +451,9 @@ def audit_judge(
     if clusters is not None:
         items = replace(items, clusters=tuple(map(str, clusters)))
     both = np.flatnonzero(items.labeled & items.judged)
-    y, f = items.human[both], items.judge[both]
-    units = both if items.clusters is None else np.asarray(items.clusters)[both]
+    units = both
+    if items.clusters is not None:
+        units = np.asarray(items.clusters)[both]
     codes = np.unique(units, return_inverse=True)[1]
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
@@ -464,82 +464,66 @@ def audit_judge(
             n_needed=_FEWEST,
         )
     found = _audit(
-        y,
-        f,
-        None if items.groups is None else [items.groups[i] for i in both.tolist()],
-        codes,
-        n_judge_missing=int(np.count_nonzero(items.labeled & ~items.judged)),
-        level=confidence_level,
-        resamples=resamples,
-        rng=as_generator(rng),
-        notes=check_items(items),
+        items.take(both), codes, level=confidence_level, resamples=resamples, rng=as_generator(rng)
     )
-    return replace(
-        found,
-        sways=judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level),
-    )
+    missing = int(np.count_nonzero(items.labeled & ~items.judged))
+    notes = [*found.notes, *check_items(items)]
+    if missing:
+        notes.insert(
+            len(found.notes),
+            f"{missing} of {len(both) + missing} labelled items have no judge value; they are left "
+            "out here, and they are rarely missing at random",
+        )
+    sways = judge_biases(items, bias or BiasColumns(), confidence_level=confidence_level)
+    return replace(found, n_judge_missing=missing, notes=tuple(notes), sways=sways)
 
 
 def _audit(
-    y: FloatArray,
-    f: FloatArray,
-    groups: Sequence[str] | None,
+    items: JudgedItems,
     clusters: IntArray,
     *,
-    n_judge_missing: int,
     level: float,
     resamples: int,
     rng: np.random.Generator,
-    notes: tuple[str, ...],
 ) -> JudgeAudit:
+    """Audit items that all have both values."""
+    y, f = items.human, items.judge
+    options: dict[str, Any] = {"confidence_level": level, "resamples": resamples, "rng": rng}
+    pearson = spearman = kendall = None
+    if not (is_constant(f) or is_constant(y)):
+        pearson, spearman = correlation_intervals(y, f, clusters, **options)
+        kendall = kendall_tau_b(y, f)
+    agreement = agreement_of(y, f, clusters, **options)
     span = float(max(y.max(), f.max()) - min(y.min(), f.min()))
-    n = len(y)
-    pearson, spearman = (
-        (None, None)
-        if is_constant(f) or is_constant(y)
-        else correlation_intervals(
-            y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
-        )
-    )
-    binary = bool(np.all((y == 0) | (y == 1)))
-    useful_from = 1 / math.sqrt(n - 2)
-    differences = (
-        bias_differences(f - y, groups, clusters, confidence_level=level) if groups else ()
-    )
+    bias = mean_error(f - y, clusters, span=span, confidence_level=level)
+    groups: tuple[GroupBias, ...] = ()
+    differences: tuple[BiasDifference, ...] = ()
+    if items.groups:
+        groups = group_biases(y, f, items.groups, clusters, span=span, confidence_level=level)
+        differences = bias_differences(f - y, items.groups, clusters, confidence_level=level)
+    auc = calibration = None
+    if np.all((y == 0) | (y == 1)):
+        auc = interval_or_none(auc_interval, f, y == 1, clusters, level=level)
+        calibration = _calibration(y, f, clusters, level, rng)
+    useful_from = 1 / math.sqrt(len(y) - 2)
+    notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)
     return JudgeAudit(
-        n=n,
+        n=len(y),
         n_clusters=int(clusters.max()) + 1,
-        n_judge_missing=n_judge_missing,
+        n_judge_missing=0,
         pearson=pearson,
         spearman=spearman,
-        kendall=None if pearson is None else kendall_tau_b(y, f),
+        kendall=kendall,
         useful_from=useful_from,
         human_mean=float(y.mean()),
         judge_mean=float(f.mean()),
-        bias=mean_error(f - y, clusters, span=span, confidence_level=level),
-        groups=(
-            group_biases(y, f, groups, clusters, span=span, confidence_level=level)
-            if groups
-            else ()
-        ),
+        bias=bias,
+        groups=groups,
         differences=differences,
-        agreement=agreement_of(
-            y, f, clusters, confidence_level=level, resamples=resamples, rng=rng
-        ),
-        auc=interval_or_none(auc_interval, f, y == 1, clusters, level=level) if binary else None,
-        calibration=_calibration(y, f, clusters, level, rng) if binary else None,
-        notes=(
-            *verdict_notes(
-                y,
-                f,
-                pearson,
-                differences,
-                useful_from=useful_from,
-                missing=n_judge_missing,
-                level=level,
-            ),
-            *notes,
-        ),
+        agreement=agreement,
+        auc=auc,
+        calibration=calibration,
+        notes=tuple(notes),
     )
 
 
@@ -547,18 +531,12 @@ def _calibration(
     y: FloatArray, f: FloatArray, clusters: IntArray, level: float, rng: np.random.Generator
 ) -> LabelCalibration | None:
     """Calibration of a probability of a yes; verdicts (0 and 1 alone) are no probabilities."""
-    graded = np.all((f >= 0) & (f <= 1)) and len(np.unique(f)) > 2
-    return (
-        calibration_of(
-            np.column_stack((1 - f, f)),
-            np.column_stack((1 - y, y)),
-            clusters=clusters,
-            gains=(0.0, 1.0),
-            confidence_level=level,
-            rng=rng,
-        )
-        if graded
-        else None
+    if np.any((f < 0) | (f > 1)) or len(np.unique(f)) <= 2:
+        return None
+    probs, observed = np.column_stack((1 - f, f)), np.column_stack((1 - y, y))
+    gains = (0.0, 1.0)
+    return calibration_of(
+        probs, observed, clusters=clusters, gains=gains, confidence_level=level, rng=rng
     )
 
 
@@ -690,35 +668,35 @@ def check_drift(
         raise DataError(f"margin {margin!r} must be above 0")
     new = _aligned(anchors, new_values)
     known = np.flatnonzero(~np.isnan(new))
-    if len(known) < FEWEST_ANCHORS:
+    n, n_missing = len(known), int(np.isnan(new).sum())
+    if n < FEWEST_ANCHORS:
         raise InsufficientDataError(
-            f"{len(known)} of {len(new)} anchors have a new judge value; at least "
-            f"{FEWEST_ANCHORS} are needed to tell drift",
-            n=len(known),
+            f"{n} of {len(new)} anchors have a new judge value; at least {FEWEST_ANCHORS} are "
+            "needed to tell drift",
+            n=n,
             n_needed=FEWEST_ANCHORS,
         )
     y, old, now = anchors.human[known], anchors.judge[known], new[known]
-    span = float(max(old.max(), now.max()) - min(old.min(), now.min()))
-    units = np.arange(len(known), dtype=np.int64)
-    change = now - old
-    moved = _mean(-anchors.slope * change, units, span * abs(anchors.slope), confidence_level)
-    n_missing = len(new) - len(known)
-    within = (
-        not moved.excludes(0)
-        if margin is None
-        else -margin <= moved.lower and moved.upper <= margin
-    )
+    change, span = now - old, float(max(old.max(), now.max()) - min(old.min(), now.min()))
+    shift = _mean(change, span, confidence_level)
+    moved = _mean(-anchors.slope * change, span * abs(anchors.slope), confidence_level)
+    stable = not moved.excludes(0)
+    if margin is not None:
+        stable = -margin <= moved.lower and moved.upper <= margin
+    if n_missing > _MOST_MISSING * len(new):
+        stable = False
+    calibrated = anchors.intercept + anchors.slope * now
     return DriftCheck(
-        n=len(known),
+        n=n,
         n_missing=n_missing,
         share_changed=float(np.mean(np.abs(change) > 1e-9)),
-        shift=_mean(change, units, span, confidence_level),
+        shift=shift,
         error_shift=moved,
-        error_now=float((y - (anchors.intercept + anchors.slope * now)).mean()),
+        error_now=float((y - calibrated).mean()),
         correlation_then=_correlation(y, old),
         correlation_now=_correlation(y, now),
         margin=margin,
-        stable=bool(within and n_missing <= _MOST_MISSING * len(new)),
+        stable=stable,
     )
 
 
@@ -768,10 +746,14 @@ def _aligned(anchors: AnchorSet, values: Mapping[str, float] | FloatArray) -> Fl
     return new
 
 
-def _mean(values: FloatArray, units: npt.NDArray[np.int64], span: float, level: float) -> Interval:
-    value = float(values[0])
+def _mean(values: FloatArray, span: float, level: float) -> Interval:
+    units = np.arange(len(values), dtype=np.int64)
+    found = mean_error(values, units, span=span, confidence_level=level)
+    if found is not None:
+        return found
     # where every anchor moved by as much there is no sampling error left in the mean change
-    return mean_error(values, units, span=span, confidence_level=level) or Interval(
+    value = float(values[0])
+    return Interval(
         estimate=value,
         lower=value,
         upper=value,

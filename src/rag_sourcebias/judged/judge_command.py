@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Column
 from rich.table import Table as ScreenTable
@@ -215,8 +214,6 @@ _MEANING = {
     "error": "server failed, after all retries",
     "not_asked": "the run stopped before",
 }
-_LITTLE_MASS = 0.5
-_SAME = 1e-6
 
 
 def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
@@ -235,21 +232,20 @@ def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -
         prices=asking.prices(),
         prompts_per_request=asking.prompts_per_request(judge.n_grades),
     )
-    out.print(
+    cost = "give --price-in and --price-out for the cost"
+    if found.cost is not None:
+        cost = f"about {found.cost:,.4f} USD"
+    text = (
         f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already\n"
         f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
-        "write (4 characters a token)\n"
-        + (
-            "give --price-in and --price-out for the cost"
-            if found.cost is None
-            else f"about {found.cost:,.4f} USD"
-        ),
-        highlight=False,
+        f"write (4 characters a token)\n{cost}"
     )
+    out.print(text, highlight=False)
 
 
 def summarise(judgments: Judgments) -> None:
     """Print how many items ended how, and what to know before using the rest."""
+    counts, usage = judgments.counts(), judgments.usage
     table = ScreenTable(
         "status",
         Column("items", justify="right"),
@@ -257,46 +253,32 @@ def summarise(judgments: Judgments) -> None:
         title=f"{len(judgments):,} items",
         title_justify="left",
     )
-    for status, n in judgments.counts().items():
+    for status, n in counts.items():
         table.add_row(status, f"{n:,}", _MEANING[status])
     out.print(table)
-    usage = judgments.usage
-    spent = "" if judgments.cost is None else f", {judgments.cost:.4f} {judgments.currency}"
-    out.print(
+    line = (
         f"{usage.requests:,} requests ({usage.from_cache:,} from the cache, {usage.retries:,} "
         f"retries), {usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
-        f"{spent}",
-        highlight=False,
     )
-    for status, n in judgments.counts().items():
+    if judgments.cost is not None:
+        line += f", {judgments.cost:.4f} {judgments.currency}"
+    out.print(line, highlight=False)
+    for status, n in counts.items():
         if status != "ok":
             i = judgments.status.index(status)
             name = f"{judgments.query_ids[i]} {judgments.doc_ids[i]}"
-            _warn(f"{n} {status}, first {name}: {judgments.reasons[i]}")
-    ok = judgments.ok
-    if not ok.all():
-        _warn(
-            "items without a judgment are rarely missing at random: interval counts them, and "
-            "--worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
+            say(f"Warning: {n} {status}, first {name}: {judgments.reasons[i]}")
+    if not judgments.ok.all():
+        say(
+            "Warning: items without a judgment are rarely missing at random: interval counts them, "
+            "and --worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
         )
-    mass = judgments.mass[ok & ~np.isnan(judgments.mass)]
-    if len(mass) and float(np.median(mass)) < _LITTLE_MASS:
-        _warn(
-            f"the grades had a median probability of {float(np.median(mass)):.2g} together: the "
-            "model would have said something else; another prompt or mode may fit it better"
-        )
-    if ok.sum() > 1 and float(np.ptp(judgments.probs[ok], axis=0).max()) < _SAME:
-        _warn("every item got the same distribution: this judge tells nothing")
 
 
 def require_complete(judgments: Judgments) -> None:
     """End with exit code 1 if the run stopped before all was asked."""
     if "not_asked" in judgments.status:
         raise typer.Exit(1)
-
-
-def _warn(text: str) -> None:
-    say(f"Warning: {text}")
 
 
 # ``judge grade``: pairs of rankings, or answers of a file.

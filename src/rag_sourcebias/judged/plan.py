@@ -174,27 +174,30 @@ class Curve:
     def half(self, n: int) -> float:
         """Return the half-width from n labels that about 80 % of draws like the pilot's reach."""
         quantile = t_quantile(self.probability, max(n - self.rank, 1))
-        rest = max(1 - n / self.pool, 0.0) if self.target == "pool" else 1.0
+        rest = 1.0
+        if self.target == "pool":
+            rest = max(1 - n / self.pool, 0.0)
         each = self.variance * self.growth(n)
-        if self.bounds is not None:  # bounded values have no larger variance
-            each = min(each, (1 + _LEVERAGE / n) * (self.bounds[1] - self.bounds[0]) ** 2 / 4)
-        each *= rest / (1 - self.rank / n)
-        scale = math.sqrt(1 + self.scale * self.n_pilot / n)
+        widened = math.sqrt(1 + self.scale * self.n_pilot / n)
         if self.bounds is None:
-            return scale * quantile * math.sqrt(each / n + self.shared)
+            each *= rest / (1 - self.rank / n)
+            return widened * quantile * math.sqrt(each / n + self.shared)
         width = self.bounds[1] - self.bounds[0]
+        largest = width**2 / 4  # of any variance between the bounds
+        each = min(each, (1 + _LEVERAGE / n) * largest) * (rest / (1 - self.rank / n))
         share = (self.mean - self.bounds[0]) / width
         # as stats.regression.score_form does it
         pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
-        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / (n + self.pseudo)
+        seen = n + self.pseudo
+        smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / seen
         if smoothed <= 0:
             return 0.0
-        pulled = (n * share + self.pseudo / 2) / (n + self.pseudo)
+        pulled = (n * share + self.pseudo / 2) / seen
         lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
         reach = (upper - lower) / 2
         if self.target == "pool":
             reach = max(reach, quantile * math.sqrt(smoothed))
-        return scale * width * reach
+        return widened * width * reach
 
     def growth(self, n: int) -> float:
         """How much larger than the pilot's the variance of n labels may be.
@@ -204,21 +207,29 @@ class Curve:
         """
         degrees = self.n_pilot - self.rank
         new = max(n - self.n_pilot, 0) / n
-        spread = self.error**2 * new / degrees
-        # the mean of a log-normal variance, where no bound holds it down
-        skew = spread / 2 if self.bounds is None else 0.0
-        grown = math.exp(t_quantile(ASSURANCE, degrees) * math.sqrt(spread) + skew)
-        odd = 0.0 if self.span is None else self.variance / self.span**2
-        if not (new and 0 < odd < 0.25):
-            return grown
+        quantile = t_quantile(ASSURANCE, degrees)
+        odd = 0.0
+        if self.span is not None:
+            odd = self.variance / self.span**2
+        if new == 0 or not 0 < odd < 0.25:
+            spread = self.error**2 * new / degrees
+            grown = quantile * math.sqrt(spread)
+            if self.bounds is None:
+                grown += (
+                    spread / 2
+                )  # the mean of a log-normal variance, where no bound holds it down
+            return math.exp(grown)
         # What is missed of two-valued labels spreads like a label as rare, whose share has a score
         # interval; the kurtosis of a few says less. Half a case less among the labels to come, or
         # two thirds after a pilot with one: pilots without any are refused, and those that are left
         # show too many.
         size = self.n_pilot / new
-        less = 2 / 3 if self.rarest == 1 else 1 / 2
+        less = 1 / 2
+        if self.rarest == 1:
+            less = 2 / 3
         share = max(0.5 - math.sqrt(0.25 - odd) - less / size, 0.0)
-        upper = min(wilson_ends(share, size, t_quantile(ASSURANCE, degrees))[1], 0.5)
+        _, upper = wilson_ends(share, size, quantile)
+        upper = min(upper, 0.5)
         return (1 + _LEVERAGE / n) * upper * (1 - upper) / odd
 
 
@@ -231,47 +242,45 @@ def _curve(
     target: Literal["population", "pool"],
     confidence_level: float,
 ) -> Curve:
-    n = len(human)
+    n, residual_df = len(human), len(human) - 1
     useful = method == "regression" and not is_constant(judge)
-    centred = judge - judge.mean() if useful else np.zeros(n)
-    slope = float(centred @ human) / float(centred @ centred) if useful else 0.0
-    residual = human - human.mean() - slope * centred
-    rank = 1 + useful
-    square = np.square(residual)
+    others = judge[:0]
+    if pool > n:
+        others = np.resize(judge, min(pool - n, _POOL))
+    residual, explained = human - human.mean(), 0.0
+    if useful:
+        centred = judge - judge.mean()
+        power = float(centred @ centred)
+        slope = float(centred @ human) / power
+        residual = residual - slope * centred
+        explained = slope * slope * power / (n - 1)
+        residual_df -= 1
+    bounds = choose_form(JudgedSample.build(human, judge, others), None).bounds
+    values, count = np.unique(human, return_counts=True)
+    binary = len(values) == 2
+    span = float(np.ptp(human))
+    variance, excess = float(np.square(residual).sum()) / residual_df, 0.0
     # a perfect fit leaves no residual to have a kurtosis
-    varied = float(square.sum()) > 1e-12 * float(np.square(human - human.mean()).sum())
-    peaked = float(n * np.square(square).sum() / square.sum() ** 2) - 3 if varied else 0.0
-    # the unbiased form: with few labels the plain one is too small
-    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * peaked + 6) if varied else 0.0
-    others = np.resize(judge, min(pool - n, _POOL)) if pool > n else judge[:0]
-    sample = JudgedSample.build(human, judge, others)
-    bounds = choose_form(sample, None).bounds
-    if varied and bounds is None:
-        # A few of a long tail show their skewness before their kurtosis: at least that of a gamma
-        # distribution as skewed, 3/2 of its square.
-        third = math.sqrt(n) * float((square * residual).sum()) / float(square.sum()) ** 1.5
-        excess = max(excess, 1.5 * n * (n - 1) / (n - 2) ** 2 * third * third)
-    explained = slope * slope * float(centred @ centred) / (n - 1)
-    variance = float(square.sum()) / (n - rank)
-    count = np.unique(human, return_counts=True)[1]
-    if not varied and len(count) == 2:
+    if np.square(residual).sum() > 1e-12 * np.square(human - human.mean()).sum():
+        excess = _excess_kurtosis(residual, bounded=bounds is not None)
+    elif binary:
         # half a disagreement: a judge that never parted from people may yet
-        variance = float(np.ptp(human)) ** 2 / 2 / (n + 1)
+        variance = span**2 / 2 / (n + 1)
+    pseudo = float(PSEUDO_ITEMS)
+    if useful and len(np.unique(judge)) == 2:
+        pseudo = 1.0  # shares within a judge's two values count about one, in all
+    elif useful and target == "population":
+        pseudo = JUDGED_ITEMS
     curve = Curve(
         variance=variance,
         shared=explained / pool if target == "population" else 0.0,
         error=math.sqrt(max(2 + excess, 0.0)),
-        span=float(np.ptp(human)) if len(count) == 2 else None,
+        span=span if binary else None,
         rarest=int(count.min()),
-        rank=rank,
+        rank=n - residual_df,
         mean=float(human.mean()),
         bounds=bounds,
-        # shares within a judge's two values count about one, in all
-        pseudo=1.0
-        if useful and len(np.unique(judge)) == 2
-        else JUDGED_ITEMS
-        if useful and target == "population"
-        else PSEUDO_ITEMS,
+        pseudo=pseudo,
         n_pilot=n,
         pool=pool,
         target=target,
@@ -282,7 +291,27 @@ def _curve(
     )
     m = n + len(others)
     formula = replace(curve, pool=m, shared=curve.shared * pool / m).half(n)
-    return replace(curve, scale=(found.half_width / formula) ** 2 - 1 if formula > 0 else 0.0)
+    if formula <= 0:
+        return curve
+    return replace(curve, scale=(found.half_width / formula) ** 2 - 1)
+
+
+def _excess_kurtosis(residual: FloatArray, *, bounded: bool) -> float:
+    """Return the excess kurtosis in its unbiased form: with few labels the plain one is too small.
+
+    A few of a long tail show their skewness before their kurtosis: it is at least that of a gamma
+    distribution as skewed, 3/2 of its square.
+    """
+    n = len(residual)
+    square = np.square(residual)
+    total = float(square.sum())
+    peaked = float(n * np.square(square).sum() / total**2) - 3
+    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * peaked + 6)
+    if bounded:
+        return excess
+    third = math.sqrt(n) * float((square * residual).sum()) / total**1.5
+    of_gamma: float = 1.5 * n * (n - 1) / (n - 2) ** 2 * third * third
+    return max(excess, of_gamma)
 
 
 def smallest(half: Callable[[int], float], wanted: float, low: int, high: int) -> int | None:
@@ -375,33 +404,40 @@ def plan_item_labels(
             n=pool,
             n_needed=without,
         )
-    r = judge_correlation(human, judge) if with_judge.rank > 1 else 0.0
+    r = 0.0
+    if with_judge.rank > 1:
+        r = judge_correlation(human, judge)
     share, error = residual_share(human, judge)
     total = float(human.var(ddof=1))
 
     def saved(left: float) -> float:
-        shared = total * (1 - left) / pool if target == "population" else 0.0
+        """Return what is saved if the judge leaves so much of the variance."""
+        shared = 0.0
+        if target == "population":
+            shared = total * (1 - left) / pool
         curve = replace(with_judge, variance=total * left, shared=shared)
         return 1 - (smallest(curve.half, wanted, n, pool) or without) / without
 
     wide = math.exp(normal_quantile(0.95) * error)
+    most_left = min(share * wide, 1.0)
+    planned = 1 - found / without
+    explained = 1 - share * math.exp(normal_quantile(ASSURANCE) * error)
+    assumption = (
+        f"the pilot of {n} items and the labels to come are random draws from the same items, "
+        "which are independent"
+    )
     return ItemPlan(
         n_judge=found,
         n_alone=without,
         half_width=wanted,
-        saved_low=min(saved(min(share * wide, 1.0)), 1 - found / without),
-        saved_high=max(saved((1 - r * r) / wide), 1 - found / without),
+        saved_low=min(saved(most_left), planned),
+        saved_high=max(saved((1 - r * r) / wide), planned),
         correlation=r,
-        correlation_low=math.sqrt(
-            max(1 - share * math.exp(normal_quantile(ASSURANCE) * error), 0.0)
-        ),
+        correlation_low=math.sqrt(max(explained, 0.0)),
         target=target,
         confidence_level=confidence_level,
         n_pilot=n,
-        assumptions=(
-            f"the pilot of {n} items and the labels to come are random draws from the same items, "
-            "which are independent",
-        ),
+        assumptions=(assumption,),
     )
 
 

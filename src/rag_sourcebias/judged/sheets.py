@@ -82,7 +82,6 @@ def write_label_sheet(
     design: Mapping[str, Any],
     rng: np.random.Generator | int,
     show_doc_ids: bool = True,
-    overwrite: bool = False,
 ) -> Path:
     """Write a blind labelling sheet in random order, and its manifest beside it.
 
@@ -102,8 +101,6 @@ def write_label_sheet(
         For the order of the rows.
     show_doc_ids : bool
         False leaves ``doc_id`` out, for ids that tell the source.
-    overwrite : bool
-        Whether an existing sheet, and the grades on it, may be replaced.
 
     Returns
     -------
@@ -116,7 +113,7 @@ def write_label_sheet(
         If the ending is another one, there are no rows, a pair occurs twice, or a text is too
         long for a spreadsheet cell, or the sheet exists.
     """
-    ending = _new_sheet(path, overwrite=overwrite)
+    ending = _new_sheet(path)
     if not rows or n_grades < 2:
         raise DataError(
             f"{path}: a sheet needs rows and two grades, not {len(rows)} and {n_grades}"
@@ -124,39 +121,42 @@ def write_label_sheet(
     pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
     if most > 1:
         raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
-    order = as_generator(rng).permutation(len(rows)).tolist()
     shown = [c for c in _CONTENT if show_doc_ids or c != "doc_id"]
     digits = len(str(len(rows)))
-    ids = [f"r{place:0{digits}d}" for place in range(1, len(rows) + 1)]
-    records = [
-        {"row_id": row_id, **{c: getattr(rows[i], c) for c in shown}, "grade": ""}
-        for row_id, i in zip(ids, order, strict=True)
-    ]
+    records, known = [], []
+    order = as_generator(rng).permutation(len(rows)).tolist()
+    for place, position in enumerate(order, start=1):
+        row, row_id = rows[position], f"r{place:0{digits}d}"
+        content = {column: getattr(row, column) for column in shown}
+        records.append({"row_id": row_id, **content, "grade": ""})
+        known.append({
+            "row_id": row_id,
+            "position": position,
+            "query_id": row.query_id,
+            "doc_id": row.doc_id,
+            "query": _digest(row.query),
+            "text": _digest(row.text),
+        })  # fmt: skip
     manifest = {
         "format": _FORMAT,
         "version": _VERSION,
         "n_grades": int(n_grades),
         "columns": shown,
-        "rows": [
-            {
-                "row_id": row_id,
-                "position": i,
-                "query_id": rows[i].query_id,
-                "doc_id": rows[i].doc_id,
-                "query": _digest(rows[i].query),
-                "text": _digest(rows[i].text),
-            }
-            for row_id, i in zip(ids, order, strict=True)
-        ],
+        "rows": known,
         "design": dict(design),
     }
     # complete before anything is written, so that a refusal leaves nothing behind
-    content = "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
+    sheet = _sheet(records, path, ending)
     target = manifest_path(path)
     # the manifest first: a sheet without one could not be read back
     write_atomic(target, json.dumps(manifest, ensure_ascii=False, allow_nan=False) + "\n")
-    write_atomic(path, content)
+    write_atomic(path, sheet)
     return target
+
+
+def _sheet(records: Sequence[dict[str, str]], path: PathLike, ending: str) -> str:
+    lines = sheet_csv(records, path) if ending == ".csv" else jsonl_text(records)
+    return "".join(lines)
 
 
 def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> FilledSheet:
@@ -220,12 +220,10 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     return FilledSheet(grades=grades, n_grades=plan["n_grades"], design=plan["design"])
 
 
-def _new_sheet(path: PathLike, *, overwrite: bool) -> str:
+def _new_sheet(path: PathLike) -> str:
     ending = _ending(path)
-    if not overwrite and Path(path).exists():
-        raise DataError(
-            f"{path} exists and may hold grades; choose another name, or overwrite=True"
-        )
+    if Path(path).exists():
+        raise DataError(f"{path} exists and may hold grades; choose another name")
     return ending
 
 
@@ -430,7 +428,6 @@ def write_item_sheet(
     *,
     human: npt.ArrayLike,
     rng: np.random.Generator | int,
-    overwrite: bool = False,
 ) -> None:
     """Write items in random order, for people to fill in the column ``human``.
 
@@ -454,7 +451,7 @@ def write_item_sheet(
         If the ending is another one, the sheet exists, a column is called ``human``, or a text is
         too long for a spreadsheet cell.
     """
-    ending = _new_sheet(path, overwrite=overwrite)
+    ending = _new_sheet(path)
     if "human" in texts.columns:
         raise DataError(f"{texts.path} has a column 'human', as sheets have; rename it")
     labels = np.asarray(human, dtype=np.float64)
@@ -463,9 +460,7 @@ def write_item_sheet(
         record = {name: _cell(column[row]) for name, column in texts.columns.items()}
         record["human"] = "" if math.isnan(labels[row]) else f"{labels[row]:.10g}"
         records.append(record)
-    write_atomic(
-        path, "".join(sheet_csv(records, path) if ending == ".csv" else jsonl_text(records))
-    )
+    write_atomic(path, _sheet(records, path, ending))
 
 
 def _cell(value: object) -> str:
