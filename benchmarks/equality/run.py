@@ -39,9 +39,26 @@ DATA = os.environ.get("RAG_SOURCEBIAS_DATA", "nowhere")
 #: Too common to tell that a number reappeared.
 TRIVIAL = {0.0, 1.0, 0.5, 0.95, 0.05, 5.0}
 RELATIVE = 1e-12
+_CALIBRATION = "bins of a calibration and Murphy's parts of its score are left out"
+_JUDGE = {
+    "kappa_linear": "kappa is left, unweighted and quadratic",
+    "alpha_interval": "alpha is left, ordinal",
+    "tilt_p_value": "drift is told by the mean error",
+    **dict.fromkeys(
+        ("reliability", "resolution", "uncertainty", "within_bins", "bins", "gain_bins"),
+        _CALIBRATION,
+    ),
+}
 #: Keys whose numbers changed on purpose, by verb ("*" for all), each with the reason.
 CHANGED: dict[str, dict[str, str]] = {
     "*": {"document": "what is shown of a report; its numbers stand beside it"},
+    "judge": _JUDGE,
+    "interval": {
+        **_JUDGE,
+        "ledger": "where a width comes from is not told",
+        "curves": "coverage is measured by the benchmark, not in a report",
+        "coverage_runs": "as curves",
+    },
 }
 
 _SOURCE = ("audit", "source")
