@@ -55,7 +55,7 @@ def domains(root: Path) -> dict[str, Labelled]:
             )
     found["crowdrag25"] = sets.crowdrag(root)
     found["nq-utd"] = sets.rewrites(root)
-    corpus = read_corpus(root / "nfcorpus", sources=None, titles=False).corpus
+    corpus = read_corpus(root / "nfcorpus", titles=False).corpus
     tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
     found["nfcorpus"] = Labelled(
         [(d, text, tag.source or "") for (d, text), tag in zip(corpus, tags, strict=True)],

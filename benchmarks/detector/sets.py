@@ -78,7 +78,7 @@ def crowdrag(root: Path) -> Labelled:
 
 def rewrites(root: Path) -> Labelled:
     """Passages and their rewrites by Llama-2; groups are the pairs."""
-    corpus = read_corpus(root / "nq-utd", sources=None, titles=False).corpus
+    corpus = read_corpus(root / "nq-utd", titles=False).corpus
     tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
     return Labelled(
         [(d, text, tag.source or "") for (d, text), tag in zip(corpus, tags, strict=True)],

@@ -279,7 +279,7 @@ def _of_corpus(path: Path) -> Guess:
     from rag_sourcebias.io.beir import read_corpus
 
     name = str(path)
-    counts = read_corpus(path, sources=None, titles=True).corpus.tags.counts()
+    counts = read_corpus(path, titles=True).corpus.tags.counts()
     known = {source: n for source, n in counts.items() if source}
     told = ", ".join(f"{n:,} {source}" for source, n in known.items()) or "of unknown source"
     what = f"a BEIR folder: documents {told}"

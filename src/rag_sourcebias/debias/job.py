@@ -128,7 +128,7 @@ def read_fitting(
     if all_pairs and folder.is_dir():
         return FittingData(
             name=folder.resolve().name,
-            corpus=read_corpus(folder, sources=None, titles=True).corpus,
+            corpus=read_corpus(folder, titles=True).corpus,
             folder=folder,
         )
     if split is None:
@@ -174,7 +174,7 @@ def read_seen(specs: Sequence[str] | None, *, baseline: str) -> frozenset[str]:
     found: set[str] = set()
     for text in specs or ():
         if Path(text).is_dir():
-            read = read_corpus(Path(text), sources=None, titles=True)
+            read = read_corpus(Path(text), titles=True)
             found |= pair_texts(read.corpus, None, baseline=baseline)
         else:
             data = _read_spec("fitted-on", text)

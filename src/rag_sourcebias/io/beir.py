@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import IntArray, require_name
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, write_atomic
+from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_tags
 
 # Rows of BEIR corpus and query files, checked one by one.
@@ -63,34 +64,27 @@ def check_rows(
         row_id, title = row.get("_id"), row.get("title")
         if isinstance(row_id, int) and not isinstance(row_id, bool):
             row_id = str(row_id)
-        # What is wrong is named below: here nothing but questions, as most rows have no fault.
-        if (
-            not isinstance(row_id, str)
-            or not row_id
-            or row_id in line_of
-            or not isinstance(row.get("text"), str)
-            or not (title is None or isinstance(title, str))
-        ):
-            raise DataError(f"{file}{colon}{number}: {_fault(row, row_id, line_of, unit)}")
+        fault = None
+        if not isinstance(row_id, str) or not row_id:
+            fault = f"_id {row_id!r} must be a non-empty string; keys are {list(row)}"
+        elif row_id in line_of:
+            fault = (
+                f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
+                "each row needs its own _id"
+            )
+        elif not isinstance(row.get("text"), str):
+            fault = f"text of _id {row_id!r} must be a string; keys are {list(row)}"
+        elif not isinstance(title, str | None):
+            fault = f"title of _id {row_id!r} must be a string"
+        if fault is not None:
+            raise DataError(f"{file}{colon}{number}: {fault}")
+        row_id = str(row_id)
         line_of[row_id] = number
         if "metadata" in row:
             _check_names(row, f"{file}{colon}{number}")
         yield row_id, row
     if not line_of:
         raise DataError(f"{file} is empty; expected one JSON object with _id and text per line")
-
-
-def _fault(row: Mapping[str, Any], row_id: object, line_of: Mapping[str, int], unit: str) -> str:
-    if not isinstance(row_id, str) or not row_id:
-        return f"_id {row_id!r} must be a non-empty string; keys are {list(row)}"
-    if row_id in line_of:
-        return (
-            f"_id {row_id!r} was used already in {unit} {line_of[row_id]}; "
-            "each row needs its own _id"
-        )
-    if isinstance(row.get("text"), str):
-        return f"title of _id {row_id!r} must be a string"
-    return f"text of _id {row_id!r} must be a string; keys are {list(row)}"
 
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
@@ -124,7 +118,6 @@ def metadata_text(row: Mapping[str, Any], key: str) -> str | None:
 
 
 _logger = logging.getLogger("rag_sourcebias.io")
-OnUnknown = Literal["drop", "error"]
 _KINDS = {
     "queries": "queries that queries.jsonl does not hold",
     "documents": "documents that the corpus does not hold",
@@ -137,7 +130,6 @@ def report_unknown(
     known: Container[str],
     *,
     where: str,
-    on_unknown: OnUnknown = "drop",
 ) -> None:
     """Warn about judged ids that a data set does not hold.
 
@@ -149,20 +141,16 @@ def report_unknown(
     known : container of str
     where : str
         Names the file of judgments.
-    on_unknown : {"drop", "error"}
-        ``"error"`` raises instead.
 
     Raises
     ------
     DataError
-        If no id is known, or, with ``"error"``, one is not.
+        If no id is known.
     """
     unknown = [i for i in ids if i not in known]
     text = f"{where}: {_KINDS[kind]}: {len(unknown)} of {len(ids)}, first {unknown[:3]}"
     if len(unknown) == len(ids):
         raise DataError(f"{text}; the ids must be those of the _id fields")
-    if unknown and on_unknown == "error":
-        raise DataError(f"{text}; use on_unknown='drop' to go on without them")
     if unknown:
         _logger.warning("%s; their judgments were dropped", text)
 
@@ -182,7 +170,6 @@ def assemble_judged(
     doc_ids: Sequence[str],
     rows: Mapping[str, Sequence[int]],
     where: str,
-    on_unknown: OnUnknown = "drop",
 ) -> Qrels:
     """Give every version of a document the grade of its judged id.
 
@@ -202,15 +189,13 @@ def assemble_judged(
         empty for one that exists and is left out.
     where : str
         Names the file of judgments, for messages.
-    on_unknown : {"drop", "error"}
-        What to do with judgments of documents that are not in ``rows``.
 
     Raises
     ------
     DataError
-        If no judged document is in ``rows``, or, with ``"error"``, one is not.
+        If no judged document is in ``rows``.
     """
-    report_unknown("documents", judged.doc_ids, rows, where=where, on_unknown=on_unknown)
+    report_unknown("documents", judged.doc_ids, rows, where=where)
     counts = np.array([len(rows.get(d, ())) for d in judged.doc_ids], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     flat = np.array([r for d in judged.doc_ids for r in rows.get(d, ())], dtype=np.int32)
@@ -310,8 +295,7 @@ def report_strange(where: object, strange: Sequence[str]) -> None:
 class BeirCorpus(NamedTuple):
     """A corpus and how the ids of its judgments map to it.
 
-    ``rows`` gives, for each id that judgments may use, the corpus rows of its versions (an empty
-    tuple for a document that exists but was not selected).
+    ``rows`` gives, for each id that judgments may use, the corpus rows of its versions.
     """
 
     corpus: Corpus
@@ -334,17 +318,14 @@ def source_of_stem(stem: str) -> str:
     return name if name == "human" or name.startswith("llm:") else f"llm:{name}"
 
 
-def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) -> BeirCorpus:
+def read_corpus(folder: Path, *, titles: bool) -> BeirCorpus:
     """Read ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, whichever the folder has."""
     files = corpus_files(folder)
     paired = None not in files
-    chosen: Iterable[str | None] = files
-    if paired:
-        chosen = _selected([s for s in files if s is not None], sources, str(folder / "corpus"))
     tags_file = None if paired else tag_file(folder)
     table = read_tags(tags_file) if tags_file else None
     texts, items, strange = read_documents(
-        ((source, *row) for source in chosen for row in read_rows(files[source])),
+        ((source, *row) for source, file in files.items() for row in read_rows(file)),
         titles=titles,
         table=table,
     )
@@ -364,13 +345,8 @@ def read_corpus(folder: Path, *, sources: Sequence[str] | None, titles: bool) ->
             len(extra),
             extra[:3],
         )
-    every = corpus.doc_ids
-    if sources is not None:
-        known = list(corpus.tags.sources)
-        codes = [known.index(s) for s in _selected(known, sources, str(files[None]))]
-        corpus = corpus.take(np.flatnonzero(np.isin(corpus.tags.source_codes, codes)))
-    kept = {doc_id: (row,) for row, doc_id in enumerate(corpus.doc_ids)}
-    return BeirCorpus(corpus=corpus, rows={**dict.fromkeys(every, ()), **kept}, paired=False)
+    rows = {doc_id: (row,) for row, doc_id in enumerate(corpus.doc_ids)}
+    return BeirCorpus(corpus=corpus, rows=rows, paired=False)
 
 
 def corpus_files(folder: Path) -> dict[str | None, Path]:
@@ -410,15 +386,6 @@ def _jsonl_files(folder: Path) -> list[Path]:
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
-
-
-def _selected(found: list[str], asked: Sequence[str] | None, where: str) -> list[str]:
-    if asked is None:
-        return found
-    missing = [source for source in asked if source not in found]
-    if missing or not asked:
-        raise DataError(f"{where} has no source {missing or asked}; sources are {sorted(found)}")
-    return [source for source in found if source in asked]
 
 
 # Queries and judgments of a BEIR folder.
@@ -463,17 +430,14 @@ def checked_folder(folder: PathLike) -> Path:
     return root
 
 
-def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> JudgedQueries:
+def read_judged_queries(root: Path, *, split: str) -> JudgedQueries:
     """Read ``qrels/<split>.tsv``, and from ``queries.jsonl`` the queries it judges, in file order.
 
     Raises
     ------
     DataError
-        If a file is missing, empty or malformed, or no judgment fits the queries (or, with
-        ``"error"``, one does not).
+        If a file is missing, empty or malformed, or no judgment fits the queries.
     """
-    if on_unknown not in get_args(OnUnknown):
-        raise DataError(f"on_unknown {on_unknown!r} is neither 'drop' nor 'error'")
     folder = root / "qrels"
     candidates = (folder / f"{split}{ending}" for ending in _SPLIT_ENDINGS)
     qrels_file = next((file for file in candidates if file.is_file()), None)
@@ -500,7 +464,7 @@ def read_judged_queries(root: Path, *, split: str, on_unknown: OnUnknown) -> Jud
             texts[query_id] = row["text"].strip()
             rows.append(n_rows - 1)
     where = str(qrels_file)
-    report_unknown("queries", judged.query_ids, texts, where=where, on_unknown=on_unknown)
+    report_unknown("queries", judged.query_ids, texts, where=where)
     return JudgedQueries(
         queries=tuple(Query(query_id=q, text=text) for q, text in texts.items()),
         rows=np.array(rows, dtype=np.int64),
@@ -525,9 +489,7 @@ def read_beir(
     *,
     split: str = "test",
     name: str | None = None,
-    sources: Sequence[str] | None = None,
     titles: bool = True,
-    on_unknown: OnUnknown = "drop",
 ) -> Dataset:
     """Read a BEIR folder: a corpus, ``queries.jsonl`` and ``qrels/<split>.tsv``, plain or .gz.
 
@@ -545,30 +507,26 @@ def read_beir(
         Only queries with judgments in this split are kept.
     name : str or None
         None takes the name of the folder.
-    sources : sequence of str or None
-        Keep only documents of these sources.
     titles : bool
         Whether a title goes before its text, as retrievers usually index it. Dai et al. (KDD 2024)
         blanked the titles: use False to follow them.
-    on_unknown : {"drop", "error"}
-        What to do with judgments of documents or queries that are not in the folder. ``"drop"``
-        logs a warning with their number and first ids. A query whose judged documents are all
-        missing is kept: it counts in every mean.
 
     Returns
     -------
     Dataset
-        Design ``"rewrites"`` for the paired layout, ``"unknown"`` for the plain one.
+        Design ``"rewrites"`` for the paired layout, ``"unknown"`` for the plain one. Judgments of
+        documents or queries that are not in the folder are left out, with a warning; a query whose
+        judged documents are all missing is kept: it counts in every mean.
 
     Raises
     ------
     DataError
-        If a part is missing, empty or malformed, an ``_id`` occurs twice in a file, a source asked
-        for is absent, or no judgment fits the corpus or the queries.
+        If a part is missing, empty or malformed, an ``_id`` occurs twice in a file, or no
+        judgment fits the corpus or the queries.
     """
     root = checked_folder(folder)
-    asked = read_judged_queries(root, split=split, on_unknown=on_unknown)
-    found = read_corpus(root, sources=sources, titles=titles)
+    asked = read_judged_queries(root, split=split)
+    found = read_corpus(root, titles=titles)
     return Dataset(
         name=name or root.resolve().name,
         corpus=found.corpus,
@@ -579,7 +537,6 @@ def read_beir(
             doc_ids=found.corpus.doc_ids,
             rows=found.rows,
             where=asked.where,
-            on_unknown=on_unknown,
         ),
         design="rewrites" if found.paired else "unknown",
     )
@@ -667,3 +624,82 @@ def _judgments(dataset: Dataset, tags: dict[str, DocTags]) -> Iterator[tuple[str
         if any("\t" in i or "\n" in i or "\r" in i for i in (query_id, pair_id)):
             raise DataError(f"id {query_id!r} or {pair_id!r} holds a tab or a line break")
         yield query_id, pair_id, found[0]
+
+
+# Texts by id, from tables and BEIR files.
+
+
+TextKind = Literal["query", "document"]
+_ID_COLUMNS = {
+    "query": ("query_id", "query-id", "qid", "_id", "id", "topic"),
+    "document": ("doc_id", "docid", "docno", "corpus-id", "passage_id", "pid", "_id", "id"),
+}
+_TEXT_COLUMNS = {
+    "query": ("text", "query", "question", "title"),
+    "document": ("text", "contents", "passage", "body", "document"),
+}
+
+
+def read_texts(path: PathLike, kind: TextKind) -> Mapping[str, str]:
+    """Read queries or documents as a mapping from id to text.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV, JSON lines (also .gz) or Parquet with an id (``_id``, ``query_id``, ``doc_id``,
+        …) and a text (``text``, ``query``, ``contents``, …); a ``title`` of a document goes before
+        its text. Two tab-separated columns without a header are id and text, as TREC and MS MARCO
+        write queries. For documents also a BEIR folder: a document of ``corpus/<source>.jsonl`` is
+        then called ``<_id>@<source>``, as in an audit.
+
+    Raises
+    ------
+    DataError
+        If no column is recognised as id or text, or an id is empty or occurs twice.
+    """
+    file = Path(path)
+    if kind == "document" and file.is_dir():
+        corpus = read_corpus(file, titles=True).corpus
+        return dict(zip(corpus.doc_ids, corpus.texts, strict=True))
+    if (plain := _without_header(path, kind)) is not None:
+        return plain
+    chosen: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        for what, known in (("id", _ID_COLUMNS[kind]), ("text", _TEXT_COLUMNS[kind])):
+            found = next((n for k in known for n in names if n.lower() == k), None)
+            if found is None:
+                raise DataError(
+                    f"{os.fspath(path)}: no column is recognised as {kind} {what}; its columns are "
+                    f"{', '.join(names)}; call it {known[0]}"
+                )
+            chosen.append(found)
+        if kind == "document":
+            chosen.extend(n for n in names if n.lower() == "title" and n not in chosen)
+        return chosen
+
+    table = read_table(path, choose)
+    ids = ids_of(table, (chosen[0],))
+    rows = zip(*(table.columns[c] for c in (*chosen[2:], chosen[1])), strict=True)
+    texts = (" ".join(str(cell) for cell in row if cell).strip() for row in rows)
+    return dict(zip(ids, texts, strict=True))
+
+
+def _without_header(path: PathLike, kind: TextKind) -> dict[str, str] | None:
+    """Read id and text of two columns whose first line names neither; None for other files."""
+    if not os.fspath(path).removesuffix(".gz").endswith((".tsv", ".txt")):
+        return None
+    first = next(read_lines(path), (0, ""))[1].split("\t")
+    known = {*_ID_COLUMNS[kind], *_TEXT_COLUMNS[kind]}
+    if len(first) != 2 or any(cell.strip().lower() in known for cell in first):
+        return None
+    texts: dict[str, str] = {}
+    for number, line in read_lines(path):
+        name, tab, text = line.partition("\t")
+        if not tab or not name.strip() or name.strip() in texts:
+            raise DataError(
+                f"{os.fspath(path)}:{number}: expected an id that occurs once, a tab and a text, "
+                f"found {line[:80]!r}"
+            )
+        texts[name.strip()] = text.strip()
+    return texts

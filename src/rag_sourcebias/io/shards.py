@@ -19,7 +19,6 @@ from rag_sourcebias.core.data import Corpus, Qrels, Query, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ShardedCorpus
 from rag_sourcebias.io.beir import (
-    OnUnknown,
     check_rows,
     checked_folder,
     corpus_files,
@@ -430,7 +429,6 @@ def open_sharded(
     name: str | None = None,
     titles: bool = True,
     shard_documents: int = 50_000,
-    on_unknown: OnUnknown = "drop",
 ) -> ShardedDataset:
     """Open a folder whose corpus is then read a shard at a time.
 
@@ -449,9 +447,6 @@ def open_sharded(
     shard_documents : int
         Documents of a shard; the last one of a file has fewer. A shard of Parquet has whole row
         groups: fewer documents, or those of one row group that has more.
-    on_unknown : {"drop", "error"}
-        What to do with judgments of queries that are not in the folder. Those of unknown
-        documents are found later, by :func:`~rag_sourcebias.io.beir.assemble_judged`.
 
     Returns
     -------
@@ -468,7 +463,7 @@ def open_sharded(
         If there are Parquet files and pyarrow is not installed.
     """
     root = checked_folder(folder)
-    asked = read_judged_queries(root, split=split, on_unknown=on_unknown)
+    asked = read_judged_queries(root, split=split)
     corpus = open_corpus(root, name=name, titles=titles, shard_documents=shard_documents)
     return ShardedDataset(
         name=corpus.name,

@@ -1,13 +1,9 @@
 """TREC runs and relevance judgments, the BEIR form of the latter, and files of tags."""
 
-import csv
-import io
 import logging
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -15,7 +11,8 @@ import numpy as np
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
+from rag_sourcebias.io.tables import read_table
 
 # Tag files: which source (and style, and twin) each document has.
 
@@ -91,33 +88,21 @@ def _rows(path: PathLike, own: Mapping[str, str]) -> Iterator[_Row]:
                     )
             yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
         return
-    tabs = "\t" in first[1]
-    header = _split(first[1], f"{path}:{first[0]}", tabs=tabs)
-    missing = [name for name in own.values() if name not in header]
-    if missing:
-        raise DataError(
-            f"{path}:{first[0]}: the header lacks {' and '.join(missing)}; found {header}, "
-            f"expected {' and '.join(own.values())}, optionally {', '.join(TAG_COLUMNS[2:])}"
-        )
-    for number, line in lines:
-        cells = _split(line, f"{path}:{number}", tabs=tabs)
-        if len(cells) != len(header):
+
+    def choose(names: tuple[str, ...]) -> tuple[str, ...]:
+        missing = [name for name in own.values() if name not in names]
+        if missing:
             raise DataError(
-                f"{path}:{number}: expected {len(header)} columns as in the header, "
-                f"found {len(cells)}: {line[:80]!r}"
+                f"{path}:{first[0]}: the header lacks {' and '.join(missing)}; found "
+                f"{list(names)}, expected {' and '.join(own.values())}, optionally "
+                f"{', '.join(TAG_COLUMNS[2:])}"
             )
-        row = dict(zip(header, cells, strict=True))
+        return names
+
+    table = read_table(path, choose)
+    for number, cells in zip(table.lines, zip(*table.columns.values(), strict=True), strict=True):
+        row = dict(zip(table.names, map(str.strip, cells), strict=True))
         yield number, {**row, **{name: row[theirs] for name, theirs in own.items()}}
-
-
-def _split(line: str, where: str, *, tabs: bool) -> list[str]:
-    try:
-        cells = line.split("\t") if tabs else next(csv.reader([line], strict=True))
-        return [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise DataError(
-            f"{where}: not a CSV record on one line ({error}): {line[:80]!r}"
-        ) from error
 
 
 def clean_tag(value: object, name: str, where: str) -> str | None:
@@ -169,63 +154,6 @@ def _confidence(value: object, where: str) -> float | None:
     raise DataError(f"{where}: confidence {value!r:.200} is not a number in [0, 1]")
 
 
-# Write tag files.
-
-
-def write_tags(tags: TagTable, path: PathLike) -> None:
-    """Write document tags so that :func:`read_tags` restores them.
-
-    Parameters
-    ----------
-    tags : TagTable
-    path : path
-        The name decides: ``.tsv``, ``.csv`` or ``.jsonl``, each also with ``.gz``.
-
-    Raises
-    ------
-    DataError
-        If the name has another ending, or a value cannot be carried: one that would be read as
-        unknown or has outer white space, or, outside JSON lines, a line break (or a tab in TSV).
-    """
-    ending = Path(Path(path).name.removesuffix(".gz")).suffix
-    rows = (_record(i, tags.get(i), exact_id=ending == ".jsonl") for i in tags.doc_ids)
-    if ending == ".jsonl":
-        write_atomic(path, jsonl_text(dict(zip(TAG_COLUMNS, row, strict=True)) for row in rows))
-    elif ending in (".tsv", ".csv"):
-        write_atomic(
-            path, (_line(row, tabs=ending == ".tsv") for row in chain([TAG_COLUMNS], rows))
-        )
-    else:
-        raise DataError(f"{path}: tags are written as .tsv, .csv or .jsonl (or those with .gz)")
-
-
-def _record(doc_id: str, tags: DocTags, *, exact_id: bool) -> tuple[str | float | None, ...]:
-    if not doc_id or (not exact_id and doc_id != doc_id.strip()):
-        raise DataError(f"document id {doc_id!r} is empty or has outer white space; use .jsonl")
-    texts = (tags.source, tags.style, tags.pair_id)
-    for value in texts:
-        if value is not None and clean_tag(value, "tag", "") != value:
-            raise DataError(f"document {doc_id!r}: tag {value!r} would not be read back as it is")
-    for name, value in (("source", tags.source), ("style", tags.style)):
-        require_name(value or "", name, f"document {doc_id!r}")
-    return doc_id, *texts, tags.origin, tags.confidence
-
-
-def _line(row: Sequence[object], *, tabs: bool) -> str:
-    cells = ["" if value is None else str(value) for value in row]
-    bad = next((c for c in cells if "\n" in c or "\r" in c), None)
-    if bad is not None:
-        raise DataError(f"{bad!r} holds a line break; write the tags as .jsonl")
-    if not tabs:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerow(cells)
-        return buffer.getvalue()
-    bad = next((c for c in cells if "\t" in c), None)
-    if bad is not None:
-        raise DataError(f"{bad!r} holds a tab; write the tags as .csv or .jsonl")
-    return "\t".join(cells) + "\n"
-
-
 # TREC runs and relevance judgments, and the BEIR form of the latter.
 
 
@@ -242,8 +170,11 @@ def _fields(line: str) -> list[str]:
     return line.split() if line.isascii() else [field for field in _SPACE.split(line) if field]
 
 
-def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = True) -> Run:
+def read_run(path: PathLike, *, name: str | None = None) -> Run:
     """Read a run in TREC format: ``query_id Q0 doc_id rank score tag``.
+
+    Documents rank by descending score, whatever the rank column says, as in trec_eval; equal
+    scores keep the order of the file.
 
     Parameters
     ----------
@@ -251,9 +182,6 @@ def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = T
         Plain or ``.gz``; columns are separated by spaces or tabs; queries may be interleaved.
     name : str or None
         Name of the run; None takes the tag of the first line.
-    sort_by_score : bool
-        True ranks by descending score and ignores the rank column, as trec_eval does; equal scores
-        keep the order of the file. False keeps the order of the file.
 
     Returns
     -------
@@ -300,7 +228,7 @@ def read_run(path: PathLike, *, name: str | None = None, sort_by_score: bool = T
         doc_ids=doc_ids,
         scores=np.frombuffer(scores, dtype=np.float32),
         name=tag,
-        sort_by_score=sort_by_score,
+        sort_by_score=True,
     )
 
 
@@ -366,44 +294,21 @@ def read_qrels(path: PathLike) -> Qrels:
         If the file is missing, empty or not UTF-8, a line has another number of columns, a grade
         is not a whole number, or a pair is judged twice with different grades.
     """
-    queries: dict[str, int] = {}
-    docs: dict[str, int] = {}
-    columns = (array("i"), array("i"), array("i"), array("q"))
+    judged: dict[tuple[str, str], tuple[int, int]] = {}
     for number, query_id, doc_id, text in _qrels_rows(path):
-        columns[0].append(queries.setdefault(query_id, len(queries)))
-        columns[1].append(docs.setdefault(doc_id, len(docs)))
-        columns[2].append(_grade(text, f"{path}:{number}"))
-        columns[3].append(number)
-    if not columns[0]:
+        grade = _grade(text, f"{path}:{number}")
+        first, line = judged.setdefault((query_id, doc_id), (grade, number))
+        if grade != first:
+            raise DataError(
+                f"{path}: query {query_id!r}, document {doc_id!r} has grade {first} in line {line} "
+                f"and grade {grade} in line {number}; keep one of them"
+            )
+    if not judged:
         raise DataError(
             f"{path} holds no judgments; expected lines 'query_id iteration doc_id grade' or "
             "'query-id corpus-id score'"
         )
-    query_ids, doc_ids = tuple(queries), tuple(docs)
-    del queries, docs
-    query_codes, doc_codes, grades = (np.frombuffer(c, dtype=np.int32) for c in columns[:3])
-    key = query_codes.astype(np.int64) * len(doc_ids) + doc_codes
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(key[order][1:] == key[order][:-1])
-    first, second = order[again], order[again + 1]
-    conflict = np.flatnonzero(grades[first] != grades[second])
-    if len(conflict):
-        one, two = int(first[conflict[0]]), int(second[conflict[0]])
-        raise DataError(
-            f"{path}: query {query_ids[query_codes[one]]!r}, document "
-            f"{doc_ids[doc_codes[one]]!r} has grade {grades[one]} in line {columns[3][one]} and "
-            f"grade {grades[two]} in line {columns[3][two]}; keep one of them"
-        )
-    keep = np.ones(len(key), dtype=bool)
-    keep[second] = False
-    return Qrels(
-        query_ids=query_ids,
-        doc_ids=doc_ids,
-        query_codes=query_codes[keep],
-        doc_codes=doc_codes[keep],
-        grades=np.maximum(grades[keep], 0),
-        n_negative=int(np.count_nonzero(grades[keep] < 0)),
-    )
+    return Qrels.from_rows((*pair, grade) for pair, (grade, _) in judged.items())
 
 
 def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:

@@ -29,9 +29,10 @@ from rag_sourcebias.cli.models import Asking, estimate
 from rag_sourcebias.core.completions import JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.io.samples import load_sample
-from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table, read_texts
+from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import options as columns_opt
 from rag_sourcebias.judged.files import (

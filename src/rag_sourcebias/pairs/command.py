@@ -113,7 +113,7 @@ def load_paired(
     )
     if judged or not folder.is_dir():
         return read_beir(folder, split=split)
-    return read_corpus(folder, sources=None, titles=True).corpus
+    return read_corpus(folder, titles=True).corpus
 
 
 def has_judgments(data: Dataset | Corpus) -> bool:
@@ -593,7 +593,7 @@ def _pairs(folder: Path | None, *, split: str) -> Dataset | Corpus:
     if folder is None:
         return load_sample()
     if folder.is_dir() and not (folder / "qrels").is_dir():
-        return read_corpus(folder, sources=None, titles=False).corpus
+        return read_corpus(folder, titles=False).corpus
     return read_beir(folder, split=split, titles=False)
 
 

@@ -18,8 +18,8 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import setting
+from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.samples import cache_dir
-from rag_sourcebias.io.tables import read_texts
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.data import (
     StyleConfig,

@@ -271,7 +271,7 @@ def read_labelled(
                 "--label, --group, --domain and --id"
             )
         inner = path.name == "corpus" and not (path / "corpus").exists()
-        corpus = read_corpus(path.parent if inner else path, sources=None, titles=False).corpus
+        corpus = read_corpus(path.parent if inner else path, titles=False).corpus
         tags = [corpus.tags.get(doc_id) for doc_id in corpus.doc_ids]
         documents = [
             (doc_id, body, tag.source if target == "source" else tag.style)

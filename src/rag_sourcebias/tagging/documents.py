@@ -426,7 +426,7 @@ class CorpusStore:
                 doc_id: (document_text(row, titles=True), _metadata(row), _tags(doc_id, row))
                 for doc_id, row in read_rows(self.place)
             }
-        corpus = read_corpus(self.place, sources=None, titles=True).corpus
+        corpus = read_corpus(self.place, titles=True).corpus
         metadata = {
             doc_id if source is None else f"{doc_id}@{source}": _metadata(row)
             for source, file in corpus_files(self.place).items()

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.answers.files import read_answer_texts
-from rag_sourcebias.core.data import DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.files import jsonl_text, read_jsonl, write_atomic
 from rag_sourcebias.io.shards import open_corpus
-from rag_sourcebias.io.trec import read_run, read_tags, write_tags
+from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.pairs.rewrites import source_tag
 from rag_sourcebias.style.data import read_styled_texts
@@ -124,11 +123,6 @@ def rules(folder: Path, **tag: str) -> None:
     read_rules(folder / "f.yaml")
 
 
-def written(folder: Path, **tag: str) -> None:
-    table = TagTable.from_tags([("d", DocTags(**tag))])
-    write_tags(table, folder / "f.jsonl")
-
-
 READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source 'llm:"),
     "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style '"),
@@ -159,7 +153,6 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),
     "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source '"),
     "rules, style": (lambda d, n: rules(d, style=n), r"f\.yaml:1.*style of a rule '"),
-    "tags written": (lambda d, n: written(d, style=n), r"document 'd': style '"),
     "model that rewrites": (lambda _, n: source_tag(n, "rewrite"), r"model name '"),
 }  # fmt: skip
 #: What a form of file cannot hold: a reader refuses it before it is a name.

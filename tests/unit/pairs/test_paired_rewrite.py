@@ -423,7 +423,7 @@ def test_a_limit_takes_the_judgments_of_what_it_takes(tmp_path: Path) -> None:
         *("query-id\tcorpus-id\tscore", "q0\td0\t1", "q0\td1\t2", "q1\td1\t1", "q1\td2\t2"),
         "q2\td2\t1",
     ]
-    assert [q.query_id for q in read_beir(out, on_unknown="error").queries] == ["q0", "q1", "q2"]
+    assert [q.query_id for q in read_beir(out).queries] == ["q0", "q1", "q2"]
     with pytest.raises(DataError, match="limit must be at least 1"):
         build_paired_corpus(source, Writer(), tmp_path / "no", limit=0)
 

@@ -25,7 +25,7 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.io.trec import read_tags, write_tags
+from rag_sourcebias.io.trec import read_tags
 from rag_sourcebias.tagging.stores import (
     JsonlTagStore,
     MemoryTagStore,
@@ -366,13 +366,6 @@ def test_an_outdated_log_is_compacted_by_itself(tmp_path: Path) -> None:
         store.put([(f"d{i}", HUMAN) for i in range(1_000)])
     assert path.read_bytes().count(b"\n") < 13_000
     assert len(JsonlTagStore(path)) == 1_000
-
-
-def test_a_tag_file_is_a_log(tmp_path: Path) -> None:
-    memory = MemoryTagStore()
-    memory.put([("a", HUMAN), ("b", LLM), ("u", UNKNOWN)])
-    write_tags(memory.table(), tmp_path / "t.jsonl")
-    assert JsonlTagStore(tmp_path / "t.jsonl").get(["a", "b", "u"]) == [HUMAN, LLM, UNKNOWN]
 
 
 def test_a_second_writer_of_a_log_is_noticed(tmp_path: Path) -> None:
