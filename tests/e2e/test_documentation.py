@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 import runpy
-import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 from hashing_encoder import HashingEncoder
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from rag_sourcebias.cli import console
@@ -168,31 +166,6 @@ def test_pages_show_what_the_commands_print(
             assert [cell[key] for cell in found["cells"]] == pytest.approx(
                 [cell[key] for cell in stored["cells"]], rel=1e-4
             ), "run python benchmarks/readme.py"
-
-
-def commands(page: str) -> list[list[str]]:
-    shell = "\n".join(re.findall(r"```console\n(.*?)```", PAGES[page], flags=re.DOTALL))
-    lines = re.findall(r"\$ ((?:.*\\\n)*.*)", shell)
-    return [shlex.split(line.replace("\\\n", " ")) for line in lines]
-
-
-COMMANDS = [c for page in NEW for c in commands(page) if c[0] == "rag-sourcebias"]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_parse(command: list[str]) -> None:
-    found, rest = get_command(app), command[1:]
-    while rest and rest[0] in getattr(found, "commands", {}):
-        found, rest = found.commands[rest[0]], rest[1:]
-    parsed = found.make_context(command[1], rest)
-    assert parsed.params.get("report") is not None or "--report" not in command
-
-
-@pytest.mark.parametrize("page", NEW)
-def test_commands_in_the_text_exist(page: str) -> None:
-    groups = get_command(app).commands
-    for name, sub in re.findall(r"`(audit|debias|judge|labels|tag|monitor) (\w+)`", PAGES[page]):
-        assert sub in groups[name].commands, f"{name} {sub}"
 
 
 def anchors(text: str) -> set[str]:

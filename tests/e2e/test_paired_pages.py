@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 from hashing_encoder import HashingEncoder
-from typer.main import get_command
-
-from rag_sourcebias.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {name: (DOCS / name).read_text("utf-8") for name in ("paired-corpora.md", "explain.md")}
-
-
-def commands(page: str) -> list[list[str]]:
-    shell = "\n".join(re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL))
-    return [shlex.split(line) for line in re.findall(r"\$ (.*)", shell)]
-
-
-@pytest.mark.parametrize(
-    "command", [c for page in PAGES.values() for c in commands(page)], ids=" ".join
-)
-def test_commands_parse(command: list[str]) -> None:
-    found, rest = get_command(app), command[1:]
-    while rest and rest[0] in getattr(found, "commands", {}):
-        found, rest = found.commands[rest[0]], rest[1:]
-    parsed = found.make_context(command[1], rest)
-    assert parsed.params.get("report") is not None or "--report" not in command
 
 
 def test_the_parts_of_an_explanation_are_named() -> None:

@@ -1,4 +1,4 @@
-"""Tagging and observing change no byte of what a real encoder and a real LLM are sent."""
+"""Tagging and observing change no byte of what a real encoder and an LLM's server are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ pytest.importorskip("sentence_transformers")
 
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.llm.openai import OpenAICompleter
-from rag_sourcebias.neural.causal import LocalCompleter
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
@@ -66,12 +65,10 @@ def encoder() -> SentenceEncoder:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[LocalServer]:
-    """An OpenAI-compatible server with a real small model behind it."""
-    model = LocalCompleter("smollm2")
+    """An OpenAI-compatible server that answers with the length of what it was sent."""
 
     def answer(path: str, body: dict, seen: int):
-        prompt = body["messages"][0]["content"]
-        return chat_reply(model.complete(prompt, max_tokens=2, temperature=0.0, seed=0).text)
+        return chat_reply(str(len(body["messages"][0]["content"])))
 
     with serving(answer) as server:
         yield server
