@@ -143,7 +143,7 @@ def answers(rng: Rng) -> Any:
         )
         for i in range(int(rng.integers(1, 4)))
     }
-    config = AnswerConfig(resamples=200, labels=60)
+    config = AnswerConfig(resamples=200)
     return answer_reports.measure_answer_bias(scores, texts, config=config, text_statistics=False)
 
 

@@ -10,7 +10,6 @@ from rag_sourcebias.answers.audit import (
     auc_change_interval,
     auc_interval,
     measure_bias,
-    system_correctness,
 )
 from rag_sourcebias.answers.data import AnswerConfig, AnswerScores
 from rag_sourcebias.answers.measure import (
@@ -101,17 +100,3 @@ def test_adjusted_unfairness_and_the_change_of_the_auc():
         found = measure_bias(after, CONFIG, notes=[], called="score")
         hits += [holds(found.unfairness, spread), holds(auc_change_interval(before, after), change)]
     assert (hits / RUNS >= acceptable(0.92, RUNS)).all(), hits / RUNS
-
-
-def test_human_correctness_from_few_labels():
-    rng = np.random.default_rng(4)
-    truth = draw(rng, 60_000).correct.reshape(-1, 4).mean(axis=0)
-    hits = np.zeros(2)
-    narrower = 0
-    for run in range(RUNS):
-        config = AnswerConfig(labels=30, seed=run)
-        found = system_correctness(draw(rng, 500, gap=0.4), config, notes=[])[run % 4]
-        hits += [holds(v, truth[run % 4]) for v in (found.labels_alone, found.with_scores)]
-        narrower += found.with_scores.half_width < found.labels_alone.half_width
-    assert (hits / RUNS >= acceptable(FLOOR, RUNS)).all(), hits / RUNS
-    assert narrower > 0.9 * RUNS

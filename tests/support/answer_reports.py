@@ -13,7 +13,7 @@ from rag_sourcebias.core.skew import TextStatistic
 
 SYSTEMS = ("terse", "plain", "chatty", "essay")
 LENGTHS = (2, 12, 25, 60)
-CONFIG = AnswerConfig(resamples=400, labels=60)
+CONFIG = AnswerConfig(resamples=400)
 
 
 def simulated(*, n=200, p_correct=0.8, seed=0, lengths=LENGTHS, wrong_longer=1.0):

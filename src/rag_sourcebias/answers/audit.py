@@ -23,7 +23,6 @@ from rag_sourcebias.answers.data import (
     AnswerStyle,
     AnswerTexts,
     RankInversions,
-    SystemCorrectness,
     SystemDifference,
 )
 from rag_sourcebias.answers.evidence import evidence_of
@@ -45,7 +44,6 @@ from rag_sourcebias.answers.measure import (
     reference_similarity,
     system_aucs,
     threshold_verdicts,
-    verdict_flips,
 )
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
 from rag_sourcebias.core.protocols import Encoder
@@ -53,7 +51,6 @@ from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import IntArray, Interval, environment, normal_quantile, t_quantile
 from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
 from rag_sourcebias.stats.comparisons import MIN_ROWS, queries_to_tell, spread_interval
-from rag_sourcebias.stats.means import MIN_LABELED, Method, mean_interval
 from rag_sourcebias.stats.ratio import SAMPLED
 from rag_sourcebias.stats.texts import (
     TEXT_STATISTICS,
@@ -329,83 +326,6 @@ def _beyond_chance(
     return tuple(sure)
 
 
-# Human correctness of each system from few labels and many scores (METHODS §4).
-
-
-def system_correctness(
-    answers: AnswerScores, config: AnswerConfig, *, notes: list[str]
-) -> tuple[SystemCorrectness, ...]:
-    """Estimate each system's share of correct answers with a rectifier of its own.
-
-    Where ``config.labels`` asks for fewer labels than there are, that many are drawn at random
-    for each system and the others are hidden. An answer without a score counts with the system's
-    mean score: it costs precision, not validity.
-    """
-    if config.labels is not None:
-        notes.append(
-            f"human correctness: {config.labels} labels of each system were drawn at random (seed "
-            f"{config.seed}) and its other labels hidden"
-        )
-    return tuple(
-        _one(answers, name, code, config, notes) for code, name in enumerate(answers.system_names)
-    )
-
-
-def _one(
-    answers: AnswerScores, name: str, code: int, config: AnswerConfig, notes: list[str]
-) -> SystemCorrectness:
-    rows = answers.system_codes == code
-    human, scored = answers.correct[rows], answers.scored[rows]
-    judged = np.flatnonzero(~np.isnan(human))
-    used, truth = judged, None
-    if config.labels is not None and config.labels < len(judged):
-        # A seed per system: which labels one gets does not depend on the others.
-        used = np.sort(
-            np.random.default_rng([config.seed, code]).choice(judged, config.labels, replace=False)
-        )
-        truth = float(human.mean()) if len(judged) == len(human) else None
-    elif config.labels is not None:
-        notes.append(
-            f"human correctness of {name!r}: it has only {len(judged)} labels; all are used"
-        )
-    others = np.setdiff1d(np.arange(len(human)), used)
-    mean = float(answers.scores[rows][scored].mean()) if scored.any() else 0.0
-    judge = np.where(scored, answers.scores[rows], mean)
-
-    def interval(method: Method) -> Interval | None:
-        return attempt(
-            lambda: mean_interval(
-                human[used],
-                judge[used],
-                judge[others],
-                method=method,
-                confidence_level=config.confidence_level,
-                bounds=(0.0, 1.0),
-            ),
-            notes,
-            f"human correctness of {name!r}",
-        )
-
-    alone = interval("labels")
-    with_scores = None
-    if alone is not None and len(others):
-        if len(used) >= MIN_LABELED:
-            with_scores = interval("regression")
-        else:
-            notes.append(
-                f"human correctness of {name!r}: scores help from {MIN_LABELED} labels on, there "
-                f"are {len(used)}"
-            )
-    return SystemCorrectness(
-        system=name,
-        n_labeled=len(used),
-        n_unlabeled=len(others),
-        labels_alone=alone,
-        with_scores=with_scores,
-        truth=truth,
-    )
-
-
 # One correctness score, raw and without what style adds to it.
 
 
@@ -434,11 +354,9 @@ def measure_scorer(
         If no question was answered correctly by every system, or the data to fit on are too few.
     """
     notes: list[str] = []
-    if answers.n_unscored > answers.n_empty:
-        missing = int(np.count_nonzero(np.isnan(answers.scores) & (answers.words > 0)))
+    if missing := int(np.count_nonzero(np.isnan(answers.scores) & (answers.words > 0))):
         notes.append(f"{missing} of {len(answers)} answers have words but no score; left out")
     raw = measure_bias(answers, config, notes=notes, called="raw score")
-    correctness = system_correctness(answers, config, notes=notes)
     found = _adjust(answers, config, fit, notes) if config.adjust else None
     scorer = AnswerScorer(
         name=name,
@@ -446,36 +364,30 @@ def measure_scorer(
         scores=answers.scores,
         adjusted_scores=np.empty(0),
         raw=raw,
-        correctness=correctness,
     )
     if found is not None:
         after, how = found
         adjusted = measure_bias(after, config, notes=notes, called="adjusted score")
-        to_pass, to_fail = verdict_flips(
-            answers, after, raw.threshold, threshold_after=adjusted.threshold
-        )
         spread = raw.spread.unfairness
-        level = config.confidence_level
-        change, within = (
-            attempt(
-                partial(
-                    auc_change_interval, answers, after, confidence_level=level, within_systems=one
-                ),
-                [],  # what is lacking was noted with the AUC itself, or nothing has changed
-                "change of the AUC",
-            )
-            for one in (False, True)
+        change = attempt(
+            lambda: auc_change_interval(
+                answers, after, confidence_level=config.confidence_level, within_systems=True
+            ),
+            [],  # what is lacking was noted with the AUC itself, or nothing has changed
+            "change of the AUC",
         )
-        _note_adjustment(raw, adjusted, within, notes)
+        notes.append(
+            "intervals of the adjusted score take the fitted adjustment as given; where one system "
+            "alone writes answers of some length, its own part and that of length cannot be told "
+            "apart"
+        )
         scorer = replace(
             scorer,
             adjusted_scores=after.scores,
             adjusted=adjusted,
             adjustment=how,
             spread_cut=1 - adjusted.spread.unfairness / spread if spread > _NO_SPREAD else None,
-            n_flips=len(to_pass) + len(to_fail),
-            auc_change=change,
-            auc_change_within=within,
+            auc_change_within=change,
         )
     undecided = answer_style(raw) in (AnswerStyle.CANNOT_TELL, AnswerStyle.TOO_FEW)
     return replace(
@@ -535,31 +447,6 @@ def _adjust(
     return moved, (
         f"{what}; cross-fitted: each answer by a fit on the other {config.folds - 1} of "
         f"{config.folds} groups of questions"
-    )
-
-
-def _note_adjustment(
-    raw: AnswerBias, adjusted: AnswerBias, change: Interval | None, notes: list[str]
-) -> None:
-    if change is not None:
-        verdict = "no loss or gain beyond chance"
-        if not change.lower <= 0 <= change.upper:
-            how = "better" if change.estimate > 0 else "worse"
-            verdict = f"the adjusted score separates correct from wrong {how}"
-        notes.append(
-            f"change of the AUC within systems by the adjustment: {change.estimate:+.3f} "
-            f"[{change.lower:+.3f}, {change.upper:+.3f}], paired by question: {verdict}"
-        )
-    lower = [
-        f"{name!r} {old:.3f} to {new:.3f}"
-        for name, old in raw.system_aucs.items()
-        if old is not None and (new := adjusted.system_aucs[name]) is not None and new < old
-    ]
-    if lower:
-        notes.append(f"within single systems the AUC falls: {', '.join(lower)}")
-    notes.append(
-        "intervals of the adjusted score take the fitted adjustment as given; where one system "
-        "alone writes answers of some length, its own part and that of length cannot be told apart"
     )
 
 

@@ -205,16 +205,6 @@ class AnswerScores:
         """Which answers have words and a score."""
         return ~np.isnan(self.scores) & (self.words > 0)
 
-    @property
-    def n_unscored(self) -> int:
-        """Answers without a score."""
-        return int(np.count_nonzero(np.isnan(self.scores)))
-
-    @property
-    def n_empty(self) -> int:
-        """Answers without words."""
-        return int(np.count_nonzero(self.words == 0))
-
     def with_scores(self, scores: npt.ArrayLike) -> AnswerScores:
         """Return the same answers with other scores, such as adjusted ones."""
         return replace(self, scores=np.asarray(scores, dtype=np.float64))
@@ -394,9 +384,8 @@ class RankInversions:
         is no inversion.
     n_pairs : int
         Pairs of systems that differ in both.
-    beyond_chance : tuple of pairs of str, or None
-        The inversions that chance does not explain: both orders are beyond it. None in reports of
-        version 0.1, whose notes say how many.
+    beyond_chance : tuple of pairs of str
+        The inversions that chance does not explain: both orders are beyond it.
     """
 
     systems: tuple[str, ...]
@@ -405,7 +394,7 @@ class RankInversions:
     n_questions: int
     inversions: tuple[tuple[str, str], ...]
     n_pairs: int
-    beyond_chance: tuple[tuple[str, str], ...] | None = None
+    beyond_chance: tuple[tuple[str, str], ...] = ()
 
 
 # What an audit of correctness scores found, as data.
@@ -429,9 +418,6 @@ class AnswerConfig:
         Groups of questions of the cross-fitted adjustment.
     ddof : int
         Of the unfairness, the standard deviation of the system means ([W] Fig. 7).
-    labels : int or None
-        Human labels per system for the intervals of human correctness; drawn from those there
-        are. None: all there are.
     confidence_level : float
     resamples : int
     seed : int
@@ -448,12 +434,6 @@ class AnswerConfig:
     )
     folds: int = setting(5, "Groups of questions of the cross-fitting.", panel="Adjustment")
     ddof: int = 0
-    labels: int | None = setting(
-        None,
-        "Show what intervals of human correctness so many labels per system give, drawn from those "
-        "there are. Default: all there are.",
-        option="budget",
-    )
     confidence_level: float = setting(0.95, "")
     resamples: int = setting(10_000, "Of bootstrap and permutation tests.")
     seed: int = setting(0, "")
@@ -467,10 +447,6 @@ class AnswerConfig:
             (self.resamples >= 100, f"resamples {self.resamples} is too few; use at least 100"),
             (self.folds >= 2, f"folds {self.folds} must be at least 2"),
             (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
-            (
-                self.labels is None or self.labels >= 2,
-                f"labels {self.labels} per system is too few; at least 2 are needed",
-            ),
         )
 
 
@@ -536,7 +512,7 @@ class AnswerBias:
     auc : Interval or None
         Probability that a correct answer scores above a wrong one; resampled by question.
     auc_within : Interval or None
-        The same between answers of one system, over all pairs; not in reports of version 0.1.
+        The same between answers of one system, over all pairs.
     system_aucs : mapping of str to (float or None)
     threshold : float
     verdicts : ThresholdVerdicts
@@ -569,28 +545,6 @@ def extremes(bias: AnswerBias) -> tuple[str, str] | None:
     return (ranked[-1][1], ranked[0][1]) if len(ranked) > 1 else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SystemCorrectness:
-    """Human correctness of one system from few labels and many scores.
-
-    Parameters
-    ----------
-    n_labeled, n_unlabeled : int
-    labels_alone : Interval or None
-    with_scores : Interval or None
-        With a rectifier of the system's own.
-    truth : float or None
-        Where people judged every answer and only some labels were used.
-    """
-
-    system: str
-    n_labeled: int
-    n_unlabeled: int
-    labels_alone: Interval | None
-    with_scores: Interval | None
-    truth: float | None
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerScorer:
     """One correctness score, such as the cosine of one encoder.
@@ -606,16 +560,11 @@ class AnswerScorer:
         How scores were adjusted, in words.
     spread_cut : float or None
         1 − adjusted unfairness / raw unfairness.
-    n_flips : int
-        Answers whose verdict the adjustment changes, each score at its own threshold.
-    correctness : tuple of SystemCorrectness
     notes : tuple of str
-    auc_change : Interval or None
-        AUC of the adjusted score minus that of the raw one, paired by question.
     auc_change_within : Interval or None
-        The same of the AUC within systems: the first also rises by putting systems side by side.
+        AUC within systems of the adjusted score minus that of the raw one, paired by question.
     finding : AnswerFinding or None
-        The verdict; None in reports of version 0.1.
+        The verdict.
     """
 
     name: str
@@ -630,10 +579,7 @@ class AnswerScorer:
     adjusted: AnswerBias | None = None
     adjustment: str = ""
     spread_cut: float | None = None
-    n_flips: int = 0
-    correctness: tuple[SystemCorrectness, ...] = ()
     notes: tuple[str, ...] = ()
-    auc_change: Interval | None = None
     auc_change_within: Interval | None = None
     finding: AnswerFinding | None = None
     evidence: tuple[Evidence, ...] = ()

@@ -27,7 +27,7 @@ from rag_sourcebias.answers.data import (
 from rag_sourcebias.answers.files import split_references
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.values import FloatArray, IntArray, Interval
+from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Interval
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.stats.texts import word_counts
 
@@ -63,9 +63,7 @@ def paired_correct(answers: AnswerScores) -> PairedAnswers:
     """
     systems = answers.system_names
     usable = answers.scored & (answers.correct == 1)
-    table = np.full((int(answers.question_codes.max()) + 1, len(systems)), -1, dtype=np.int64)
-    table[answers.question_codes[usable], answers.system_codes[usable]] = np.flatnonzero(usable)
-    rows = table[(table >= 0).all(axis=1)]
+    rows = _of_all_systems(answers, usable)
     if not len(rows):
         counts = np.bincount(answers.system_codes[usable], minlength=len(systems)).tolist()
         shown = ", ".join(f"{s!r} {n}" for s, n in zip(systems, counts, strict=True))
@@ -80,6 +78,15 @@ def paired_correct(answers: AnswerScores) -> PairedAnswers:
         rows=rows,
         scores=answers.scores[rows],
     )
+
+
+def _of_all_systems(answers: AnswerScores, usable: BoolArray) -> IntArray:
+    """Rows of the questions with a usable answer of every system; shape (questions, systems)."""
+    shape = (int(answers.question_codes.max()) + 1, len(answers.system_names))
+    table = np.full(shape, -1, dtype=np.int64)
+    table[answers.question_codes[usable], answers.system_codes[usable]] = np.flatnonzero(usable)
+    rows: IntArray = table[(table >= 0).all(axis=1)]
+    return rows
 
 
 def answer_spread(answers: AnswerScores, *, ddof: int = 0) -> AnswerSpread:
@@ -127,14 +134,10 @@ def correctness_auc(answers: AnswerScores) -> float | None:
     float or None
         In [0, 1]; None if there is no correct or no wrong answer.
     """
-    usable = answers.scored & ~np.isnan(answers.correct)
-    right = answers.correct[usable] == 1
-    n1 = int(np.count_nonzero(right))
-    n0 = len(right) - n1
-    if not n0 or not n1:
+    try:
+        return question_auc(answers).auc
+    except InsufficientDataError:
         return None
-    mid_ranks = _mid_ranks(answers.scores[usable])
-    return (float(mid_ranks[right].sum()) - n1 * (n1 + 1) / 2) / (n1 * n0)
 
 
 def system_aucs(answers: AnswerScores) -> dict[str, float | None]:
@@ -150,8 +153,7 @@ def system_aucs(answers: AnswerScores) -> dict[str, float | None]:
 # Among correct answers to the same question a difference in score is style. The adjustment learns
 # from these differences how the score falls with length, and subtracts that. Where one system
 # alone writes answers of some length, what is its own and what is length cannot be told apart, and
-# both go; ``within_systems`` learns from the lengths within each system only, and leaves the
-# former.
+# both go.
 
 
 _PER_COEFFICIENT = 5  # answers beyond the first of each question, for every coefficient
@@ -207,9 +209,7 @@ class StyleAdjustment:
         return answers.with_scores(answers.scores - self.offset(answers))
 
 
-def fit_adjustment(
-    answers: AnswerScores, *, within_systems: bool = False, encoder: str = ""
-) -> StyleAdjustment:
+def fit_adjustment(answers: AnswerScores, *, encoder: str = "") -> StyleAdjustment:
     """Learn from correct answers to the same questions what style adds to the score.
 
     Least squares of score − mean over the question on the same differences of ln(1 + words),
@@ -220,9 +220,6 @@ def fit_adjustment(
     ----------
     answers : AnswerScores
         Scores in any unit, with verdicts of people; several systems for each question.
-    within_systems : bool
-        Take out the mean of each system too, so that only answers of one system of different
-        length say what length does. It removes less, and nothing that length does not explain.
     encoder : str
         Fingerprint of the encoder behind the scores, kept with the adjustment.
 
@@ -254,8 +251,7 @@ def fit_adjustment(
     span = (float(lengths.min()), float(lengths.max()))
     inner = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75]))
     knots = tuple(inner[(inner > span[0]) & (inner < span[1])].tolist())
-    means = len(answers.system_names) - 1 if within_systems else 0
-    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates)) + means
+    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates))
     if n - n_questions < needed:
         raise InsufficientDataError(
             f"{n} correct, scored answers to {n_questions} question(s) with several of them are "
@@ -266,9 +262,6 @@ def fit_adjustment(
     chosen = answers.take(used)
     terms = _terms(chosen, span, knots, covariates)
     scores, within = _within(chosen.scores, questions), _within(terms, questions)
-    if within_systems:
-        own = _within(np.eye(len(chosen.system_names))[chosen.system_codes], questions)
-        within = within - own @ np.linalg.lstsq(own, within, rcond=1e-9)[0]
     # A constant column differs from its mean by rounding only, which must not become a slope.
     moved = within.std(axis=0) > _CONSTANT * (1e-300 + np.abs(terms).max(axis=0))
     scale = np.where(moved, within.std(axis=0), np.inf)
@@ -290,7 +283,6 @@ def cross_fit_adjustment(
     answers: AnswerScores,
     *,
     folds: int = 5,
-    within_systems: bool = False,
     rng: np.random.Generator | int = 0,
 ) -> AnswerScores:
     """Adjust each answer with a fit that has not seen its question.
@@ -299,8 +291,6 @@ def cross_fit_adjustment(
     ----------
     folds : int
         Parts into which the questions are dealt at random.
-    within_systems : bool
-        As for :func:`fit_adjustment`.
 
     Returns
     -------
@@ -322,7 +312,7 @@ def cross_fit_adjustment(
     scores = np.empty(len(answers))
     for fold in range(folds):
         inside = (part == fold)[codes]
-        fit = fit_adjustment(answers.take(~inside), within_systems=within_systems)
+        fit = fit_adjustment(answers.take(~inside))
         scores[inside] = fit.apply(answers.take(inside)).scores
     return answers.with_scores(scores)
 
@@ -568,9 +558,7 @@ class ResponseAdjuster:
         return AdjustedScores(similarity, offset, np.clip(similarity - offset, -1.0, 1.0))
 
 
-def fit_similarity_adjustment(
-    answers: AnswerTexts, encoder: Encoder, *, within_systems: bool = False
-) -> StyleAdjustment:
+def fit_similarity_adjustment(answers: AnswerTexts, encoder: Encoder) -> StyleAdjustment:
     """Learn what style adds to the similarity of an encoder, from answers that people judged.
 
     Parameters
@@ -579,8 +567,6 @@ def fit_similarity_adjustment(
         Several correct answers, of several systems, to each of some questions.
     encoder : Encoder
         Its fingerprint is kept with the adjustment.
-    within_systems : bool
-        As for :func:`~rag_sourcebias.answers.fit_adjustment`.
 
     Raises
     ------
@@ -597,7 +583,6 @@ def fit_similarity_adjustment(
             correct=answers.correct,
             words=word_counts(answers.answers),
         ),
-        within_systems=within_systems,
         encoder=encoder.fingerprint,
     )
 
@@ -831,39 +816,6 @@ def best_threshold(answers: AnswerScores) -> float | None:
     return middle if middle > values[best - 1] else float(values[best])
 
 
-def verdict_flips(
-    before: AnswerScores,
-    after: AnswerScores,
-    threshold: float,
-    *,
-    threshold_after: float | None = None,
-) -> tuple[IntArray, IntArray]:
-    """Answers whose verdict changes between two scores, such as raw and adjusted.
-
-    Parameters
-    ----------
-    before, after : AnswerScores
-        The same answers in the same order.
-    threshold : float
-    threshold_after : float, optional
-        Of the second score; by default the same.
-
-    Returns
-    -------
-    to_pass, to_fail : int64 arrays
-        Numbers of the rows that fail before and pass after, and the reverse, rising; rows without
-        both scores are in neither.
-    """
-    later = threshold if threshold_after is None else threshold_after
-    _check_threshold(threshold)
-    _check_threshold(later)
-    if (before.question_ids, before.systems) != (after.question_ids, after.systems):
-        raise DataError("before and after must hold the same answers in the same order")
-    both = before.scored & after.scored
-    first, second = before.scores >= threshold, after.scores >= later
-    return np.flatnonzero(both & ~first & second), np.flatnonzero(both & first & ~second)
-
-
 def answered_by_all(answers: AnswerScores) -> IntArray:
     """Rows of the questions for which every system has a scored and judged answer.
 
@@ -876,12 +828,9 @@ def answered_by_all(answers: AnswerScores) -> IntArray:
     InsufficientDataError
         If there is no such question.
     """
-    k = len(answers.system_names)
-    usable = answers.scored & ~np.isnan(answers.correct)
-    table = np.full((int(answers.question_codes.max()) + 1, k), -1, dtype=np.int64)
-    table[answers.question_codes[usable], answers.system_codes[usable]] = np.flatnonzero(usable)
-    rows: IntArray = table[(table >= 0).all(axis=1)]
+    rows = _of_all_systems(answers, answers.scored & ~np.isnan(answers.correct))
     if not len(rows):
+        k = len(answers.system_names)
         raise InsufficientDataError(
             f"no question has a scored and judged answer of each of the {k} system(s)", n=0
         )

@@ -31,7 +31,6 @@ def test_columns_and_counts():
     assert found.system_names == ("b", "a")  # in the order of first occurrence
     assert found.system_codes.tolist() == [0, 1, 0, 1]
     assert found.question_codes.tolist() == [0, 0, 1, 1]
-    assert (found.n_unscored, found.n_empty) == (1, 1)
     assert found.scored.tolist() == [True, True, False, True]
     assert found.words.dtype == np.int64
     assert found.covariates["emoji"].tolist() == [0, 1, 0, 2]
@@ -39,7 +38,6 @@ def test_columns_and_counts():
 
 def test_an_answer_without_words_takes_no_part_even_with_a_score_and_a_verdict():
     found = answers(scores=[0.9, 0.4, 0.3, 0.2], correct=[1, 0, 1, 0])
-    assert (found.n_unscored, found.n_empty) == (0, 1)
     assert found.scored.tolist() == [True, True, False, True]
 
 

@@ -93,50 +93,6 @@ def test_a_pure_length_effect_is_removed(effect):
     assert clean.means == pytest.approx([np.mean(raw.means)] * 4, abs=0.03)  # the level stays
 
 
-def test_what_is_a_systems_own_stays_within_systems():
-    """The longest answers are one system's: its own part passes for length unless told apart."""
-    own = (0.0, 0.0, 0.0, 0.2)
-    before = simulated(2, effect=log_effect, n=3000, own=own)
-    found = {}
-    for within in (False, True):
-        fit = fit_adjustment(before, within_systems=within)
-        spread = answer_spread(fit.apply(before))
-        means = dict(zip(spread.systems, spread.means, strict=True))
-        found[within] = means["d"] - np.mean([means[s] for s in "abc"])
-    assert found[False] < 0.05
-    assert found[True] == pytest.approx(0.2, abs=0.04)
-
-
-def test_within_systems_is_least_squares_with_an_effect_of_each_system():
-    answers = simulated(4, effect=log_effect, n=80, own=(0.1, 0, 0.3, 0))
-    fit = fit_adjustment(answers, within_systems=True)
-    ids, systems = np.array(answers.question_ids), np.array(answers.systems)
-    right = answers.correct == 1
-    several = right & np.array([np.count_nonzero(right & (ids == q)) > 1 for q in ids])
-    x = np.log1p(answers.words[several])
-    columns = [
-        np.column_stack([x, *(np.maximum(x - k, 0) for k in fit.knots)]),
-        ids[several][:, None] == np.unique(ids[several]),
-        systems[several][:, None] == np.array(["b", "c", "d"]),
-    ]
-    scores = answers.scores[several]
-    literal = np.linalg.lstsq(np.hstack(columns).astype(float), scores, rcond=None)[0]
-    assert fit.coefficients == pytest.approx(literal[:4])
-
-
-def test_without_different_lengths_within_a_system_nothing_changes():
-    given = simulated(6, effect=log_effect)
-    fixed = AnswerScores(
-        question_ids=given.question_ids,
-        systems=given.systems,
-        scores=given.scores,
-        correct=given.correct,
-        words=np.tile([2, 10, 20, 50], 300),
-    )
-    after = cross_fit_adjustment(fixed, within_systems=True)
-    np.testing.assert_allclose(after.scores, given.scores, atol=1e-12)
-
-
 def test_covariates_are_removed_too():
     before = simulated(3, effect=none, n=1000, tone=0.1)
     without = AnswerScores(

@@ -17,7 +17,6 @@ from rag_sourcebias.answers.measure import (
     rank_inversions,
     system_aucs,
     threshold_verdicts,
-    verdict_flips,
 )
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 
@@ -152,23 +151,11 @@ def test_threshold_verdicts():
     assert (found.n_questions, found.n_flipped) == (3, 1)
 
 
-def test_verdict_flips():
-    before = table([[0.9, 0.4], [0.5, NAN]], np.ones((2, 2)))
-    change = np.where(before.scores > 0.8, -0.5, 0.2)
-    to_pass, to_fail = verdict_flips(before, before.with_scores(before.scores + change), 0.5)
-    assert before.scores[to_pass].tolist() == [0.4]
-    assert before.scores[to_fail].tolist() == [0.9]
-    with pytest.raises(DataError, match="same answers in the same order"):
-        verdict_flips(before, before.take(np.arange(3)), 0.5)
-
-
 @pytest.mark.parametrize("threshold", [NAN, math.inf])
 def test_a_threshold_must_be_finite(threshold):
     answers = table([[0.9, 0.4]], [[1, 1]])
     with pytest.raises(DataError, match="must be a finite number"):
         threshold_verdicts(answers, threshold)
-    with pytest.raises(DataError, match="must be a finite number"):
-        verdict_flips(answers, answers, threshold)
 
 
 @pytest.mark.parametrize("seed", range(5))

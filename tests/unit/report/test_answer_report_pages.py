@@ -13,7 +13,7 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
-from rag_sourcebias.report.blocks import Cards, Statements, number, score
+from rag_sourcebias.report.blocks import Items, number, score
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,
@@ -28,7 +28,7 @@ SECTIONS = {
     "thresholds",
     "order",
     "auc",
-    "correctness",
+    "pairs",
     "text",
     "reading",
     "caveats",
@@ -109,9 +109,6 @@ def numbers_of(s):
         yield from (number(x, digits=3) for x in aucs)
         yield from (number(d.effect, digits=2, signed=True) for d in bias.differences)
         yield from (f"{score(share)}%" for share in bias.inversions.correctness)
-    for found in (x for c in s.correctness for x in (c.labels_alone, c.with_scores)):
-        if found is not None:
-            yield f"{score(found.estimate)} [{score(found.lower)}, {score(found.upper)}]"
 
 
 def test_every_number_is_shown(report, html):
@@ -127,7 +124,7 @@ def test_markdown_and_terminal_say_what_was_found(report):
     markdown, terminal = plain(to_markdown(report)), printed(report)
     for text in (markdown, terminal):
         assert headline(report) in text
-        for _, _, sentence in blocks_of(report, Statements)[0].rows:
+        for _, sentence in blocks_of(report, Items)[0].rows:
             assert sentence in text
         for warning in report.warnings:
             assert warning in text
@@ -140,9 +137,6 @@ def test_sections_follow_the_content():
     assert ids["several"] == SECTIONS
     assert ids["one"] == SECTIONS - {"text"}
     assert ids["no wrong answers"] == SECTIONS - {"text", "auc"}
-    without = dataclasses.replace(single().scorers[0], correctness=())
-    page = to_html(dataclasses.replace(single(), scorers=(without,)))
-    assert "correctness" not in Page(page).ids
 
 
 def test_the_adjustment_is_left_out_where_there_is_none():
@@ -150,37 +144,6 @@ def test_the_adjustment_is_left_out_where_there_is_none():
     start = "## How to read this"
     assert "djusted" not in plain(to_markdown(report)).partition(start)[0]
     assert "adjusted" not in printed(report)
-    assert [row.name for row in cards(report)[0].rows] == ["unfairness"]
-    assert "Human correctness from few labels" not in page_of("no wrong answers")
-
-
-def cards(report):
-    return blocks_of(report, Cards)[0].cards
-
-
-def test_many_pictures_are_folded(monkeypatch):
-    monkeypatch.setattr("rag_sourcebias.answers.report._SHOWN", 1)
-    base = single()
-    two = tuple(dataclasses.replace(base.scorers[0], name=f"scorer {i}") for i in range(2))
-    page = to_html(dataclasses.replace(base, scorers=two))
-    assert page.count("<summary>1 more</summary>") == 3
-    assert page.count("<summary>3 more</summary>") == 1  # each score has two
-
-
-def test_cards_place_bars_on_one_scale():
-    report = several()
-    found = cards(report)
-    widest = {}
-    for card, s in zip(found, report.scorers, strict=True):
-        rows = {row.name: row for row in card.rows}
-        for name, bias in (("unfairness", s.raw), ("unfairness, adjusted", s.adjusted)):
-            bar = rows[name].bar
-            assert bar.left <= bar.dot <= bar.left + bar.width + 0.01
-            widest[bias.spread.unfairness / bias.spread.within_sd] = bar.dot
-        bar = rows["AUC"].bar
-        assert bar.dot == pytest.approx(200 * (s.raw.auc.estimate - 0.5), abs=0.01)
-    sizes = sorted(widest)
-    assert [widest[s] / s for s in sizes] == pytest.approx([widest[sizes[-1]] / sizes[-1]] * 6, 0.1)
 
 
 def test_hostile_names_are_escaped():
@@ -225,8 +188,7 @@ def test_every_terminal_width(width):
     text = printed(several(), width)
     assert max(map(len, text.splitlines())) <= width
     for s in several().scorers:
-        for size in s.raw.spread.effects:
-            assert number(size, digits=2, signed=True) in text
+        assert s.name in text
 
 
 def test_markup_in_names_is_not_interpreted():
