@@ -145,10 +145,9 @@ def maps(_folder: Path) -> str:
     from rag_sourcebias.explain.vectors import map_sources
 
     human = np.random.default_rng(0).normal(size=(40, 8))
-    for method in ("tsne", "umap"):
-        found = map_sources(human, human + 0.1, method=method, seed=0)
-        check(np.isfinite(found.human).all(), f"{method} gives no finite places")
-    return "maps by t-SNE and UMAP"
+    found = map_sources(human, human + 0.1, method="tsne", seed=0)
+    check(np.isfinite(found.human).all(), "t-SNE gives no finite places")
+    return "a map by t-SNE"
 
 
 def text(_folder: Path) -> str:

@@ -29,7 +29,6 @@ HEAVY = (
     "nltk",
     "sacrebleu",
     "rouge_score",
-    "umap",
     "numba",
     "ray",
 )

@@ -60,15 +60,15 @@ def test_missing_packages_come_with_an_extra_that_holds_them() -> None:
 
 def test_a_wrong_extra_is_seen() -> None:
     for code in (
-        "raise MissingExtraError(package='umap-learn', feature='x')",
-        "raise MissingExtraError(package='umap-learn', extra='quick', feature='x')",
-        "raise MissingExtraError(package='umap-learn', extra='report', feature='x')",
+        "raise MissingExtraError(package='sacrebleu', feature='x')",
+        "raise MissingExtraError(package='sacrebleu', extra='quick', feature='x')",
+        "raise MissingExtraError(package='sacrebleu', extra='report', feature='x')",
         "import_extra('bm25s', 'bm25s', 'search', 'BM25')",
         "import_extra('bm25s', 'bm25s')",
         "require('ray', package='ray', extra=whatever, feature='x')",
     ):
         assert [*wrong(code)], code
-    assert not [*wrong("raise MissingExtraError(package='umap-learn', extra='maps', feature='x')")]
-    assert "pip install 'rag-sourcebias[maps]'" in str(
-        MissingExtraError(package="umap-learn", extra="maps", feature="x")
+    assert not [*wrong("raise MissingExtraError(package='sacrebleu', extra='text', feature='x')")]
+    assert "pip install 'rag-sourcebias[text]'" in str(
+        MissingExtraError(package="sacrebleu", extra="text", feature="x")
     )

@@ -18,7 +18,7 @@ EXTRAS = re.findall(
     """Stemmer accelerate bm25s chromadb datasets faiss gguf h11 instructor jinja2
     langchain_classic langchain_community langchain_core llama_index matplotlib nltk numba
     openai opentelemetry pandas prometheus_client pyarrow ragas ray rouge_score sacrebleu
-    safetensors sentence_transformers sklearn starlette tokenizers torch transformers umap
+    safetensors sentence_transformers sklearn starlette tokenizers torch transformers
     uvicorn""",
 )
 BLOCKED = """

@@ -84,7 +84,7 @@ class VectorMap:
     variance_shares : tuple of float, length 2
         Share of the variance of all vectors along each axis; empty unless the axes are main
         components.
-    method : {"pca", "tsne", "umap"}
+    method : {"pca", "tsne"}
     """
 
     human: FloatArray = field(repr=False)
@@ -194,7 +194,7 @@ class ExplainConfig:
         before all others; None takes all.
     perplexity_limit : int or None
         Of these, pairs whose perplexity is computed (the first ones of the draw).
-    map_method : {"pca", "tsne", "umap"}
+    map_method : {"pca", "tsne"}
     map_limit : int
         Pairs on the map.
     centre, normalise : bool
@@ -220,9 +220,9 @@ class ExplainConfig:
         panel="What is looked at",
         least=2,
     )
-    map_method: Literal["pca", "tsne", "umap"] = setting(
+    map_method: Literal["pca", "tsne"] = setting(
         "pca",
-        "pca, tsne or umap (for pictures only: their distances mean little).",
+        "pca or tsne (a picture only: distances of tsne mean little).",
         option="map",
         panel="How",
     )

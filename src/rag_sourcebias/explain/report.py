@@ -44,7 +44,7 @@ from rag_sourcebias.report.blocks import (
     source_name,
 )
 
-_MAPS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+_MAPS = {"pca": "PCA", "tsne": "t-SNE"}
 _SHORT = 20  # characters of a name in pictures
 _DRAWN, _JOINED = 500, 200  # pairs on a map; more lines between versions than that are a blur
 _COLUMNS = ("", "value", "interval", "n", "method")

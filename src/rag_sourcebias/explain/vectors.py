@@ -1,9 +1,8 @@
-"""Both sources in a plane: main components, t-SNE ([K] Fig. 4) or UMAP."""
+"""Vectors of two sources: the direction between them, their spectra, a map of both."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from importlib.util import find_spec
 from typing import Literal, TypeVar
 
@@ -277,16 +276,14 @@ def _percent(log_ratio: FloatArray) -> FloatArray:
     return 100 * np.expm1(log_ratio)
 
 
-# Both sources in a plane: main components, t-SNE ([K] Fig. 4) or UMAP.
+# Both sources in a plane: main components or t-SNE ([K] Fig. 4).
 
 
-MapMethod = Literal["pca", "tsne", "umap"]
+MapMethod = Literal["pca", "tsne"]
 
 _MIN_PAIRS_ON_MAP = 10
-_NEIGHBOURS = 15
 _TSNE_PERPLEXITY = 30.0
-_TSNE_SPREAD, _UMAP_SPREAD = 1e-4, 10.0  # of the start, as both libraries choose it
-_LIBRARIES = {"pca": ("", ""), "tsne": ("sklearn", "scikit-learn"), "umap": ("umap", "umap-learn")}
+_TSNE_SPREAD = 1e-4  # of the start, as scikit-learn chooses it
 
 
 def map_sources(
@@ -298,25 +295,25 @@ def map_sources(
 ) -> VectorMap:
     """Place both versions of documents in a plane.
 
-    t-SNE (perplexity 30, or a third of the texts less one) and UMAP (15 neighbours) work on
-    vectors of length 1, start from the two main components and take a fixed seed: on one machine
-    and with one release of their library, the map is the same every time. Only near neighbours
-    mean something there: distances between groups do not.
+    t-SNE (perplexity 30, or a third of the texts less one) works on vectors of length 1, starts
+    from the two main components and takes a fixed seed: on one machine and with one release of
+    scikit-learn, the map is the same every time. Only near neighbours mean something there:
+    distances between groups do not.
 
     Parameters
     ----------
     human_vectors, other_vectors : array_like of shape (n, d)
         Row i of both is one pair.
-    method : {"pca", "tsne", "umap"}
+    method : {"pca", "tsne"}
 
     Raises
     ------
     DataError
         If the method is unknown, or as :func:`~rag_sourcebias.explain.vectors.map_vectors`.
     InsufficientDataError
-        If t-SNE or UMAP is asked for with fewer than 10 pairs.
+        If t-SNE is asked for with fewer than 10 pairs.
     MissingExtraError
-        If scikit-learn (t-SNE) or umap-learn is not installed.
+        If t-SNE is asked for and scikit-learn is not installed.
     """
     require_map(method)
     if method == "pca":
@@ -335,7 +332,7 @@ def map_sources(
     start = np.concatenate((flat.human, flat.other))
     start = start / start[:, 0].std()
     both = np.concatenate((human, other))
-    places = _tsne(both, start, seed) if method == "tsne" else _umap(both, start, seed)
+    places = _tsne(both, start, seed)
     return VectorMap(human=places[:n], other=places[n:], variance_shares=(), method=method)
 
 
@@ -347,10 +344,9 @@ def require_map(method: str) -> None:
     DataError, MissingExtraError
         As :func:`map_sources`.
     """
-    require_one_of("map method", method, _LIBRARIES)
-    module, package = _LIBRARIES[method]
-    if module and find_spec(module) is None:
-        raise MissingExtraError(package=package, extra="maps", feature=f"a map by {method}")
+    require_one_of("map method", method, ("pca", "tsne"))
+    if method == "tsne" and find_spec("sklearn") is None:
+        raise MissingExtraError(package="scikit-learn", extra="maps", feature="a map by tsne")
 
 
 def _tsne(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
@@ -364,20 +360,3 @@ def _tsne(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
         ).fit_transform(vectors),
         dtype=np.float64,
     )
-
-
-def _umap(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
-    with warnings.catch_warnings():
-        # On import: that Tensorflow is not there, which is not needed.
-        warnings.simplefilter("ignore")
-        from umap import UMAP
-
-        return np.asarray(
-            UMAP(
-                n_neighbors=min(_NEIGHBOURS, len(vectors) - 1),
-                init=(_UMAP_SPREAD / np.abs(start).max() * start).astype(np.float32),
-                random_state=seed,
-                n_jobs=1,  # what makes it the same every time
-            ).fit_transform(vectors),
-            dtype=np.float64,
-        )
