@@ -208,8 +208,3 @@ def several_report() -> ExplainReport:
         missing={"perplexity": unread},
     )
     return explain_report(explained(), second, warnings=("the queries of this set are few",))
-
-
-@functools.cache
-def empty_report() -> ExplainReport:
-    return explain_report()

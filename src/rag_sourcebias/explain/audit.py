@@ -19,12 +19,12 @@ from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPe
 from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
 from rag_sourcebias.core.values import FloatArray, IntArray, environment
 from rag_sourcebias.explain.causes import (
-    JudgedWords,
     QueryWords,
     Vocabulary,
     WordSets,
     compare_perplexities,
     compare_texts,
+    corpus_idf,
     decompose_gap,
     histogram,
     judged_words,
@@ -449,15 +449,13 @@ class Explanation:
 
     def _query_words(self, pairs: DrawnPairs, words: tuple[IntArray, WordSets]) -> QueryWords:
         queries, at = pairs.judged
-        judged = JudgedWords(
-            queries=self._queries,
-            query_rows=queries,
-            human=self._baseline[1],
-            other=words[1],
-            human_rows=self._baseline[0][pairs.human[at]],
-            other_rows=words[0][pairs.other[at]],
+        asked, (places, human) = self._queries.take(queries), self._baseline
+        return judged_words(
+            asked,
+            human.take(places[pairs.human[at]]),
+            words[1].take(words[0][pairs.other[at]]),
+            idf=corpus_idf(human, words[1], n_codes=len(self._vocabulary)),
         )
-        return judged_words(judged, n_codes=len(self._vocabulary))
 
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
         """Parts that need vectors, by name of the field."""
@@ -590,8 +588,7 @@ class _Told:
             why = f"{what}: {error}"
             self.notes.append(why)
             if part:
-                before = self.missing.get(part)
-                self.missing[part] = f"{before}; {why}" if before else why
+                self.missing[part] = why
             return None
 
 

@@ -18,7 +18,6 @@ from rag_sourcebias.core.values import (
     IntArray,
     Interval,
     check_level,
-    t_quantile,
 )
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
@@ -99,7 +98,7 @@ def shared_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
 
 
 Vocabulary = dict[str, int]
-_PAIRS_AT_ONCE = 4096
+Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,15 +109,12 @@ class WordSets:
     ----------
     n_words : int64 array of shape (n,)
         Words per text, repeats included.
-    offsets : int64 array of shape (n + 1,)
-        Codes of text i are ``codes[offsets[i]:offsets[i + 1]]``.
-    codes : int32 array
-        Rising within a text.
+    codes : list of int32 arrays, length n
+        Distinct words of each text as numbers, rising.
     """
 
     n_words: IntArray = field(repr=False)
-    offsets: IntArray = field(repr=False)
-    codes: npt.NDArray[np.int32] = field(repr=False)
+    codes: list[Codes] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.n_words)
@@ -126,44 +122,30 @@ class WordSets:
     @property
     def sizes(self) -> IntArray:
         """Distinct words per text, shape (n,)."""
-        return np.diff(self.offsets)
-
-    def of(self, row: int) -> npt.NDArray[np.int32]:
-        """Codes of one text, rising; shape (its distinct words,)."""
-        return self.codes[self.offsets[row] : self.offsets[row + 1]]
+        return np.array([len(codes) for codes in self.codes], dtype=np.int64)
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> WordSets:
         """Return the texts asked for, in that order."""
-        sizes = self.sizes[rows]
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return WordSets(
-            n_words=self.n_words[rows],
-            offsets=offsets,
-            codes=self.codes[np.repeat(self.offsets[:-1][rows], sizes) + within],
-        )
+        return WordSets(n_words=self.n_words[rows], codes=[self.codes[row] for row in rows])
 
     def frequencies(self, n_codes: int) -> IntArray:
         """Texts that hold each word; shape (n_codes,)."""
-        return np.bincount(self.codes, minlength=n_codes).astype(np.int64)
+        counts = np.zeros(n_codes, dtype=np.int64)
+        for codes in self.codes:
+            counts[codes] += 1
+        return counts
 
 
 def word_sets(texts: Sequence[str], vocabulary: Vocabulary) -> WordSets:
     """Split texts into words; new words get the next codes of ``vocabulary``."""
     n_words = np.empty(len(texts), np.int64)
-    rows: list[npt.NDArray[np.int32]] = []
+    rows: list[Codes] = []
     for row, text in enumerate(texts):
         found = words(text)
         n_words[row] = len(found)
         codes = sorted({vocabulary.setdefault(word, len(vocabulary)) for word in found})
         rows.append(np.array(codes, dtype=np.int32))
-    return WordSets(
-        n_words=n_words,
-        offsets=np.concatenate(
-            ([0], np.cumsum([len(codes) for codes in rows], dtype=np.int64))
-        ).astype(np.int64),
-        codes=np.concatenate(rows) if rows else np.empty(0, np.int32),
-    )
+    return WordSets(n_words=n_words, codes=rows)
 
 
 def count_shared(first: WordSets, second: WordSets) -> IntArray:
@@ -176,20 +158,9 @@ def count_shared(first: WordSets, second: WordSets) -> IntArray:
     """
     if len(first) != len(second):
         raise DataError(f"{len(first)} and {len(second)} texts; need as many")
-    shared = np.zeros(len(first), np.int64)
-    # Numbers that tell (row, word) apart, for blocks of rows.
-    width = 1 + int(max(first.codes.max(initial=0), second.codes.max(initial=0)))
-    for start in range(0, len(first), _PAIRS_AT_ONCE):
-        end = min(start + _PAIRS_AT_ONCE, len(first))
-        keys, other_keys = (
-            np.repeat(np.arange(end - start, dtype=np.int64), side.sizes[start:end]) * width
-            + side.codes[side.offsets[start] : side.offsets[end]]
-            for side in (first, second)
-        )
-        both = np.intersect1d(keys, other_keys, assume_unique=True)
-        counts = np.bincount(both // width)
-        shared[start : start + len(counts)] = counts
-    return shared
+    pairs = zip(first.codes, second.codes, strict=True)
+    shared = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs]
+    return np.array(shared, dtype=np.int64)
 
 
 # Both versions of documents as texts: length and shared words ([K] Table 1, Fig. 3).
@@ -265,29 +236,6 @@ def _mean(values: FloatArray, level: float) -> Interval:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class JudgedWords:
-    """Queries and both versions of documents that are relevant to them.
-
-    Parameters
-    ----------
-    queries : WordSets
-    query_rows : int64 array of shape (m,)
-        Row of ``queries``, one entry per relevant (query, pair).
-    human, other : WordSets
-        All documents of each source; of the same vocabulary as ``queries``.
-    human_rows, other_rows : int64 arrays of shape (m,)
-        Rows of both versions.
-    """
-
-    queries: WordSets
-    query_rows: IntArray = field(repr=False)
-    human: WordSets
-    other: WordSets
-    human_rows: IntArray = field(repr=False)
-    other_rows: IntArray = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class QueryWords:
     """Shares of a query's weight that versions of relevant documents hold, one row per pair.
 
@@ -305,44 +253,43 @@ class QueryWords:
     other: FloatArray = field(repr=False)
 
 
-def _among(words: npt.NDArray[np.int32], text: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Tell which words a text holds; its codes rise, and np.isin would sort them once more."""
-    if not len(text):
-        return np.zeros(len(words), np.bool_)
-    return np.asarray(text.take(np.searchsorted(text, words), mode="clip") == words)
-
-
-def judged_words(judged: JudgedWords, *, n_codes: int) -> QueryWords:
+def judged_words(
+    queries: WordSets, human: WordSets, other: WordSets, *, idf: FloatArray
+) -> QueryWords:
     """Weigh the query words that both versions of relevant documents hold.
 
-    idf(w) = ln(1 + (N − df + ½) / (df + ½)), as of BM25 in Lucene and in
-    :class:`~rag_sourcebias.retrieval.BM25Spec`; words are lower-cased, not stemmed, and no stop
-    words are removed (their idf is small). Words that no document holds are left out.
+    Words are lower-cased, not stemmed, and no stop words are removed (their idf is small).
 
     Parameters
     ----------
-    n_codes : int
-        Words of the vocabulary.
+    queries, human, other : WordSets of n texts
+        Row i is a query and both versions of a document that is relevant to it.
+    idf : float64 array of shape (words of the vocabulary,)
+        0 for words that no document holds: they are left out.
     """
-    frequencies = judged.human.frequencies(n_codes) + judged.other.frequencies(n_codes)
-    idf = _idf(frequencies, len(judged.human) + len(judged.other))
     rows: list[int] = []
-    human: list[float] = []
-    other: list[float] = []
-    for row, query in enumerate(judged.query_rows.tolist()):
-        words = judged.queries.of(query)
-        words = words[frequencies[words] > 0]
-        if not len(words):
+    shares: list[tuple[float, float]] = []
+    for row, codes in enumerate(queries.codes):
+        total = float(idf[codes].sum())
+        if total <= 0:
             continue
-        total = float(idf[words].sum())
-        in_human = _among(words, judged.human.of(int(judged.human_rows[row])))
-        in_other = _among(words, judged.other.of(int(judged.other_rows[row])))
+        held = [np.isin(codes, side.codes[row], assume_unique=True) for side in (human, other)]
         rows.append(row)
-        human.append(float(idf[words[in_human]].sum()) / total)
-        other.append(float(idf[words[in_other]].sum()) / total)
-    return QueryWords(
-        rows=np.array(rows, dtype=np.int64), human=np.array(human), other=np.array(other)
-    )
+        shares.append(
+            (float(idf[codes[held[0]]].sum()) / total, float(idf[codes[held[1]]].sum()) / total)
+        )
+    columns = np.array(shares, dtype=np.float64).reshape(-1, 2).T
+    return QueryWords(rows=np.array(rows, dtype=np.int64), human=columns[0], other=columns[1])
+
+
+def corpus_idf(*sides: WordSets, n_codes: int) -> FloatArray:
+    """Return idf(w) = ln(1 + (N − df + ½) / (df + ½)) over all texts, 0 where df is 0.
+
+    As of BM25 in Lucene and in :class:`~rag_sourcebias.retrieval.BM25Spec`; shape (n_codes,).
+    """
+    frequencies = sum(side.frequencies(n_codes) for side in sides)
+    idf = _idf(np.asarray(frequencies), sum(map(len, sides)))
+    return np.where(np.asarray(frequencies) > 0, idf, 0.0)
 
 
 def _idf(document_frequency: IntArray, n_documents: int) -> FloatArray:
@@ -425,7 +372,6 @@ def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
 # How much of the score gap of twins goes with which difference between the versions.
 
 
-_MIN_APART = 4.0  # standard errors of the mean gap from 0, for shares of it
 _ASSUMPTIONS = ("queries are a random sample", "the score gap is linear in the factors")
 
 
@@ -464,8 +410,6 @@ def decompose_gap(
     x = _checked(gaps, factors, queries)
     found = fit(gaps, x, names=names)
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
-    error = gap.half_width / t_quantile(0.5 + confidence_level / 2, gap.n_labeled - 1)
-    apart = abs(gap.estimate) >= _MIN_APART * error
     # Values whose mean is slope · mean, and whose spread holds the error of both.
     parts = [
         found.coefficients[k + 1] * x[:, k] + x[:, k].mean() * found.influence[:, k + 1]
@@ -479,12 +423,6 @@ def decompose_gap(
             assumptions=_ASSUMPTIONS,
         )
 
-    def share(part: FloatArray) -> Interval | None:
-        if not apart:
-            return None
-        ratio = part.mean() / gap.estimate
-        return interval(ratio + (part - ratio * gaps) / gap.estimate)
-
     extrapolated = (x.min(axis=0) > 0) | (x.max(axis=0) < 0)
     notes = [
         "parts are associations: differences between versions go together, and what causes the "
@@ -495,11 +433,6 @@ def decompose_gap(
         notes.append(
             f"no pair reaches no difference in {beyond}: components and remainder extrapolate to it"
         )
-    if not apart:
-        notes.append(
-            f"the mean gap {gap.estimate:.3g} is within {_MIN_APART:g} standard errors of 0: "
-            "shares of it are not given"
-        )
     return GapDecomposition(
         gap=gap,
         factors=tuple(
@@ -508,13 +441,11 @@ def decompose_gap(
                 slope=interval(found.values(k + 1)),
                 mean=float(x[:, k].mean()),
                 component=interval(parts[k]),
-                share=share(parts[k]),
                 extrapolated=bool(extrapolated[k]),
             )
             for k, name in enumerate(names)
         ),
         remainder=interval(found.values(0)),
-        remainder_share=share(found.values(0)),
         n=len(gaps),
         n_queries=gap.n_labeled,
         notes=tuple(notes),
@@ -559,7 +490,6 @@ def perplexity_gap(
     other: FloatArray,
     *,
     log_length_ratio: FloatArray,
-    clusters: npt.NDArray[np.integer[Any]] | None = None,
     confidence_level: float = 0.95,
 ) -> PerplexityGap:
     """Compare log-perplexities of both versions of documents.
@@ -577,22 +507,19 @@ def perplexity_gap(
         with one are left out and counted.
     log_length_ratio : float64 array of shape (n,)
         ln of other's length over human's.
-    clusters : integer array of shape (n,), optional
-        Same number, dependent pairs; by default each pair stands for itself.
 
     Raises
     ------
     DataError
         If shapes differ or a length ratio of a pair with both values is not finite.
     InsufficientDataError
-        If fewer than 2 clusters are left, or the gaps do not vary.
+        If fewer than 2 pairs are left, or the gaps do not vary.
     """
-    groups = np.arange(len(human)) if clusters is None else clusters
-    shapes = [np.shape(column) for column in (human, other, log_length_ratio, groups)]
+    shapes = [np.shape(column) for column in (human, other, log_length_ratio)]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
         raise DataError(f"columns of shapes {shapes}; expected one length for all")
     kept = np.isfinite(human) & np.isfinite(other)
-    ratio, groups = log_length_ratio[kept], groups[kept]
+    ratio, pairs = log_length_ratio[kept], np.arange(np.count_nonzero(kept))
     if not np.all(np.isfinite(ratio)):
         raise DataError(
             "a pair with both perplexities has a log length ratio that is not finite; expected ln "
@@ -601,19 +528,19 @@ def perplexity_gap(
     before, after = human[kept], other[kept]
     gaps = after - before
     equal = None
-    if len(np.unique(groups)) >= _MIN_ADJUSTED:
+    if len(pairs) >= _MIN_ADJUSTED:
         with suppress(InsufficientDataError):
             equal = clustered_mean(
                 fit(gaps, ratio[:, None], names=("log length ratio",)).values(0),
-                groups,
+                pairs,
                 confidence_level=confidence_level,
             )
     return PerplexityGap(
         mean_human=float(before.mean()) if len(gaps) else 0.0,
         mean_other=float(after.mean()) if len(gaps) else 0.0,
-        gap=clustered_mean(gaps, groups, confidence_level=confidence_level),
+        gap=clustered_mean(gaps, pairs, confidence_level=confidence_level),
         share_lower=clustered_mean(
-            (1 - np.sign(gaps)) / 2, groups, confidence_level=confidence_level, bounds=(0.0, 1.0)
+            (1 - np.sign(gaps)) / 2, pairs, confidence_level=confidence_level, bounds=(0.0, 1.0)
         ),
         gap_equal_length=equal,
         n=len(gaps),

@@ -55,14 +55,6 @@ class SpectrumComparison:
     centred: bool
     normalised: bool
 
-    def __post_init__(self) -> None:
-        shapes = {
-            name: getattr(self, name).shape
-            for name in ("other", "difference", "band_lower", "band_upper")
-        }
-        if wrong := {name: s for name, s in shapes.items() if s != self.human.shape}:
-            raise DataError(f"columns {wrong} beside {self.human.shape} singular values")
-
     @property
     def n_supported(self) -> int:
         """How many of the values have intervals.
@@ -135,8 +127,6 @@ class GapFactor:
         Mean of the factor.
     component : Interval
         slope · mean, in units of the score.
-    share : Interval or None
-        Component over the mean gap; None where the mean gap is not well apart from 0.
     extrapolated : bool
         Whether no pair comes to no difference (0).
     """
@@ -145,7 +135,6 @@ class GapFactor:
     slope: Interval
     mean: float
     component: Interval
-    share: Interval | None
     extrapolated: bool
 
 
@@ -162,7 +151,6 @@ class GapDecomposition:
     factors : tuple of GapFactor
     remainder : Interval
         Gap at no difference in any factor; components and remainder sum to the gap.
-    remainder_share : Interval or None
     n, n_queries : int
     notes : tuple of str
     """
@@ -170,7 +158,6 @@ class GapDecomposition:
     gap: Interval
     factors: tuple[GapFactor, ...]
     remainder: Interval
-    remainder_share: Interval | None
     n: int
     n_queries: int
     notes: tuple[str, ...] = ()

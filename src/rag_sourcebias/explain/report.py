@@ -15,14 +15,12 @@ from rag_sourcebias.explain.data import (
 )
 from rag_sourcebias.explain.words import (
     ASSOCIATION,
-    PARTS,
     Compared,
     compared,
     findings,
     first,
     headline,
     in_percent,
-    missing_parts,
     model_name,
     prepared,
     score_digits,
@@ -32,7 +30,6 @@ from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import pictures as pic
 from rag_sourcebias.report.blocks import (
     MISSING,
-    capital,
     count,
     counted,
     ends_about_zero,
@@ -78,8 +75,6 @@ def document(report: ExplainReport) -> b.Document:
 
 def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
     """Return a section for each thing that was measured."""
-    if not sources:
-        return
     sections = (
         ("gap", "Score gap", "What goes with the score gap", _GAP, _gap),
         ("texts", "Texts", "The texts", _TEXTS, _texts),
@@ -89,10 +84,12 @@ def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
     for place, nav, title, lead, blocks_of in sections:
         blocks: list[b.Block] = []
         for s in sources:
-            if len(sources) > 1:
+            found = list(blocks_of(s))
+            if found and len(sources) > 1:
                 blocks.append(b.Heading(text=s.name))
-            blocks.extend(blocks_of(s))
-        yield b.Section(id=place, nav=nav, title=title, lead=lead, blocks=tuple(blocks))
+            blocks.extend(found)
+        if blocks:
+            yield b.Section(id=place, nav=nav, title=title, lead=lead, blocks=tuple(blocks))
 
 
 _GAP = (
@@ -138,37 +135,23 @@ def _findings_section(report: ExplainReport, sources: Sequence[Compared]) -> b.S
     return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
 
 
-def _absent(s: Compared, *parts: str) -> Iterator[b.Paragraph]:
-    missing = missing_parts(s)
-    for part in parts:
-        if part in missing:
-            yield b.Paragraph(
-                text=f"Not computed: {PARTS[part]}. {capital(missing[part])}.", look="absent"
-            )
-
-
 def _gap(s: Compared) -> Iterator[b.Block]:
-    yield from _absent(s, "decomposition")
     if s.found.decomposition is None:
         return
     found: GapDecomposition = s.found.decomposition
     digits = score_digits(found.gap)
-    rows = [(*_row("score gap", found.gap, digits=digits), "", "")]
+    rows = [(*_row("score gap", found.gap, digits=digits), "")]
     for factor in found.factors:
         name = s.factor(factor) + (" (extrapolated)" if factor.extrapolated else "")
         part = _row(name, factor.component, digits=digits)
-        rows.append((*part, _share(factor.share), number(factor.mean, digits=2)))
+        rows.append((*part, number(factor.mean, digits=2)))
     remainder = _row("remainder", found.remainder, digits=digits)
-    rows.append((*remainder, _share(found.remainder_share), ""))
+    rows.append((*remainder, ""))
     yield b.Grid(
-        table=b.Table(columns=(*_COLUMNS, "share of the gap", "mean difference"), rows=tuple(rows)),
+        table=b.Table(columns=(*_COLUMNS, "mean difference"), rows=tuple(rows)),
         caption=f"{s.name}: score gap of {count(found.n)} relevant pairs of "
         f"{count(found.n_queries)} queries, and its parts",
     )
-
-
-def _share(found: Interval | None) -> str:
-    return b.estimate(found, scale=100)
 
 
 def _texts(s: Compared) -> Iterator[b.Block]:
@@ -198,7 +181,6 @@ def _texts(s: Compared) -> Iterator[b.Block]:
 
 
 def _vectors(s: Compared) -> Iterator[b.Block]:
-    yield from _absent(s, "spectrum", "map", "cosine")
     pictures: list[tuple[str, pic.Picture]] = []
     rows: list[Row] = []
     if s.found.spectrum:
@@ -293,7 +275,6 @@ def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Picture]:
 
 
 def _perplexity(s: Compared) -> Iterator[b.Block]:
-    yield from _absent(s, "perplexity")
     for found in s.found.perplexity:
         name = f"{model_name(found)} ({found.kind})"
         versions = [(s.short_base, found.human), (s.short_other, found.other)]
@@ -387,8 +368,7 @@ _QUESTIONS = (
     (
         "What are the parts of the score gap?",
         "A regression of the gap on how versions differ: part = slope × mean difference. Where no "
-        "pair comes near no difference, that is extrapolation and marked so. Shares are given only "
-        "if the gap is well apart from 0.",
+        "pair comes near no difference, that is extrapolation and marked so.",
     ),
 )
 
@@ -399,7 +379,7 @@ def _doubts(report: ExplainReport) -> b.Section:
     notes: list[tuple[str, str]] = []
     for explained in report.sources:
         name = source_name(explained.source)
-        notes.extend((name, note) for note in (*explained.texts.log_length_ratio.notes,))
+        notes.extend((name, note) for note in explained.texts.log_length_ratio.notes)
         notes.extend((name, note) for note in explained.notes)
         if explained.spectrum:
             assumptions.append(("spectrum", explained.spectrum.head.assumptions))
@@ -412,14 +392,7 @@ def _doubts(report: ExplainReport) -> b.Section:
 
 
 def _data(report: ExplainReport) -> b.Section:
-    c, facts = report.config, b.summary_table(report.data)
-    pairs = tuple(
-        (
-            f"pairs looked at, {source_name(found.source)}",
-            f"{count(found.n_pairs)} of {count(found.n_available)}",
-        )
-        for found in report.sources
-    )
+    c = report.config
     settings = (
         ("encoder", report.encoder or "none"),
         ("baseline source", source_name(c.baseline_source)),
@@ -431,7 +404,7 @@ def _data(report: ExplainReport) -> b.Section:
     )
     return b.data(
         (
-            ("Data", b.Table(columns=facts.columns, rows=(*facts.rows, *pairs))),
+            ("Data", b.summary_table(report.data)),
             ("Settings", b.Table(columns=("setting", ""), rows=settings)),
             ("Environment", b.environment_table(report.environment, report.created)),
         )

@@ -226,22 +226,14 @@ def _perplexity_finding(s: Compared, found: ModelPerplexity) -> Finding:
     )
 
 
-def missing_parts(s: Compared) -> dict[str, str]:
-    """Return why each part that is not there was not computed, without a full stop."""
-    return {
-        part: s.found.missing.get(part, "the report does not say why").rstrip(".")
-        for part in PARTS
-        if getattr(s.found, part) in (None, ())
-    }
-
-
 def unmeasured(s: Compared) -> list[tuple[str, str]]:
     """Return (parts, why) of all that was not computed, a reason once with all its parts."""
-    missing = missing_parts(s)
-    return [
-        (join([PARTS[part] for part, one in missing.items() if one == why]), why)
-        for why in dict.fromkeys(missing.values())
-    ]
+    groups: dict[str, list[str]] = {}
+    for part, name in PARTS.items():
+        if getattr(s.found, part) in (None, ()):
+            why = s.found.missing.get(part, "the report does not say why").rstrip(".")
+            groups.setdefault(why, []).append(name)
+    return [(join(names), why) for why, names in groups.items()]
 
 
 # The headline
@@ -249,8 +241,6 @@ def unmeasured(s: Compared) -> list[tuple[str, str]]:
 
 def headline(report: ExplainReport) -> str:
     """Return what distinguishes the sources, what is open and what is missing."""
-    if not report.sources:
-        return "No source was compared."
     told = [sentence for s in compared(report) for sentence in _source_sentences(s)]
     return " ".join([*told, f"{ASSOCIATION}."])
 
@@ -275,12 +265,6 @@ def _source_sentences(s: Compared) -> Iterator[str]:
 def first(report: ExplainReport) -> b.First:
     """Return the first screen: what differs beyond doubt, and what comes next."""
     data = b.data_argument(report.data.name)
-    if not report.sources:
-        return b.First(
-            answer="No source was compared.",
-            why="First:",
-            command=f"rag-sourcebias check-pairs {data}",
-        )
     sources = compared(report)
     why, command = _next(report, data, sources)
     verdict, standing = _scores(sources[0]) if len(sources) == 1 else ("", "")

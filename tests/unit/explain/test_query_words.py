@@ -7,24 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.explain.causes import JudgedWords, judged_words, word_sets
+from rag_sourcebias.explain.causes import QueryWords, corpus_idf, judged_words, word_sets
 from rag_sourcebias.stats.texts import words
 
 
-def judged(queries, human, other, pairs) -> tuple[JudgedWords, dict[str, int]]:
+def judged(queries, human, other, pairs) -> QueryWords:
     """``pairs``: (query row, row of both versions)."""
     vocabulary: dict[str, int] = {}
     ours, theirs, asked = (word_sets(column, vocabulary) for column in (human, other, queries))
-    rows = np.array([row for _, row in pairs], dtype=np.int64)
-    found = JudgedWords(
-        queries=asked,
-        query_rows=np.array([query for query, _ in pairs], dtype=np.int64),
-        human=ours,
-        other=theirs,
-        human_rows=rows,
-        other_rows=rows,
-    )
-    return found, vocabulary
+    at, rows = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
+    idf = corpus_idf(ours, theirs, n_codes=len(vocabulary))
+    return judged_words(asked.take(at), ours.take(rows), theirs.take(rows), idf=idf)
 
 
 def random_case(seed: int, *, n: int = 120):
@@ -49,8 +42,7 @@ def idf(word: str, texts: list[str]) -> float:
 
 def test_shares_of_weight_are_those_of_the_definition() -> None:
     queries, human, other, pairs = random_case(0)
-    case, vocabulary = judged(queries, human, other, pairs)
-    found = judged_words(case, n_codes=len(vocabulary))
+    found = judged(queries, human, other, pairs)
     assert found.rows.tolist() == list(range(len(pairs)))
     for row, (query, at) in enumerate(pairs):
         asked = {w for w in words(queries[query]) if w != "notacorpusword"}
@@ -62,8 +54,5 @@ def test_shares_of_weight_are_those_of_the_definition() -> None:
 
 
 def test_queries_without_a_known_word_do_not_count() -> None:
-    case, vocabulary = judged(
-        ["nowhere", "a", "b"], ["a", "b c"], ["a", "d"], [(0, 0), (1, 0), (2, 1)]
-    )
-    found = judged_words(case, n_codes=len(vocabulary))
+    found = judged(["nowhere", "a", "b"], ["a", "b c"], ["a", "d"], [(0, 0), (1, 0), (2, 1)])
     assert found.rows.tolist() == [1, 2]

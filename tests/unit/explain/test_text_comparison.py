@@ -50,13 +50,6 @@ def test_values_are_those_of_the_definitions() -> None:
     assert found.mean_words_human == pytest.approx(np.mean([len(words(t)) for t in human]))
 
 
-def test_more_pairs_than_one_block_are_counted() -> None:
-    human, other = made_up(4200, 1)  # blocks hold 4,096
-    shared = count_shared(*sets(human, other))
-    expected = [len(set(words(a)) & set(words(b))) for a, b in zip(human, other, strict=True)]
-    np.testing.assert_array_equal(shared, expected)
-
-
 def test_taking_texts_keeps_their_words() -> None:
     human, _ = made_up(20, 2)
     vocabulary: dict[str, int] = {}
@@ -65,9 +58,9 @@ def test_taking_texts_keeps_their_words() -> None:
     rows = np.array([20, 3, 3, 0])
     part = found.take(rows)
     for place, row in enumerate(rows):
-        assert {names[code] for code in part.of(place)} == set(words([*human, ""][row]))
+        assert {names[code] for code in part.codes[place]} == set(words([*human, ""][row]))
     assert part.n_words.tolist() == [0, *(len(words(human[row])) for row in (3, 3, 0))]
-    assert word_sets([], vocabulary).take(np.array([], dtype=int)).codes.shape == (0,)
+    assert word_sets([], vocabulary).take(np.array([], dtype=int)).codes == []
 
 
 def test_copies_have_no_length_interval_to_speak_of() -> None:
