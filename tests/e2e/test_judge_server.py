@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +16,6 @@ from model_server import LocalServer, chat_reply, model_answer, serving
 pytest.importorskip("openai")
 
 from rag_sourcebias.core.completions import CompletionError, JudgeItem
-from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.judged.judges import RELEVANCE_DOCUMENT, RelevanceJudge
 from rag_sourcebias.llm.ask import CompletionCache, Prices, RetryPolicy
 from rag_sourcebias.llm.openai import OpenAICompleter
@@ -269,26 +263,6 @@ def test_a_killed_run_resumes_with_what_is_missing(tmp_path: Path) -> None:
     assert found.usage.from_cache >= before.total() - 4
 
 
-def test_interrupting_keeps_what_was_judged(tmp_path: Path) -> None:
-    cache = CompletionCache(tmp_path / "answers.sqlite")
-
-    def stop(done: int) -> None:
-        if done == 7:
-            raise KeyboardInterrupt
-
-    items = [item(f"good-{i}") for i in range(30)]
-    with serving(fault) as server:
-        judge = RelevanceJudge(completer(server), mode="verbalised", cache=cache, retry=FAST)
-        with pytest.raises(KeyboardInterrupt):
-            judge.judge(items, on_progress=stop)
-        asked = server.prompts.total()
-        assert 7 <= asked < 30
-        found = judge.judge(items)
-        assert server.prompts.total() == 30  # nothing twice
-    assert found.usage.from_cache == asked
-    assert found.counts() == {"ok": 30}
-
-
 def test_votes_count_samples_and_share_the_cache(tmp_path: Path) -> None:
     answers = ["[2]", "3", "I cannot say", "2", "2"]
 
@@ -311,15 +285,6 @@ def test_votes_count_samples_and_share_the_cache(tmp_path: Path) -> None:
     assert found.mass[0] == pytest.approx(0.8)
     assert found.usage.requests == 5
     assert found.prompt_tokens.tolist() == [50]
-
-
-def test_a_run_without_any_judgment_says_why() -> None:
-    with serving(fault) as server:
-        judge = RelevanceJudge(completer(server), mode="verbalised", retry=FAST)
-        found = judge.judge([item("garbage"), item("refusal")])
-    with pytest.raises(InsufficientDataError, match=r"1 garbage, 1 refused.*banana") as caught:
-        found.distributions()
-    assert caught.value.n == 0
 
 
 needs_smollm2 = pytest.mark.skipif(
@@ -354,22 +319,6 @@ def test_echo_and_local_scoring_agree_on_the_real_model(smollm2) -> None:
 
 @needs_smollm2
 @pytest.mark.frameworks
-def test_chat_tops_agree_with_local_scoring_where_they_reach(smollm2) -> None:
-    from rag_sourcebias.neural.causal import LocalCompleter
-
-    chat = LocalCompleter("smollm2", chat=True)
-    exact = RelevanceJudge(chat).judge(REAL)
-    with serving(model_answer(smollm2._model, smollm2._tokenizer)) as server:
-        found = RelevanceJudge(completer(server, timeout=60.0, top_logprobs=500)).judge(REAL)
-        short = RelevanceJudge(completer(server, timeout=60.0)).judge(REAL)
-    assert found.counts() == {"ok": 2}
-    # With many alternatives " 1" adds a little to "1"; the rest is the same model.
-    assert np.allclose(found.probs, exact.probs, atol=0.02)
-    assert (short.n_bounded > found.n_bounded).all() or short.counts() == {"garbage": 2}
-
-
-@needs_smollm2
-@pytest.mark.frameworks
 def test_shifted_echoes_are_refused(smollm2) -> None:
     """As llama-cpp-python 0.3.36 sends them: each number one place late, the last one missing."""
     honest = model_answer(smollm2._model, smollm2._tokenizer)
@@ -388,64 +337,3 @@ def test_shifted_echoes_are_refused(smollm2) -> None:
         judge = RelevanceJudge(completer(server, api="completions", timeout=60.0), retry=FAST)
         with pytest.raises(CompletionError, match="belong to other positions"):
             judge.judge(REAL)
-
-
-@pytest.fixture(scope="module")
-def transformers_serve(smollm2, tmp_path_factory):
-    command = shutil.which("transformers", path=str(Path(sys.executable).parent))
-    if command is None or importlib.util.find_spec("fastapi") is None:
-        pytest.skip("transformers serve needs transformers[serving]")
-    from rag_sourcebias.neural.loading import smollm2_folder
-
-    folder = smollm2_folder(smollm2._causal.cache)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log = (tmp_path_factory.mktemp("serve") / "log.txt").open("w")
-    process = subprocess.Popen(
-        [command, "serve", str(folder), "--port", str(port), "--host", "127.0.0.1"],
-        stdout=log,
-        stderr=log,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/health", process)
-        yield f"http://127.0.0.1:{port}/v1", str(folder)
-    finally:
-        process.terminate()
-        process.wait(20)
-        log.close()
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.3)
-    pytest.fail(f"transformers serve did not start (exit code {process.poll()})")
-
-
-@needs_smollm2
-@pytest.mark.frameworks
-@pytest.mark.slow
-def test_a_real_server_with_a_real_model(transformers_serve, smollm2) -> None:
-    """``transformers serve``: no log-probabilities, real text; SmolLM2 grades nothing readably."""
-    from rag_sourcebias.neural.causal import LocalCompleter
-
-    url, model = transformers_serve
-    remote = OpenAICompleter(model, base_url=url, timeout=120.0, max_concurrency=2)
-    options = {"max_tokens": 8, "temperature": 0.0, "seed": 0}
-    here = LocalCompleter("smollm2", chat=True, dtype="bfloat16").complete("Say hi", **options)
-    there = remote.complete("Say hi", **options)
-    assert there.completion_tokens == 8
-    assert there.text.split()[:2] == here.text.split()[:2]
-    with pytest.raises(CompletionError, match="log-probabilities"):
-        RelevanceJudge(remote).judge(REAL)
-    found = RelevanceJudge(remote, mode="votes", votes=2, max_tokens=6).judge(REAL)
-    assert len(found) == 2
-    assert sum(found.counts().values()) == 2
-    assert found.usage.requests == 4
-    assert found.completion_tokens.sum() > 0

@@ -102,13 +102,6 @@ def test_false_alarms_and_power(anchors):
     assert found >= 190
 
 
-def test_a_judge_that_moved_every_anchor_alike(anchors):
-    check = check_drift(anchors, anchors.judge + 0.25)
-    assert not check.stable
-    assert check.shift.estimate == pytest.approx(0.25)
-    assert check.correlation_now == pytest.approx(check.correlation_then)
-
-
 def test_failures_on_the_anchors_are_counted(anchors):
     some = dict(zip(anchors.ids[:82], anchors.judge[:82], strict=True))
     assert check_drift(anchors, some).stable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.judged.files import join_judged, read_judged_items
 from rag_sourcebias.judged.sheets import draw_items, read_shown_texts, write_item_sheet
 
@@ -146,15 +144,6 @@ def test_labels_there_are_stand_on_the_sheet(tmp_path: Path) -> None:
     assert known == {f"-{k}": str(truth[f"-{k}"]) for k in range(12)}
 
 
-def test_json_lines_do_as_well(tmp_path: Path) -> None:
-    truth = answers(tmp_path)
-    path = sheet(tmp_path, name="sheet.jsonl")
-    rows = [row | {"human": truth[row["id"]]} for _, row in read_jsonl(path)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    joined = join_judged(path, tmp_path / "answers.csv", allow_judge_missing=True)
-    assert joined.n_labeled == 40
-
-
 def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     answers(tmp_path)
     sheet(tmp_path)
@@ -171,11 +160,3 @@ def test_sheets_that_are_not_written(tmp_path: Path) -> None:
     texts = read_shown_texts(source, id=None, human="id", judge=None, group=None)
     with pytest.raises(DataError, match="has a column 'human', as sheets have"):
         write_item_sheet(tmp_path / "s.csv", texts, np.arange(3), human=np.zeros(20), rng=0)
-
-
-def test_verdicts_in_words_are_hidden_by_name(tmp_path: Path) -> None:
-    source = tmp_path / "answers.csv"
-    source.write_text("id,answer,m1,m2,m3\na,x,yes,no,no\nb,y,no,no,yes\n", encoding="utf-8")
-    asked = {"id": None, "human": None, "group": None}
-    assert read_shown_texts(source, judge=["m1", "m2"], **asked).names == ("id", "answer", "m3")
-    assert read_shown_texts(source, judge="m3", **asked).names == ("id", "answer", "m1", "m2")

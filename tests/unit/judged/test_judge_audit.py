@@ -63,15 +63,6 @@ def test_arrays_and_items_give_the_same():
     assert by_items == by_arrays
 
 
-def test_labels_that_do_not_look_random_are_noted():
-    data = items()
-    order = np.argsort(-np.nan_to_num(data.judge), kind="stable")
-    human = np.full(400, np.nan)
-    human[order[:50]] = data.judge[order[:50]] + np.random.default_rng(0).normal(size=50)
-    audit = audit_judge(human, data.judge, resamples=50)
-    assert any("do not look drawn at random" in note for note in audit.notes)
-
-
 @pytest.mark.parametrize(
     ("judge", "message"),
     [

@@ -9,9 +9,7 @@ import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.judged.data import JudgeAudit
 from rag_sourcebias.judged.files import read_audited_items
-from rag_sourcebias.judged.judge_audit import audit_judge
 from rag_sourcebias.judged.judge_bias import BiasColumns, family_of, judge_biases, slope_of
 
 N = 240
@@ -158,14 +156,3 @@ def test_columns_of_a_file(tmp_path):
     assert columns.length.tolist() == list(range(12))
     with pytest.raises(DataError, match="no column 'words'"):
         read_audited_items(path, length="words")
-
-
-def test_an_audit_carries_them_and_survives_json():
-    items, columns = world(verbose=0.3)
-    audit = audit_judge(items, bias=columns)
-    assert [b.kind for b in audit.sways] == [
-        "length", "verbosity", "self_preference", "first_place",
-    ]  # fmt: skip
-    assert JudgeAudit.from_dict(audit.to_dict()).sways == audit.sways
-    assert "per doubling of length at equal human value, +0.3" in str(audit)
-    assert audit_judge(items).sways == ()

@@ -1,5 +1,6 @@
 import dataclasses
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.audit import (
     judge_items_with_intervals,
 )
-from rag_sourcebias.judged.data import JudgedConfig, JudgedReport, LabelledClusters
+from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
 from rag_sourcebias.judged.plan import residual_share
 from rag_sourcebias.judged.words import first
 from rag_sourcebias.stats.means import mean_interval, unpaired_difference_interval
@@ -109,14 +110,6 @@ def repeated(n=60, copies=3):
         groups=tuple(np.repeat(["a", "b"], n * copies).tolist()),
         clusters=tuple(f"q{q}" for q in question),
     )
-
-
-def test_report_survives_json():
-    import json
-
-    report = judge_items_with_intervals(answers(), config=JudgedConfig())
-    again = JudgedReport.from_dict(json.loads(json.dumps(report.to_dict())))
-    assert again.to_dict() == report.to_dict()
 
 
 def test_refusals():
@@ -267,12 +260,6 @@ def test_groups_without_common_items_are_compared_as_independent_and_said_so():
     assert same[0].half_width > 1.1 * same[1].half_width
 
 
-def test_too_few_labels_of_groups_apart_are_refused_with_the_number_needed():
-    report = judge_items_with_intervals(_apart(63, n=12, labeled=5), config=FAST)
-    assert not report.comparisons
-    assert any("1953 differences need 30 labels of each" in w for w in report.warnings)
-
-
 def test_groups_that_share_some_items_or_have_no_question_say_so():
     items = _apart(2)
     shifted = replace(items, clusters=tuple(f"q{i if i < 100 else i - 50}" for i in range(200)))
@@ -289,14 +276,13 @@ def test_independent_differences_hold_all_at_once():
     """Four equal groups: some of six is missed in 5 % at most; without the family far more."""
     missed = np.zeros(2)
     for run in range(300):
-        report = judge_items_with_intervals(_apart(4, n=60, labeled=30, seed=run), config=FAST)
-        means = {m.system: m.interval for m in report.means}
-        missed[0] += any(not c.interval.lower <= 0 <= c.interval.upper for c in report.comparisons)
-        single = [
-            unpaired_difference_interval(means[c.first], means[c.second])
-            for c in report.comparisons
-        ]
-        missed[1] += any(not i.lower <= 0 <= i.upper for i in single)
+        items = _apart(4, n=60, labeled=30, seed=run)
+        y, f = items.human.reshape(4, 60), items.judge.reshape(4, 60)
+        means = [mean_interval(y[k, :30], f[k, :30], f[k, 30:]) for k in range(4)]
+        for place, family in enumerate((6, 1)):
+            pairs = combinations(means, 2)
+            found = [unpaired_difference_interval(*pair, family=family) for pair in pairs]
+            missed[place] += any(interval.excludes(0) for interval in found)
     assert binom.sf(missed[0] - 1, 300, 0.05) >= 0.001
     assert binom.sf(missed[1] - 1, 300, 0.05) < 0.001
 

@@ -21,7 +21,6 @@ from rag_sourcebias.judged.judges import (
     CORRECTNESS,
     RELEVANCE_DOCUMENT,
     RELEVANCE_PASSAGE,
-    CorrectnessJudge,
     GradedPrompt,
     LLMJudge,
     RelevanceJudge,
@@ -32,7 +31,6 @@ from rag_sourcebias.judged.judges import (
     read_grade,
     smoothed,
 )
-from rag_sourcebias.llm.ask import request_key
 
 FOUR = ("0", "1", "2", "3")
 
@@ -105,15 +103,6 @@ def test_a_text_stands_between_tags_that_it_cannot_close() -> None:
     assert attack.partition("</passage>")[0] != text
 
 
-def test_caches_and_reports_tell_delimited_prompts_from_bare_ones() -> None:
-    bare = replace(RELEVANCE_PASSAGE, delimited=False)
-    judges = [RelevanceJudge(Echoing(), prompt) for prompt in (RELEVANCE_PASSAGE, bare)]
-    assert judges[0].fingerprint != judges[1].fingerprint
-    assert judges[0].settings["prompt"] != judges[1].settings["prompt"]
-    keys = {request_key("x", judge.requests(relevance())[0]) for judge in judges}
-    assert len(keys) == 2
-
-
 def test_braces_in_texts_and_templates_mean_nothing() -> None:
     template = '{"a": {x}} {query}|{passage}'
     prompt = GradedPrompt(name="p", template=template, labels=("a", "b"), delimited=False)
@@ -138,39 +127,18 @@ def test_correctness_items_fill_their_prompt() -> None:
 @pytest.mark.parametrize(
     ("text", "grade"),
     [
-        ("2", 2),
-        (" [3]\n", 3),
-        ("**Relevance: [2]**", 2),
+        ("2", 2), (" [3]\n", 3), ("**Relevance: [2]**", 2),
         ("Relevance: 1 (Related): it does not answer, so not 2 or 3.", 1),
         ("The relevance of the passage is 0.", 0),
-        ("I would say it is highly relevant: [2]", 2),
-        ('"3"', 3),
-        ("Grade: 2. Because of 4 reasons", 2),
-        ("", None),
-        ("2.5", None),
-        ("7", None),
-        ("-1", None),
-        ("10", None),
-        ("0-3", None),
-        ("1 or 2", None),
-        ("2/3", None),
-        ("between 1 and 2", None),
-        ("There are 12 apples and 2 pears", None),
-        ("highly relevant", None),
-        ("I'm sorry, I can't", None),
-        ("50%", None),
-        ("1e5", None),
+        ("I would say it is highly relevant: [2]", 2), ('"3"', 3),
+        ("Grade: 2. Because of 4 reasons", 2), ("", None), ("2.5", None), ("7", None),
+        ("-1", None), ("10", None), ("0-3", None), ("1 or 2", None), ("2/3", None),
+        ("between 1 and 2", None), ("There are 12 apples and 2 pears", None),
+        ("highly relevant", None), ("I'm sorry, I can't", None), ("50%", None), ("1e5", None),
     ],
-)
+)  # fmt: skip
 def test_grades_are_read_strictly(text, grade) -> None:
     assert read_grade(text, FOUR) == grade
-
-
-def test_word_labels() -> None:
-    labels = (" no", " yes")
-    assert [
-        read_grade(t, labels) for t in ("Yes.", "NO", "yes and no", "nobody", "Answer: yes")
-    ] == [*(1, 0, None, None, 1)]
 
 
 @pytest.mark.parametrize(
@@ -201,15 +169,11 @@ def test_distributions_are_read_strictly(text, probs) -> None:
     ("text", "refused"),
     [
         ("I'm sorry, but I can't help with that.", True),
-        ("I’m unable to assess this.", True),
-        ("As an AI language model, I cannot", True),
-        ("I cannot provide a grade", True),
-        ("Unfortunately, I can't do that", True),
-        ("2", False),
-        ("The author is sorry", False),
-        ("Sorry, no", True),
+        ("I’m unable to assess this.", True), ("As an AI language model, I cannot", True),
+        ("I cannot provide a grade", True), ("Unfortunately, I can't do that", True),
+        ("2", False), ("The author is sorry", False), ("Sorry, no", True),
     ],
-)
+)  # fmt: skip
 def test_refusals_are_told_from_other_text(text, refused) -> None:
     assert is_refusal(text) is refused
 
@@ -250,13 +214,6 @@ def test_judging_keeps_order_and_counts(tmp_path) -> None:
     again = Judgments.from_dict(found.to_dict())
     assert np.array_equal(again.probs, found.probs)
     assert again.usage == found.usage
-
-
-def test_equal_prompts_of_different_items_are_asked_once_and_both_answered() -> None:
-    completer = Echoing()
-    found = RelevanceJudge(completer).judge([relevance("a"), relevance("b")])
-    assert len(completer.prompts) == 1
-    assert found.counts() == {"ok": 2}
 
 
 def test_texts_are_cut_and_the_report_says_so() -> None:
@@ -323,23 +280,3 @@ def test_bad_items_are_refused_before_anything_is_asked() -> None:
 def test_bad_prompts_are_refused(options, message) -> None:
     with pytest.raises(DataError, match=message):
         GradedPrompt(**{"name": "p", "template": "{query}", "labels": ("a", "b"), **options})
-
-
-def test_judgments_refuse_rows_that_contradict_themselves() -> None:
-    good = RelevanceJudge(Echoing()).judge([relevance("a"), relevance("b", text="x")]).to_dict()
-    with pytest.raises(DataError, match="exactly the ok items have probabilities"):
-        Judgments.from_dict({**good, "status": ["ok", "garbage"]})
-    with pytest.raises(DataError, match="status 'fine' is not one of"):
-        Judgments.from_dict({**good, "status": ["ok", "fine"]})
-    with pytest.raises(DataError, match=r"judged twice, first \('q', 'a'\)"):
-        Judgments.from_dict({**good, "doc_ids": ["a", "a"]})
-    with pytest.raises(DataError, match="differ in length"):
-        Judgments.from_dict({**good, "reasons": [""]})
-
-
-def test_correctness_judge_gives_the_probability_of_correct() -> None:
-    item = JudgeItem.correctness(
-        query_id="q", doc_id="s", question="Who?", reference="Ann", answer="Ann."
-    )
-    found = CorrectnessJudge(Echoing()).judge([item])
-    assert found.values() == pytest.approx([2 / 3])

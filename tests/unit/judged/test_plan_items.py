@@ -59,15 +59,6 @@ def test_numbers_follow_the_formulas(r):
     assert plan.saved == pytest.approx(r * r, abs=0.12)
 
 
-def test_the_pool_is_soon_exhausted():
-    y, f = pilot(0.5)
-    open_ended = plan_item_labels(y, f, 200, half_width=0.16)
-    pool = plan_item_labels(y, f, 200, half_width=0.16, target="pool")
-    assert pool.n_judge < open_ended.n_judge
-    assert pool.n_alone < open_ended.n_alone
-    assert pool.n_alone <= 300
-
-
 def test_a_useless_judge_saves_nothing_and_the_line_says_so():
     y, _ = pilot(0.0)
     plan = plan_item_labels(y, np.ones(100), 1000, half_width=0.2)
@@ -79,13 +70,6 @@ def test_a_useless_judge_saves_nothing_and_the_line_says_so():
     weak = plan_item_labels(*pilot(0.2), 1000, half_width=0.15)
     assert weak.saved_low <= 0
     assert weak.saved < 0.1
-
-
-def test_few_labels_can_cost_more_with_the_judge():
-    y, f = pilot(0.01, n=10)
-    plan = plan_item_labels(y, f, 1000, half_width=0.5)
-    assert plan.saved < 0
-    assert "more labels than without a judge" in str(plan)
 
 
 def test_labels_there_are_and_ten_are_the_fewest():

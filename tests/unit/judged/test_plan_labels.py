@@ -75,17 +75,6 @@ def test_whole_queries_without_a_judge_follow_the_textbook():
     assert plan.half_width_alone == pytest.approx(plan.half_width, rel=0.01)
 
 
-def test_without_human_labels_it_says_so():
-    labels, y = pool()
-    plan = plan_labels(labels, n_labels=200)
-    assert "a guess from the judge's own spread, no human label yet" in str(plan)
-    assert any("correlate with them at 0.5" in a for a in plan.assumptions)
-    told = plan_labels(labels, n_labels=200, pilot=pilot_of(y, np.arange(0, 3000, 50)))
-    assert "from a pilot of 60 labels" in str(told)
-    assert "guess" not in str(told)
-    assert "\n" not in str(plan)
-
-
 @pytest.mark.parametrize("kind", ["constant", "constant one hot"])
 def test_a_constant_judge_still_gives_a_plan(kind):
     labels, _ = pool(kind=kind)
@@ -99,14 +88,6 @@ def test_more_labels_narrower():
     widths = [plan_labels(labels, n_labels=n).half_width for n in (50, 100, 500, 2000, 3000)]
     assert widths == sorted(widths, reverse=True)
     assert plan_labels(labels, n_labels=3000, target="pool").half_width == 0
-
-
-def test_labels_too_few_for_two_queries():
-    labels, _ = pool()
-    labels = replace(labels, query=labels.query // 30, n_queries=10)
-    plan = plan_labels(labels, n_labels=100, target="pool")
-    assert plan.half_width_alone is None
-    assert plan.half_width_queries is None
 
 
 def test_refusals():
