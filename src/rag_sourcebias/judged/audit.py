@@ -58,11 +58,11 @@ from rag_sourcebias.stats.means import (
     judged_relative_delta_interval,
     mean_interval,
 )
-from rag_sourcebias.stats.regression import has_spread
 from rag_sourcebias.stats.samples import (
     check_items,
     check_random_labels,
     check_scale,
+    has_spread,
     how_drawn,
 )
 

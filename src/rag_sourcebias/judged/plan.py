@@ -26,10 +26,14 @@ from rag_sourcebias.stats.regression import (
     JUDGED_ITEMS,
     PSEUDO_ITEMS,
     choose_form,
-    has_spread,
     wilson_ends,
 )
-from rag_sourcebias.stats.samples import JudgedSample, is_constant, judge_correlation
+from rag_sourcebias.stats.samples import (
+    JudgedSample,
+    has_spread,
+    is_constant,
+    judge_correlation,
+)
 
 # How many items to label, as an answer.
 
@@ -266,11 +270,7 @@ def _curve(
     elif binary:
         # half a disagreement: a judge that never parted from people may yet
         variance = span**2 / 2 / (n + 1)
-    pseudo = float(PSEUDO_ITEMS)
-    if useful and len(np.unique(judge)) == 2:
-        pseudo = 1.0  # shares within a judge's two values count about one, in all
-    elif useful and target == "population":
-        pseudo = JUDGED_ITEMS
+    pseudo = JUDGED_ITEMS if useful and target == "population" else PSEUDO_ITEMS
     curve = Curve(
         variance=variance,
         shared=explained / pool if target == "population" else 0.0,

@@ -26,6 +26,7 @@ from rag_sourcebias.core.values import (
     t_quantile,
 )
 from rag_sourcebias.stats.crc import RankedLabels
+from rag_sourcebias.stats.samples import judge_correlation
 
 # A sample of documents to label, and documents labelled before.
 
@@ -524,7 +525,7 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
 
 def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
     told = len(y) >= 3 and float(np.ptp(y)) != 0.0 and float(np.ptp(judge)) > 1e-12
-    return float(np.clip(np.corrcoef(y, judge)[0, 1], -1.0, 1.0)) if told else None
+    return judge_correlation(y, judge) if told else None
 
 
 def _notes(k: int, correlation: float | None) -> tuple[str, ...]:

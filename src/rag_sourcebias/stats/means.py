@@ -30,7 +30,6 @@ from rag_sourcebias.stats.regression import (
     draw_interval,
     fit_regression,
     graded,
-    has_spread,
     sampling_reach,
     skew_shift,
     spread_values,
@@ -43,6 +42,7 @@ from rag_sourcebias.stats.samples import (
     as_values,
     check_target,
     combine_judges,
+    has_spread,
     judge_correlation,
 )
 

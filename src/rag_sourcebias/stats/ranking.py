@@ -66,16 +66,12 @@ def join(run: Run, qrels: Qrels, *, ties: Ties = "expected") -> Hits:
     query = np.repeat(places_of(run.query_ids, qrels.query_ids), np.diff(run.offsets))
     doc = places_of(run.doc_ids, qrels.doc_ids)[run.doc_codes]
     entries = _candidates(query, doc, wanted // n_docs, wanted % n_docs)
-    query, doc = query[entries], doc[entries]
-    key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
-    place = np.searchsorted(wanted, key)
-    place[place == len(wanted)] = 0
-    found = wanted[place] == key if len(wanted) else np.zeros(len(key), dtype=bool)
-    entries, place = entries[found], place[found]
+    place = _place(query[entries], doc[entries], n_docs, wanted)
+    entries, place = entries[place >= 0], place[place >= 0]
     start, stop = rank_span(run, entries, ties=ties)
     return Hits(
-        query=wanted[place] // n_docs if len(wanted) else place,
-        doc=wanted[place] % n_docs if len(wanted) else place,
+        query=wanted[place] // n_docs,
+        doc=wanted[place] % n_docs,
         grade=grades[place].astype(np.int64),
         start=start,
         stop=stop,
@@ -97,6 +93,15 @@ def _candidates(
     table = np.zeros(mask + 1, dtype=bool)
     table[slot(wanted_query, wanted_doc)] = True
     return np.flatnonzero(table[slot(query, doc)])
+
+
+def _place(query: IntArray, doc: IntArray, n_docs: int, wanted: IntArray) -> IntArray:
+    """Place of each (query, document) among sorted keys query · n_docs + document; -1 for none."""
+    if not len(wanted):
+        return np.full(len(query), -1, dtype=np.int64)
+    key = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
+    place = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
+    return np.where(wanted[place] == key, place, -1)
 
 
 def places_of(names: tuple[str, ...], vocabulary: tuple[str, ...]) -> IntArray:
@@ -168,12 +173,9 @@ def rank_of_labels(
     wanted = key[order]
     sizes = np.diff(run.offsets)
     of_run = places_of(run.query_ids, query_ids)
-    query = np.repeat(of_run, sizes)
     doc = places_of(run.doc_ids, doc_ids)[run.doc_codes]
-    entry = np.where((query >= 0) & (doc >= 0), query * n_docs + doc, -1)
-    place = np.searchsorted(wanted, entry)
-    place[place == len(wanted)] = 0
-    found = wanted[place] == entry if len(wanted) else np.zeros(len(entry), dtype=bool)
+    place = _place(np.repeat(of_run, sizes), doc, n_docs, wanted)
+    found = place >= 0
     rank = np.zeros(len(key), dtype=np.int64)
     rank[order[place[found]]] = run.ranks[found]
     retrieved = np.zeros(len(query_ids), dtype=np.int64)

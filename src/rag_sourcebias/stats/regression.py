@@ -19,7 +19,7 @@ from rag_sourcebias.core.values import (
     normal_quantile,
     t_quantile,
 )
-from rag_sourcebias.stats.samples import JudgedSample, Target, as_values
+from rag_sourcebias.stats.samples import JudgedSample, Target, as_values, has_spread
 
 # Intervals from human labels alone.
 
@@ -66,13 +66,6 @@ def t_interval(
     )
 
 
-def has_spread(values: FloatArray) -> bool:
-    """Whether values differ by more than rounding."""
-    return bool(len(values)) and float(values.max()) - float(values.min()) > 1e-12 * max(
-        abs(float(values.min())), abs(float(values.max()))
-    )
-
-
 def spread_values(y: npt.ArrayLike) -> FloatArray:
     """Return values that have a spread to estimate, or raise."""
     values = as_values("y", y)
@@ -104,9 +97,22 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
     Interval
         In [0, 1].
     """
-    share = _share(successes, n, confidence_level)
-    ends = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
-    return _proportion((share, *ends), n, confidence_level, "Wilson")
+    check_level(confidence_level)
+    if n < 1:
+        raise InsufficientDataError(f"{n} trials: a proportion needs at least 1", n=int(n))
+    if not 0 <= successes <= n:
+        raise DataError(f"{successes} successes out of {n} trials")
+    share = successes / n
+    lower, upper = wilson_ends(share, n, normal_quantile(0.5 + confidence_level / 2))
+    return Interval(
+        estimate=share,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
+        method="labels alone (Wilson)",
+        n_labeled=round(n),
+        assumptions=("independent trials with one probability",),
+    )
 
 
 def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -115,27 +121,6 @@ def wilson_ends(share: float, n: float, quantile: float) -> tuple[float, float]:
     centre = (share + square / 2) / (1 + square)
     half = quantile / (1 + square) * math.sqrt(share * (1 - share) / n + square / (4 * n))
     return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
-
-
-def _share(successes: float, n: float, confidence_level: float) -> float:
-    check_level(confidence_level)
-    if n < 1:
-        raise InsufficientDataError(f"{n} trials: a proportion needs at least 1", n=int(n))
-    if not 0 <= successes <= n:
-        raise DataError(f"{successes} successes out of {n} trials")
-    return successes / n
-
-
-def _proportion(ends: tuple[float, float, float], n: float, level: float, name: str) -> Interval:
-    return Interval(
-        estimate=ends[0],
-        lower=ends[1],
-        upper=ends[2],
-        confidence_level=level,
-        method=f"labels alone ({name})",
-        n_labeled=round(n),
-        assumptions=("independent trials with one probability",),
-    )
 
 
 # Bootstrap intervals for a mean, from human labels alone.

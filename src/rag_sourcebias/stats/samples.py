@@ -288,12 +288,17 @@ def check_scale(
         )
 
 
+def has_spread(values: FloatArray) -> bool:
+    """Whether values differ by more than rounding."""
+    if not len(values):
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low > 1e-12 * max(abs(low), abs(high))
+
+
 def is_constant(values: FloatArray) -> bool:
     """Whether all values (NaN aside) are equal up to rounding, so that a judge tells nothing."""
-    known = values[~np.isnan(values)]
-    return not len(known) or float(known.max()) - float(known.min()) <= 1e-12 * max(
-        1.0, abs(float(known[0]))
-    )
+    return not has_spread(values[~np.isnan(values)])
 
 
 # Checks before an interval: the scale of the labels, and whether labelled items look random.
@@ -425,13 +430,13 @@ def check_random_labels(
 def _shape_check(x: FloatArray, rest: FloatArray) -> tuple[float, str]:
     from scipy.special import kolmogorov
 
-    everything = np.sort(np.concatenate((x, rest)))
-    shares = [
-        np.searchsorted(np.sort(values), everything, side="right") / len(values)
-        for values in (x, rest)
-    ]
-    gap = float(np.abs(shares[0] - shares[1]).max())
-    size = math.sqrt(len(x) * len(rest) / len(everything))
+    few, many = sorted((np.sort(x), np.sort(rest)), key=len)
+    # the largest gap stands at or just before a value of the smaller sample
+    gap = 0.0
+    for side in ("left", "right"):
+        shares = [np.searchsorted(values, few, side) / len(values) for values in (few, many)]
+        gap = max(gap, float(np.abs(shares[0] - shares[1]).max()))
+    size = math.sqrt(len(x) * len(rest) / (len(x) + len(rest)))
     return float(kolmogorov((size + 0.12 + 0.11 / size) * gap)), (
         f"the judge values of labelled items (mean {x.mean():.4g}) and unlabelled items (mean "
         f"{rest.mean():.4g}) are distributed differently (largest gap of the cumulative shares "
