@@ -66,7 +66,12 @@ class Asker:
         }
         sent: list[Any] = []
 
+        received: list[None] = []
+
         async def receive() -> dict[str, Any]:
+            if received:  # as long as the client does not leave
+                await asyncio.Event().wait()
+            received.append(None)
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Any) -> None:

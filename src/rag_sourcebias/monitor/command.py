@@ -33,7 +33,7 @@ from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side
-from rag_sourcebias.monitor.dashboard.server import DashboardServer, Limits
+from rag_sourcebias.monitor.dashboard.server import DashboardServer
 from rag_sourcebias.monitor.dashboard.source import DashboardSource, Parameters
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower, read_position
@@ -546,15 +546,6 @@ def serve(
             rich_help_panel=_SERVE,
         ),
     ] = None,
-    connections_per_address: Annotated[
-        int,
-        typer.Option(
-            "--connections-per-address",
-            help="Most connections of one address; of more, the one that has waited longest is "
-            "closed. Behind a proxy all readers have its address.",
-            rich_help_panel=_SERVE,
-        ),
-    ] = 128,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -643,7 +634,6 @@ def serve(
             port=port,
             token=token,
             hosts=tuple(allowed_host or ()),
-            limits=Limits(per_address=connections_per_address),
         )
         stack.callback(server.close)
         _say_first(log)

@@ -89,7 +89,6 @@ TRAVERSAL = (
     ".",
     "",
     "__init__.py",
-    "./dashboard.css",
     "vendor",
     "vendor/",
     "%c0%ae%c0%ae/access.py",

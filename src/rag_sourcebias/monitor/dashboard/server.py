@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
-import math
 import re
 import socket
 import sqlite3
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
 from rag_sourcebias.io.files import is_loopback
@@ -26,14 +21,11 @@ from rag_sourcebias.monitor.dashboard.source import (
     ParameterError,
     Parameters,
 )
-from rag_sourcebias.monitor.data import check_range
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-
-    from rag_sourcebias.monitor.dashboard.connection import Connection
 
 
 # Who may ask: names of the host, and the token.
@@ -112,173 +104,7 @@ class Access:
         return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-# Connections of the dashboard: how many, and how long one may wait without asking anything.
-# Whoever reaches the port can open connections without a token. So that none stands in the way of
-# others, the one that has waited longest makes room for a newcomer: a client that asks as soon as
-# it is connected is answered, whatever the others do.
-
-
-BACKLOG = 64  # taken from the system at once: each has a descriptor before it can be refused
-
-
-class Limits(NamedTuple):
-    """Limits of what clients may hold.
-
-    Parameters
-    ----------
-    connections : int
-        At once, at least 2; fewer where the process may open fewer than four times as many files.
-    per_address : int
-        At once from one address (IPv6: from one network of 64 bits), at least 1. All readers
-        behind a proxy have the proxy's. Beyond it the address loses the connection that has waited
-        longest; it is refused another only while every one of them is being answered.
-    seconds : float
-        Time in which a client has to send the head of a request, or to read on, above 0.
-    """
-
-    connections: int = 256
-    per_address: int = 128
-    seconds: float = 10.0
-
-    def checked(self) -> Limits:
-        """Return the limits that hold in this process.
-
-        Raises
-        ------
-        DataError
-            If a limit is out of range.
-        """
-        check_range("connections", self.connections, 2)
-        check_range("connections per address", self.per_address, 1)
-        if not 0 < self.seconds < math.inf:
-            raise DataError(f"seconds must be above 0 and finite, got {self.seconds}")
-        return self._replace(connections=min(self.connections, max(_open_files() // 4, 2)))
-
-
-class Table:
-    """Open connections; those that wait in the order in which they began to.
-
-    Parameters
-    ----------
-    limits : Limits
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self._address: dict[Connection, str] = {}
-        self._waiting: dict[Connection, None] = {}
-        self._of_address: Counter[str] = Counter()
-
-    def admits(self, connection: Connection, peer: Any) -> bool:  # noqa: ANN401
-        """Enter a connection, for which another may have to go; False if there is no room."""
-        address = _network(peer)
-        if self._of_address[address] >= self.limits.per_address and not self._drops_of(address):
-            return False
-        if len(self._address) >= self.limits.connections:
-            (most, _), *_ = self._of_address.most_common(1)
-            if not (self._drops_of(most) or self._drops_of(None)):
-                return False
-        self._address[connection] = address
-        self._of_address[address] += 1
-        return True
-
-    def waits(self, connection: Connection) -> None:
-        """Note that it is the client's turn, if it was not."""
-        if connection in self._address:
-            self._waiting[connection] = None
-
-    def answered(self, connection: Connection) -> None:
-        """Note that it is ours."""
-        self._waiting.pop(connection, None)
-
-    def remove(self, connection: Connection) -> None:
-        """Forget a connection, if it is known."""
-        self._waiting.pop(connection, None)
-        address = self._address.pop(connection, None)
-        if address is not None:
-            self._of_address[address] -= 1
-            if not self._of_address[address]:
-                del self._of_address[address]
-
-    def _drops_of(self, address: str | None) -> bool:
-        """Close what has waited longest, of an address or (None) of all; False if nothing waits."""
-        for connection in self._waiting:
-            if address is None or self._address[connection] == address:
-                self.remove(connection)
-                connection.drop()
-                return True
-        return False
-
-
-def _network(peer: Any) -> str:  # noqa: ANN401 - what a socket says of its other end
-    """Return the address, of IPv6 the network that is commonly given to one client."""
-    if not isinstance(peer, tuple):
-        return ""
-    host = ipaddress.ip_address(cast("str", peer[0]).partition("%")[0])
-    if isinstance(host, ipaddress.IPv6Address):
-        host = host.ipv4_mapped or ipaddress.ip_address(int(host) >> 64 << 64)
-    return str(host)
-
-
-def _open_files() -> int:
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows, where sockets do not count
-        return 1 << 30
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (1 << 30) if soft == resource.RLIM_INFINITY else soft
-
-
-# The files of the page: a table made once, so that no request ever becomes a path.
-
-
-PAGE = "index.html"
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
-    ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".woff2": "font/woff2",
-}
-
-
-class StaticFile(NamedTuple):
-    """One file as it is sent."""
-
-    content: bytes
-    media_type: str
-    etag: str
-
-
-def static_files() -> dict[str, StaticFile]:
-    """Return the files of the package's ``static`` folder, by name with ``/``.
-
-    Names that begin with a full stop are left out; licences without a suffix are text.
-    """
-    folder = files("rag_sourcebias.monitor.dashboard").joinpath("static")
-    return dict(_below(folder, "")) if folder.is_dir() else {}
-
-
-def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, StaticFile]]:
-    for item in folder.iterdir():
-        if item.name.startswith((".", "__")):
-            continue
-        if item.is_dir():
-            yield from _below(item, f"{prefix}{item.name}/")
-            continue
-        dot = item.name.rfind(".")
-        kind = ".txt" if dot < 0 else item.name[dot:].lower()
-        if kind in _TYPES:
-            content = item.read_bytes()
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            yield prefix + item.name, StaticFile(content, _TYPES[kind], etag)
-
-
-# What stands in front of every view: limits, host, method, token, and headers of the answer.
+# What stands in front of every view: host, method, token, and headers of the answer.
 
 
 _logger = logging.getLogger("rag_sourcebias.monitor")
@@ -289,9 +115,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Refusal = tuple[int, str, Mapping[str, str]]
 
+_STATIC = Path(__file__).parent / "static"
 _JSON = {"content-type": "application/json"}
-_LONGEST_URL = 4_096
-_MOST_HEADERS, _LONGEST_HEADERS = 64, 16_384
 _SECURITY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -345,15 +170,8 @@ class Guard:
                 await answer.refuse(500, "the dashboard failed; its log says why", {})
 
     def _refusal(self, scope: Scope) -> Refusal | None:
-        sent: list[tuple[bytes, bytes]] = scope["headers"]
-        length = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
-        if length > _LONGEST_URL:
-            return 414, f"the address is longer than {_LONGEST_URL} bytes", {}
-        if len(sent) > _MOST_HEADERS or sum(len(k) + len(v) for k, v in sent) > _LONGEST_HEADERS:
-            most = f"{_MOST_HEADERS} headers and {_LONGEST_HEADERS} bytes"
-            return 431, f"the headers are more than {most}", {}
         headers: dict[str, str] = {}
-        for name, value in sent:
+        for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
             if key in ("host", "authorization") and key in headers:
                 return 400, f"header {key} is given twice; give it once", {}
@@ -413,7 +231,6 @@ class _Sender:
 # The API: parameters in, JSON out, reading done on threads.
 
 
-_AT_ONCE, _MOST_WAITING = 4, 64
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 VIEWS: Mapping[str, Sequence[str]] = {
     "overview": (),
@@ -424,49 +241,27 @@ VIEWS: Mapping[str, Sequence[str]] = {
 """Methods of a source that are views below ``/api/``, with the parameters that each accepts."""
 
 
-class ReadingPool:
-    """Few threads that read; who comes when too many wait is sent away."""
-
-    def __init__(self) -> None:
-        from anyio import CapacityLimiter
-
-        self._limiter = CapacityLimiter(_AT_ONCE)
-        self._n = 0  # running or waiting; changed on the event loop only
-
-    async def run(self, work: Callable[[], bytes]) -> bytes | None:
-        """Return what ``work`` returns on a thread; None when there is too much to do."""
-        from anyio.to_thread import run_sync
-
-        if self._n >= _AT_ONCE + _MOST_WAITING:
-            return None
-        self._n += 1
-        try:
-            return await run_sync(work, limiter=self._limiter)
-        finally:
-            self._n -= 1
-
-
-def json_endpoint(view: str, source: DashboardSource, pool: ReadingPool) -> Endpoint:
+def json_endpoint(view: str, source: DashboardSource) -> Endpoint:
     """Return the endpoint of one of :data:`VIEWS`."""
 
     async def endpoint(request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
         def work() -> bytes:
             data = getattr(source, view)(Parameters(request.scope["query_string"], VIEWS[view]))
             return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
 
         try:
-            found = await pool.run(work)
+            return _answer(200, await run_in_threadpool(work))
         except ParameterError as error:
             return _answer(400, error_body(str(error)))
         except (DataError, UnsupportedVersionError, sqlite3.Error, OSError) as error:
             _logger.warning("the dashboard cannot read for /api/%s: %s", view, error)
             return _answer(503, _UNREADABLE)
-        return _answer(503, _BUSY) if found is None else _answer(200, found)
 
     return endpoint
 
 
-_BUSY = error_body("too many requests at once; ask again")
 _UNREADABLE = error_body("what this view shows cannot be read now, or is not there yet")
 
 
@@ -502,23 +297,26 @@ def create_app(
     try:
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
-        from starlette.routing import Route
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "anyio"):
             raise
         raise MissingExtraError(
             package=error.name, extra="monitor", feature="the dashboard"
         ) from error
-    access, table, pool = Access(token, hosts), static_files(), ReadingPool()
+    access = Access(token, hosts)
     endpoints: dict[str, Endpoint] = {
-        "/": _page(table, access),
-        "/static/{name:path}": _static(table),
+        "/": _page(access),
         "/healthz": _health,
-        "/metrics": _metrics(source, pool),
-        **{f"/api/{view}": json_endpoint(view, source, pool) for view in VIEWS},
+        "/metrics": _metrics(source),
+        **{f"/api/{view}": json_endpoint(view, source) for view in VIEWS},
     }
     app = Starlette(
-        routes=[Route(path, endpoint) for path, endpoint in endpoints.items()],
+        routes=[
+            *(Route(path, endpoint) for path, endpoint in endpoints.items()),
+            Mount("/static", StaticFiles(directory=_STATIC)),
+        ],
         middleware=[Middleware(Guard, access=access)],
         exception_handlers={404: _unknown},
     )
@@ -540,8 +338,8 @@ async def _health(_: Request) -> Response:
     return _answer(200, b'{"status":"ok"}')
 
 
-def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
-    from starlette.responses import RedirectResponse
+def _page(access: Access) -> Endpoint:
+    from starlette.responses import FileResponse, RedirectResponse
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -564,34 +362,18 @@ def _page(table: dict[str, StaticFile], access: Access) -> Endpoint:
             return answer
         if not access.lets_in(request.headers.get("authorization"), request.headers.get("cookie")):
             return _answer(401, error_body("a token is needed"))
-        return _file(request, table.get(PAGE))
+        return FileResponse(_STATIC / "index.html")
 
     return endpoint
 
 
-def _static(table: dict[str, StaticFile]) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        return _file(request, table.get(request.path_params["name"]))
+def _metrics(source: DashboardSource) -> Endpoint:
+    from starlette.concurrency import run_in_threadpool
 
-    return endpoint
-
-
-def _file(request: Request, file: StaticFile | None) -> Response:
-    if file is None:
-        return _answer(404, error_body("there is no such file"))
-    headers = {"etag": file.etag, "cache-control": "no-cache"}
-    if file.etag in request.headers.get("if-none-match", ""):
-        return _answer(304, headers=headers)
-    return _answer(200, file.content, {**headers, "content-type": file.media_type})
-
-
-def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
     async def endpoint(_: Request) -> Response:
         if source.metrics is None:
             return _answer(404, error_body("metrics need a followed log and prometheus-client"))
-        text = await pool.run(source.metrics)
-        if text is None:
-            return _answer(503, _BUSY)
+        text = await run_in_threadpool(source.metrics)
         return _answer(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
     return endpoint
@@ -601,7 +383,7 @@ def _metrics(source: DashboardSource, pool: ReadingPool) -> Endpoint:
 
 
 _WILDCARDS = ("0.0.0.0", "::")
-_LIMITS = Limits()
+_MOST_CONNECTIONS = 256  # further ones are answered 503
 
 
 class DashboardServer:
@@ -620,8 +402,6 @@ class DashboardServer:
         Further names that requests may ask for, such as that of a proxy. At an address that
         stands for all (0.0.0.0, ::) requests may ask for any name unless some are given here: who
         is led there by another name has no cookie.
-    limits : Limits
-        Of connections.
 
     Attributes
     ----------
@@ -631,8 +411,7 @@ class DashboardServer:
     Raises
     ------
     DataError
-        If a token is needed or unusable, the address cannot be listened at, or a limit is out of
-        range.
+        If a token is needed or unusable, or the address cannot be listened at.
     MissingExtraError
         If starlette or uvicorn is not installed.
     """
@@ -645,12 +424,9 @@ class DashboardServer:
         port: int = 0,
         token: str | None = None,
         hosts: tuple[str, ...] = (),
-        limits: Limits = _LIMITS,
     ) -> None:
         try:
             import uvicorn
-
-            from rag_sourcebias.monitor.dashboard.connection import Connection
         except ModuleNotFoundError as error:
             if error.name not in ("uvicorn", "h11", "click"):
                 raise
@@ -666,15 +442,14 @@ class DashboardServer:
         names = (*LOOPBACK_HOSTS, *(() if host in ("", *_WILDCARDS) else (host,)), *hosts)
         if host in ("", *_WILDCARDS) and not hosts:
             names = ("*",)
-        protocol: Any = partial(Connection, Table(limits.checked()))
         app = create_app(source, token=token, hosts=names)
         self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._server: Any = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=protocol,
-                backlog=BACKLOG,
+                http="h11",
+                limit_concurrency=_MOST_CONNECTIONS,
                 h11_max_incomplete_event_size=32_768,
                 ws="none",
                 lifespan="off",
@@ -717,7 +492,7 @@ def _listening(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return socket.create_server((address[0], port), family=family, backlog=BACKLOG)
+        return socket.create_server((address[0], port), family=family)
     except (OSError, UnicodeError) as error:
         raise DataError(
             f"cannot listen at port {port} of {host or 'every address'} ({error}); "
