@@ -130,13 +130,14 @@ def main() -> None:
     root = Path(os.environ["RAG_SOURCEBIAS_DATA"])
     options.work.mkdir(parents=True, exist_ok=True)
     train = replace(sets.training_set(root), name=FITTED_ON)
-    store = VectorCache(options.work / "vectors.sqlite")
-    encoder = CachedEncoder(SentenceEncoder(training.MODEL), store)
+    cache = VectorCache(options.work / "vectors.sqlite")
+    encoder = CachedEncoder(SentenceEncoder(training.MODEL), cache)
     spec = DenseSpec(encoder)
     judged = {name: replace(read(root), name=name) for name, read in sets.JUDGED.items()}
     home = [judged[name] for name in CURVES_ON]
     fitted = fit_parity_calibration(train, encoder)
     gap = fitted.gaps[0]
+    said = f"{gap.estimate:+.5f} [{gap.lower:+.5f}, {gap.upper:+.5f}]"
     done = list(
         training.runs(
             train,
@@ -161,9 +162,7 @@ def main() -> None:
             {
                 "name": "calibration, offset",
                 "pairs": fitted.n_pairs[0],
-                "settings": {
-                    "mean gap": f"{gap.estimate:+.5f} [{gap.lower:+.5f}, {gap.upper:+.5f}]"
-                },
+                "settings": {"mean gap": said},
             }
         ],
         "training": [

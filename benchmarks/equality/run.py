@@ -59,6 +59,10 @@ CHANGED: dict[str, dict[str, str]] = {
         "curves": "coverage is measured by the benchmark, not in a report",
         "coverage_runs": "as curves",
     },
+    "debias": {
+        "evidence": "the page shows skew and quality before and after, not single queries",
+        "encode_cost": "a time",
+    },
 }
 
 _SOURCE = ("audit", "source")
