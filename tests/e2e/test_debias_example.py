@@ -45,12 +45,3 @@ def test_from_pairs_to_a_switched_application_and_back(run, tmp_path: Path) -> N
     assert report["kind"] == "debias"
     before, after = report["datasets"][0]["outcomes"]
     assert (before["n_seen"], after["n_seen"]) == (0, 0)  # judged on other pairs than it saw
-
-
-def test_help(run, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        run("--help")
-    assert end.value.code == 0
-    printed = capsys.readouterr().out
-    assert "--report" in printed
-    assert "--data" in printed

@@ -192,16 +192,6 @@ def test_the_existing_audit_finds_the_same(kind: str, ties) -> None:
         )
 
 
-def test_stages_are_told() -> None:
-    stages: list[str] = []
-    score_debias(DenseSpec(Vectors()), make(4), CONFIG, other=LLM, on_stage=stages.append)
-    assert stages == [
-        "vectors: mixed documents (16)",
-        "vectors: human documents alone (8)",
-        "vectors: llm:x documents alone (8)",
-    ]
-
-
 def test_every_judged_query_counts() -> None:
     dataset = make(10, sources=("human", LLM))
     # one query without a text, one judged only for a document of another source

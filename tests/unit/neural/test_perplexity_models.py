@@ -116,28 +116,6 @@ def test_the_head_sees_masked_positions_only_and_scores_the_same_as_all(masked_f
     np.testing.assert_allclose(model.log_perplexities(TEXTS).values, short, atol=1e-4)
 
 
-def test_all_masks_of_a_text_share_a_forward_pass(masked_folder) -> None:
-    import torch
-    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
-
-    torch.manual_seed(5)
-    config = BertConfig(  # tiny, but for its vocabulary
-        hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
-    )
-    tokenizer = AutoTokenizer.from_pretrained(masked_folder)
-    model = BertForMaskedLM(config).eval()
-    scorer = MaskedScorer(model, tokenizer)
-    text = " ".join(["alpha beta mu zeta eta theta passage based on this"] * 4)
-    texts = [f"{text} {word}" for word in ("iota", "kappa", "theta", "gamma")]
-    expected = naive_loop(scorer._model, tokenizer, texts[:2])
-    passes = []
-    hook = model.register_forward_hook(lambda *_: passes.append(1))
-    found = scorer.losses([scorer.tokens(text) for text in texts], tokens_per_pass=4096)
-    hook.remove()
-    np.testing.assert_allclose(found[:2] / 41, expected, atol=1e-4)
-    assert len(passes) <= 2 * len(texts)  # a mask at a time takes 41 a text
-
-
 def test_long_texts_are_read_in_even_chunks(masked_folder) -> None:
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]
     text = " ".join(words * 3)  # 21 tokens; windows of 10 hold 8 of them
@@ -250,11 +228,6 @@ def test_windows_predict_every_token_but_the_first_once(width) -> None:
         predicted = [t for _, middle, end in windows for t in range(middle, end)]
         assert predicted == list(range(1, length))
         assert all(end - first <= width and first < middle for first, middle, end in windows)
-
-
-def test_loading_twice_gives_the_same(masked_folder) -> None:
-    first, second = (load_masked_values(masked_folder) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
 
 
 def load_masked_values(folder: Path) -> np.ndarray:

@@ -104,31 +104,6 @@ def test_the_modules_are_the_librarys_own_and_the_rest_is_untouched(
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore")  # of the older wrapper: that there is a newer one
-@pytest.mark.parametrize("package", ["langchain_huggingface", "langchain_community.embeddings"])
-def test_langchain_gets_the_same_vectors(
-    package: str, normalized_folder: Path, tmp_path: Path
-) -> None:
-    # langchain-huggingface 1.2 refuses the huggingface-hub that sentence-transformers 6 needs
-    wrapper = pytest.importorskip(package)
-    projection = projection_for(normalized_folder)
-    target = write_projected_model(normalized_folder, projection, tmp_path / "debiased")
-    expected = projection.apply(SentenceEncoder(normalized_folder).encode_documents(TEXTS))
-    embeddings = wrapper.HuggingFaceEmbeddings(model_name=str(target))
-    assert np.abs(np.array(embeddings.embed_documents(TEXTS)) - expected).max() <= 1e-5
-    assert np.abs(np.array(embeddings.embed_query(TEXTS[0])) - expected[0]).max() <= 1e-5
-
-
-def test_llama_index_gets_the_same_vectors(normalized_folder: Path, tmp_path: Path) -> None:
-    wrapper = pytest.importorskip("llama_index.embeddings.huggingface")
-    projection = projection_for(normalized_folder)
-    target = write_projected_model(normalized_folder, projection, tmp_path / "debiased")
-    expected = projection.apply(SentenceEncoder(normalized_folder).encode_documents(TEXTS))
-    embedding = wrapper.HuggingFaceEmbedding(model_name=str(target), device="cpu")
-    assert np.abs(np.array(embedding.get_text_embedding_batch(TEXTS)) - expected).max() <= 1e-5
-    assert np.abs(np.array(embedding.get_query_embedding(TEXTS[1])) - expected[1]).max() <= 1e-5
-
-
 def test_chroma_gets_the_same_vectors(normalized_folder: Path, tmp_path: Path) -> None:
     functions = pytest.importorskip("chromadb.utils.embedding_functions")
     projection = projection_for(normalized_folder)
