@@ -148,7 +148,7 @@ _run = _named("io.trec:read_run")
 _qrels = _named("io.trec:read_qrels")
 _beir = _named("io.beir:read_beir")
 _tags = _named("io.trec:read_tags")
-_texts = _named("io.tables:read_texts")
+_texts = _named("io.beir:read_texts")
 _clusters = _named("io.tables:read_clusters")
 _items = _named("judged.files:read_judged_items")
 _labels = _named("judged.files:read_label_distributions")
@@ -181,7 +181,7 @@ def _joined(folder: Path) -> object:
     return join_judged(folder / "human.csv", folder / "judge.jsonl")
 
 
-def _write_archive(folder: Path) -> None:
+def _write_npz(folder: Path) -> None:
     probs = np.full((24, 4), 0.25)
     np.savez(folder / "labels.npz", pred_label_dist=probs, true_label_dist=probs)
 
@@ -786,7 +786,7 @@ CONTROLS: tuple[Reader, ...] = (
            _parquet("t.parquet", {"doc_id": list(N), "text": [f"t {i}" for i in N]}),
            _naive_parquet),
     Reader("numpy.load alone", "docs.npy", _write_vectors, _naive_npy),
-    Reader("numpy.load of an archive alone", "labels.npz", _write_archive, _naive_npz),
+    Reader("numpy.load of an archive alone", "labels.npz", _write_npz, _naive_npz),
     Reader("json.loads alone", "parity.json", _write_parity, _naive_json),
     Reader("yaml.safe_load alone", "rules.yaml", _text("rules.yaml", RULES), _naive_yaml),
     Reader("gzip.open alone", "run.txt.gz", _text("run.txt.gz", RUN), _naive_gzip),

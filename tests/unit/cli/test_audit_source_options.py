@@ -7,9 +7,6 @@ import json
 import pytest
 from command_line import refused, succeed, write_csv
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.trec import read_tags
-
 ARGS = ("audit", "source", "--run", "demo.run", "--qrels", "qrels.txt", "--tags", "tags.tsv")
 N = 40
 
@@ -50,18 +47,6 @@ def test_options_reach_the_verdict(trec):
     assert grouped["interval"]["assumptions"][0].startswith("clusters of queries")
 
 
-def test_few_clusters_are_a_refused_verdict_not_a_failure(trec):
-    clusters(trec, [(f"q{i}", f"topic {i % 5}") for i in range(N)])
-    found = verdict(trec, "--cluster-file", "clusters.csv")
-    assert found["code"] == "refused"
-    assert "at least 6 are needed" in found["refusal"]
-
-
-def test_an_empty_cluster_file_is_refused(trec):
-    (trec / "clusters.csv").write_text("", encoding="utf-8")
-    assert "clusters.csv" in refused(*ARGS, "--cluster-file", "clusters.csv", cwd=trec)
-
-
 def renamed(folder):
     """Write the tags and the clusters under names of the user's own, beside our names."""
     lines = (folder / "tags.tsv").read_text(encoding="utf-8").splitlines()[1:]
@@ -100,11 +85,3 @@ def test_columns_of_tags_and_clusters_may_have_names_of_their_own(trec):
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(trec, options, words):
     renamed(trec)
     assert words in " ".join(refused(*ARGS[:-2], "--tags", "tags.tsv", *options, cwd=trec).split())
-
-
-def test_tags_as_json_lines_may_have_keys_of_their_own(tmp_path):
-    file = tmp_path / "tags.jsonl"
-    file.write_text('{"d": "a", "who": "human", "source": "x"}\n', encoding="utf-8")
-    assert read_tags(file, doc_id="d", source="who").counts() == {"human": 1}
-    with pytest.raises(DataError, match=r"key 'by' is missing; .*; its keys are d, who, source"):
-        read_tags(file, doc_id="d", source="by")

@@ -60,14 +60,6 @@ def test_values_are_those_of_the_model(cache):
         assert np.isnan(found.values).sum() == 1
 
 
-def test_nothing_is_read_twice(cache):
-    first, second = Counting(), Counting()
-    one = CachedPerplexity(first, cache).log_perplexities(TEXTS)
-    two = CachedPerplexity(second, cache).log_perplexities(TEXTS[::-1])
-    assert (len(first.read), second.read) == (len(TEXTS), [])
-    np.testing.assert_array_equal(one.values, two.values[::-1])
-
-
 def test_an_interrupted_run_goes_on(cache, tmp_path):
     stopped, rest = Counting(stop_after=32), Counting()
     with pytest.raises(KeyboardInterrupt):
@@ -77,14 +69,6 @@ def test_an_interrupted_run_goes_on(cache, tmp_path):
     assert sorted(stopped.read + rest.read) == sorted(TEXTS)
     whole = CachedPerplexity(Counting(), VectorCache(tmp_path / "other.sqlite"))
     np.testing.assert_array_equal(found.values, whole.log_perplexities(TEXTS).values)
-
-
-def test_progress_counts_what_is_left_to_read(cache):
-    told = []
-    model = CachedPerplexity(Counting(), cache)
-    model.log_perplexities(TEXTS[:20])
-    model.log_perplexities(TEXTS, progress=lambda done, total: told.append((done, total)))
-    assert told == [(16, 40), (32, 40), (40, 40)]
 
 
 def test_conditional_values_are_kept_apart(cache):
@@ -102,11 +86,6 @@ def test_conditional_values_are_kept_apart(cache):
     assert other.values.shape == alone.values.shape == (1,)
 
 
-def test_no_texts(cache):
-    found = CachedPerplexity(Counting(), cache).log_perplexities([])
-    assert found.values.shape == found.tokens.shape == (0,)
-
-
 @pytest.mark.parametrize("text", ["smollm2", "gpt:x", "masked:", ":x", ""])
 def test_names_of_another_form_are_refused(text, tmp_path):
     with pytest.raises(DataError, match=r"write causal:smollm2, causal:<path> or masked:<path>"):
@@ -116,8 +95,3 @@ def test_names_of_another_form_are_refused(text, tmp_path):
 def test_a_model_named_twice_is_refused(tmp_path):
     with pytest.raises(DataError, match="names the same model twice: causal:a, causal:a"):
         perplexity_models(["causal:a", " causal:a"], cache=tmp_path)
-
-
-def test_no_models_are_no_models(tmp_path):
-    assert perplexity_models(None, cache=tmp_path) == ()
-    assert list(tmp_path.iterdir()) == []

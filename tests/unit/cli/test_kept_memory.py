@@ -56,8 +56,3 @@ def test_an_instrumented_application_is_left_alone() -> None:
     own = faults_of_ten("")
     assert own > 5 * faults_of_ten(COMMAND)  # there is something that could be changed
     assert faults_of_ten(INSTRUMENTED) > own / 2
-
-
-def test_the_users_own_setting_stands() -> None:
-    default = faults_of_ten(LIBRARY)
-    assert faults_of_ten(COMMAND, MALLOC_TRIM_THRESHOLD_="131072") > default / 2

@@ -40,26 +40,5 @@ def test_a_stage_of_unknown_size_shows_that_it_lives(monkeypatch) -> None:
     assert "  encoding [red]: 0:00:00 so far" in lines
 
 
-def test_a_stage_begins_without_the_total_of_the_one_before(monkeypatch) -> None:
-    monkeypatch.setattr(console, "LOG_SECONDS", 0.05)
-    text = io.StringIO()
-    with redirect_stderr(text), console.stages() as progress:
-        progress.begin("first")
-        progress.advance(3, 561)
-        progress.begin("second")
-        time.sleep(0.3)
-    assert "  second: 0:00:00 so far" in text.getvalue().splitlines()
-    assert "second: 0 of 561" not in text.getvalue()
-
-
 def test_a_short_job_says_nothing_between(monkeypatch) -> None:
     assert log_of(monkeypatch, every=60, total=2_000) == []
-
-
-def test_a_terminal_draws_the_bar_only(monkeypatch) -> None:
-    monkeypatch.setattr(console.err, "_force_terminal", True)
-    assert log_of(monkeypatch, every=0.1, total=2_000) == []
-
-
-def test_ten_seconds_is_the_longest_silence() -> None:
-    assert console.LOG_SECONDS <= 10

@@ -57,12 +57,6 @@ def test_the_command_gets_one_object(args: tuple[str, ...], expected: object) ->
     assert seen == [expected]
 
 
-def test_a_field_without_a_default_is_a_required_option() -> None:
-    code, output = invoke("Ada")
-    assert code == 2
-    assert "--town" in output
-
-
 def test_help_shows_the_fields_where_the_set_stands() -> None:
     code, output = invoke("--help")
     assert code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, TagTable
@@ -33,16 +32,6 @@ def test_unknown_is_never_folded_into_human():
     assert table.get("b").pair_id == "p1"
 
 
-def test_merge_errors_and_empty_table():
-    with pytest.raises(DataError, match="group 'llm' names source 'llm:z', which no document has"):
-        TagTable.from_tags(ROWS).merge_sources({"llm": ["llm:z"]})
-    empty = TagTable.from_tags([])
-    assert empty.merge_sources({}).sources == ()
-    assert empty.counts() == {}
-    untagged = TagTable.from_tags([("a", DocTags())]).merge_sources({})
-    assert untagged.source_codes.tolist() == [-1]
-
-
 def test_validation():
     with pytest.raises(DataError, match="'a' is tagged twice"):
         TagTable.from_tags([("a", DocTags()), ("a", DocTags())])
@@ -50,13 +39,6 @@ def test_validation():
         DocTags(source=" ")
     with pytest.raises(DataError, match=r"confidence 1\.5"):
         DocTags(confidence=1.5)
-
-
-def test_take():
-    table = TagTable.from_tags(ROWS).take(np.array([3, 1]))
-    assert table.doc_ids == ("d", "b")
-    assert table.get("b") == ROWS[1][1]
-    assert table.get("d") == DocTags()
 
 
 def test_corpus():

@@ -49,14 +49,3 @@ def test_validation(changes, message):
 def test_round_trip():
     interval = make(assumptions=("a", "b"), target="pool", n_unlabeled=3)
     assert Interval.from_dict(interval.to_dict()) == interval
-
-
-def test_reading_names_the_field():
-    data = make().to_dict()
-    with pytest.raises(DataError, match="field 'lower': expected float, found 'low'"):
-        Interval.from_dict({**data, "lower": "low"})
-    del data["method"]
-    with pytest.raises(DataError, match="field 'method' is missing"):
-        Interval.from_dict(data)
-    with pytest.raises(DataError, match="expected an object, found list"):
-        Interval.from_dict([])

@@ -35,25 +35,6 @@ def test_pairs_judged_twice_are_refused():
         Qrels.from_rows([("q", "a", 1), ("q", "b", 1), ("q", "b", 0)])
 
 
-def test_negative_grades_in_columns_are_refused():
-    with pytest.raises(DataError, match="grade -1 is negative"):
-        Qrels(
-            query_ids=("q",),
-            doc_ids=("a",),
-            query_codes=np.zeros(1, np.int32),
-            doc_codes=np.zeros(1, np.int32),
-            grades=np.array([-1], np.int32),
-        )
-    with pytest.raises(DataError, match="differ in length"):
-        Qrels(
-            query_ids=("q",),
-            doc_ids=("a",),
-            query_codes=np.zeros(1, np.int32),
-            doc_codes=np.zeros(2, np.int32),
-            grades=np.zeros(1, np.int32),
-        )
-
-
 def test_take_keeps_queries():
     qrels = Qrels.from_dict({"q1": {"a": 1}, "q2": {"b": 2}})
     part = qrels.take(np.array([False, True]))

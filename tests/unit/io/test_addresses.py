@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import address_of, is_loopback
+from rag_sourcebias.io.files import address_of
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,3 @@ def test_what_is_no_address_is_refused_without_its_secrets(url: str) -> None:
 )
 def test_what_others_on_the_way_can_read(url: str, exposed: bool) -> None:
     assert address_of(url, "base_url").exposed is exposed
-
-
-@pytest.mark.parametrize(
-    ("host", "inside"),
-    [
-        *((host, True) for host in ("127.0.0.1", "127.3.2.1", "::1", "localhost")),
-        *((host, False) for host in ("", "0.0.0.0", "::", "10.0.0.1", "localhost.example", "x")),
-    ],
-)
-def test_loopback(host: str, inside: bool) -> None:
-    assert is_loopback(host) is inside

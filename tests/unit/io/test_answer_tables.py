@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -148,18 +146,3 @@ def test_scores_of_a_table(tmp_path):
         read_answer_scores(path, ["answer"])
     with pytest.raises(DataError, match="one row per question"):
         read_answer_scores(evouna(tmp_path / "b.json.gz", {}), ["golden_answer"])
-
-
-@pytest.mark.data
-def test_evouna():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    all_right = 0
-    for name, questions, improper in (("NQ", 3020, 590), ("TQ", 1938, 62)):
-        texts = read_answer_texts(Path(root) / "evouna" / f"{name}.json.gz")
-        assert len(texts) == 5 * questions
-        assert f"{improper} questions" in texts.name
-        right = Counter(q for q, c in zip(texts.question_ids, texts.correct, strict=True) if c == 1)
-        all_right += sum(count == 5 for count in right.values())
-    assert all_right == 2575

@@ -135,12 +135,6 @@ def test_what_unpacks_to_far_more_than_it_takes_is_refused_unless_asked(tmp_path
         list(read_lines(file))
 
 
-def test_a_small_file_may_unpack_to_any_multiple(tmp_path):
-    file = tmp_path / "run.txt.gz"
-    file.write_bytes(gzip.compress(b"q Q0 d 1 1.0 x\n" * 20_000, 9))
-    assert sum(1 for _ in read_lines(file)) == 20_000
-
-
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_a_line_without_end_is_refused_before_it_is_held(tmp_path, monkeypatch, name):
     monkeypatch.setenv("RAG_SOURCEBIAS_MAX_LINE_MB", "1")
@@ -236,11 +230,6 @@ def test_yaml_that_is_nested_without_end(tmp_path, text):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(DataError, match=r"a\.yaml"):
         read_yaml(tmp_path / "a.yaml", expected="a mapping")
-
-
-def test_a_long_value_is_cut_in_the_message():
-    assert len(str(DataError("a" * 10_000))) < 2_000
-    assert str(DataError("short")) == "short"
 
 
 def test_mistakes_of_ours_are_not_taken_for_damage():

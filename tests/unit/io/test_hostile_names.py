@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -14,7 +13,6 @@ from rag_sourcebias.answers.files import read_answer_texts
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.files import jsonl_text, read_jsonl, write_atomic
-from rag_sourcebias.io.shards import open_corpus
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.pairs.rewrites import source_tag
@@ -39,19 +37,9 @@ def lines(path: Path, rows: Iterable[object]) -> Path:
     return path
 
 
-def csv_file(path: Path, rows: list[list[object]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
 def tags(folder: Path, **tag: str) -> None:
     rows = [{"doc_id": "a", "source": "human"}, {"doc_id": "b", "source": "llm:x", **tag}]
     read_tags(lines(folder / "f.jsonl", rows))
-
-
-def tags_csv(folder: Path, name: str) -> None:
-    read_tags(csv_file(folder / "f.csv", [["doc_id", "source"], ["b", f"llm:{name}"]]))
 
 
 def run(folder: Path, name: str) -> None:
@@ -79,32 +67,13 @@ def plain(folder: Path, metadata: dict[str, str]) -> Path:
     return folder
 
 
-def shards(folder: Path) -> None:
-    corpus = open_corpus(folder)
-    for shard in corpus.shards:
-        corpus.read(shard)
-
-
 def styles(folder: Path, name: str) -> None:
     row = {"query_id": "q", "query": "x", "human": "x", "doc_styles": {name: "y"}}
     read_styled_texts(lines(folder / "f.jsonl", [row]))
 
 
-def style_table(folder: Path, name: str) -> None:
-    rows = [
-        {"query_id": "q", "side": "query", "style": "original", "text": "x"},
-        {"query_id": "q", "side": "document", "style": name, "text": "x"},
-    ]
-    read_styled_texts(lines(folder / "f.jsonl", rows))
-
-
 def answers(folder: Path, name: str) -> None:
     row = {"question_id": "1", "system": name, "answer": "x", "reference": "x", "correct": True}
-    read_answer_texts(lines(folder / "f.jsonl", [row]))
-
-
-def wide_answers(folder: Path, name: str) -> None:
-    row = {"question": "1", f"answer_{name}": "x", f"judge_{name}": True, "reference": "x"}
     read_answer_texts(lines(folder / "f.jsonl", [row]))
 
 
@@ -126,7 +95,6 @@ def rules(folder: Path, **tag: str) -> None:
 READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "tags, source": (lambda d, n: tags(d, source=f"llm:{n}"), r"f\.jsonl:2: source 'llm:"),
     "tags, style": (lambda d, n: tags(d, style=n), r"f\.jsonl:2: style '"),
-    "tags as CSV": (tags_csv, r"f\.csv:2: source 'llm:"),
     "run": (run, r"f\.run:1: run name '"),
     "corpus, style": (
         lambda d, n: read_beir(beir(d, "rw", {"metadata": {"style": n}})),
@@ -140,27 +108,17 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "plain corpus, style": (
         lambda d, n: read_beir(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
     ),
-    "shards, file": (lambda d, n: shards(beir(d, n, {})), r"\.jsonl: source 'llm:"),
-    "shards, style": (
-        lambda d, n: shards(plain(d, {"style": n})), r"corpus\.jsonl:2: style '"
-    ),
     "styles": (styles, r"f\.jsonl:1: style of doc_styles '"),
-    "styles as a table": (style_table, r"f\.jsonl:2: style '"),
     "answers": (answers, r"f\.jsonl:1: system '"),
-    "wide answers": (wide_answers, r"f\.jsonl: system '"),
     "items, group": (lambda d, n: items(d, group=n), r"f\.jsonl:1: group '"),
-    "items, cluster": (lambda d, n: items(d, cluster=n), r"f\.jsonl:1: cluster '"),
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),
     "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source '"),
-    "rules, style": (lambda d, n: rules(d, style=n), r"f\.yaml:1.*style of a rule '"),
     "model that rewrites": (lambda _, n: source_tag(n, "rewrite"), r"model name '"),
 }  # fmt: skip
 #: What a form of file cannot hold: a reader refuses it before it is a name.
 BEFORE = {
-    ("tags as CSV", "half"), ("tags as CSV", "line"), ("run", "half"), ("run", "line"),
-    ("corpus, file", "null"), ("corpus, file", "half"),
-    ("shards, file", "null"), ("shards, file", "half"),
-    ("rules, source", "half"), ("rules, style", "half"),
+    ("run", "half"), ("run", "line"), ("corpus, file", "null"), ("corpus, file", "half"),
+    ("rules, source", "half"),
 }  # fmt: skip
 
 
@@ -183,17 +141,6 @@ def test_a_hostile_name_is_refused_with_its_place(tmp_path: Path, reader: str, k
 @pytest.mark.parametrize("reader", READERS)
 def test_names_of_other_scripts_and_markup_are_read(tmp_path: Path, reader: str, name: str) -> None:
     READERS[reader][0](tmp_path, name.replace(" ", "_") if reader == "run" else name)
-
-
-def test_what_is_no_tag_is_not_refused(tmp_path: Path) -> None:
-    data = read_beir(plain(tmp_path, {"source": "C:\\new\n\x1b[31m", "pair_id": "p\x1b"}))
-    assert data.corpus.tags.sources == ()
-
-
-def test_ids_may_be_any_text(tmp_path: Path) -> None:
-    row = {"question": "two\nlines\u202e", "answer": "x", "reference": "x", "correct": True}
-    found = read_answer_texts(lines(tmp_path / "f.jsonl", [row]))
-    assert found.question_ids == ("two\nlines\u202e",)
 
 
 def test_what_a_model_answered_is_kept_whatever_it_holds(tmp_path: Path) -> None:

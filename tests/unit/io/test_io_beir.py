@@ -98,12 +98,6 @@ def test_paired_layout(tmp_path, packed):
     }
 
 
-def test_titles_can_be_left_out(tmp_path):
-    data = read_beir(paired(tmp_path), titles=False, name="mine")
-    assert dict(data.corpus)["d1@human"] == "first text"
-    assert data.name == "mine"
-
-
 @pytest.mark.parametrize(
     ("stem", "source"),
     [
@@ -137,25 +131,10 @@ def test_plain_layout_with_declared_sources(tmp_path, caplog):
     assert grades(data) == {("q1", "d1"): 1, ("q2", "d2"): 1}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("tags.tsv", "doc_id\tsource\nd1\tllm:y\nd3\t-\nghost\thuman\n"),
-        ("tags.csv", "doc_id,source\nd1,llm:y\nd3,\nghost,human\n"),
-        (
-            "tags.jsonl",
-            jsonl(
-                [
-                    {"doc_id": d, "source": s}
-                    for d, s in (("d1", "llm:y"), ("d3", None), ("ghost", "human"))
-                ]
-            ),
-        ),
-    ],
-)
-def test_a_tag_file_goes_before_metadata(tmp_path, caplog, name, text):
+def test_a_tag_file_goes_before_metadata(tmp_path, caplog):
     rows = [{"_id": f"d{i}", "text": "t", "metadata": {"source": "human"}} for i in (1, 2, 3)]
-    put(plain(tmp_path, rows) / name, text)
+    text = "doc_id\tsource\nd1\tllm:y\nd3\t-\nghost\thuman\n"
+    put(plain(tmp_path, rows) / "tags.tsv", text)
     with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
         data = read_beir(tmp_path)
     assert data.corpus.tags.counts() == {"human": 1, "llm:y": 1, "": 1}
@@ -173,13 +152,6 @@ def test_unknown_ids_are_dropped_and_reported(tmp_path, caplog):
     assert "documents that the corpus does not hold: 5 of 8, first" in caplog.text
     assert "['ghost0', 'ghost1', 'ghost2']" in caplog.text
     assert "queries that queries.jsonl does not hold: 1 of 3, first ['q9']" in caplog.text
-
-
-def test_a_query_whose_documents_are_all_missing_still_counts(tmp_path):
-    paired(tmp_path, qrels=QRELS + "q3\tghost\t1\n")
-    data = read_beir(tmp_path)
-    assert data.qrels.query_ids == ("q2", "q1", "q3")
-    assert not any(query == "q3" for query, _ in grades(data))
 
 
 def test_judgments_that_fit_nothing_are_an_error(tmp_path):
@@ -219,35 +191,6 @@ def test_malformed_parts_are_named(tmp_path, file, text, message):
     put(paired(tmp_path) / file, text)
     with pytest.raises(DataError, match=message):
         read_beir(tmp_path)
-
-
-def test_missing_parts_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere does not exist; expected a folder with corpus/"):
-        read_beir(tmp_path / "nowhere")
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="file is not a folder; expected"):
-        read_beir(tmp_path / "file")
-    root = paired(tmp_path / "set")
-    put(root / "qrels" / "dev.tsv", QRELS, packed=True)
-    with pytest.raises(DataError, match=r"no split 'train' .*splits found: \['dev', 'test'\]"):
-        read_beir(root, split="train")
-    assert len(read_beir(root, split="dev").queries) == 2
-    (root / "queries.jsonl").unlink()
-    with pytest.raises(DataError, match=r"queries\.jsonl does not exist"):
-        read_beir(root)
-    put(root / "queries.jsonl", jsonl(QUERIES))
-    for file in (root / "corpus").iterdir():
-        file.unlink()
-    with pytest.raises(DataError, match=r"holds no corpus; expected either corpus/<source>\.jsonl"):
-        read_beir(root)
-
-
-def test_two_tag_files_are_refused(tmp_path):
-    root = plain(tmp_path, [{"_id": "d1", "text": "t"}])
-    put(root / "tags.tsv", "doc_id\tsource\nd1\thuman\n")
-    put(root / "tags.csv", "doc_id,source\nd1,human\n")
-    with pytest.raises(DataError, match=r"holds tags\.tsv, tags\.csv; keep one tag file"):
-        read_beir(root)
 
 
 def test_write_beir_round_trip(tmp_path):

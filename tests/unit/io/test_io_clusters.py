@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from rag_sourcebias.core.errors import DataError
@@ -24,13 +22,6 @@ def test_tables(tmp_path, name):
     assert read_clusters(write(tmp_path / name, WANTED.items())) == WANTED
 
 
-def test_json_lines_with_other_fields(tmp_path):
-    path = tmp_path / "c.jsonl"
-    rows = [{"query_id": q, "note": 1, "cluster": c} for q, c in WANTED.items()]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert read_clusters(path) == WANTED
-
-
 @pytest.mark.parametrize(
     ("rows", "columns", "message"),
     [
@@ -48,11 +39,3 @@ def test_json_lines_with_other_fields(tmp_path):
 def test_what_is_wrong_is_named(tmp_path, rows, columns, message):
     with pytest.raises(DataError, match=message):
         read_clusters(write(tmp_path / "c.csv", rows, columns))
-
-
-def test_an_empty_file(tmp_path):
-    (tmp_path / "c.csv").write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match=r"c\.csv"):
-        read_clusters(tmp_path / "c.csv")
-    with pytest.raises(DataError, match=r"missing\.csv"):
-        read_clusters(tmp_path / "missing.csv")

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -36,20 +35,6 @@ def test_an_experiment_is_joined_by_its_id_since_its_rows_come_in_any_order(tmp_
     assert math.isnan(items.human[2])
 
 
-def test_json_lines_with_null_scores_and_lists(tmp_path):
-    path = tmp_path / "r.jsonl"
-    rows = [
-        {"user_input": f"q{k}", "retrieved_contexts": ["a", "b"], "score": None if k else 0.5}
-        for k in range(3)
-    ]
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    labels = write_csv(tmp_path / "l.csv", ("user_input", "y"), [("q0", 1), ("q2", 0)])
-    items, metric, _ = read_ragas_result(path, human_path=labels)
-    assert metric == "score"
-    assert items.n_judge_missing == 2
-    assert items.n_labeled == 2  # one of them the judge failed on: kept
-
-
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
@@ -65,15 +50,6 @@ def test_what_does_not_join_is_named(tmp_path, labels, options, message):
     path = write_csv(tmp_path / "l.csv", *labels)
     with pytest.raises(DataError, match=message):
         read_ragas_result(result, human_path=path, **options)
-
-
-def test_the_metric_must_be_clear(tmp_path):
-    two = write_csv(tmp_path / "two.csv", (*HEADER, "recall"), [(*row, 1) for row in ROWS])
-    with pytest.raises(DataError, match=r"2 metrics.*metric=… out of faithfulness, recall"):
-        read_ragas_result(two)
-    none = write_csv(tmp_path / "none.csv", ("user_input", "response"), [("a", "b")])
-    with pytest.raises(DataError, match=r"no column of scores.*user_input, response"):
-        read_ragas_result(none)
 
 
 def test_numbers_named_as_id_or_cluster_are_no_metric(tmp_path):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 from command_line import read_csv
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.pairs.audit import pair_files, write_pair_checks
 from rag_sourcebias.pairs.checks import check_pairs
 
@@ -37,14 +35,6 @@ def test_every_value_comes_back(tmp_path: Path) -> None:
     assert rows[3]["flags"] == "empty"
 
 
-def test_the_file_is_utf8_with_a_mark_and_one_record_per_line(tmp_path: Path) -> None:
-    checks = check_pairs([HUMAN, "half \ud83d 7"], [OTHER, "half"], pair_ids=["a", "b \ud83d"])
-    write_pair_checks(checks, tmp_path / "pairs.csv")
-    data = (tmp_path / "pairs.csv").read_bytes()
-    assert data.startswith(b"\xef\xbb\xbf")
-    assert len(list(csv.reader(data.decode("utf-8-sig").splitlines()))) == 3
-
-
 def test_names_of_files_are_safe_and_differ() -> None:
     found = pair_files(["llm:org/model", "llm:x", "x", "llm:..\\up", "ünï😀"])
     assert found == {
@@ -54,9 +44,3 @@ def test_names_of_files_are_safe_and_differ() -> None:
         "llm:..\\up": "pairs-..%5Cup.csv",
         "ünï😀": "pairs-ünï😀.csv",
     }
-
-
-def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    checks = check_pairs([HUMAN], [OTHER], pair_ids=["a"])
-    with pytest.raises(DataError, match="does not exist"):
-        write_pair_checks(checks, tmp_path / "none" / "pairs.csv")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import pickle
 import sys
 
@@ -73,18 +72,6 @@ def test_row_groups_become_shards_in_the_order_of_file_names(tmp_path):
     assert ids_and_texts(open_corpus(tmp_path, titles=False))[0] == ("a", "1")
 
 
-def test_strange_sources_are_told_and_a_tag_file_goes_first(tmp_path, caplog):
-    write(tmp_path / "corpus.parquet", _id=[1, 2], text=["a", "b"], source=["web", "human"])
-    (tmp_path / "tags.tsv").write_text("doc_id\tsource\n2\tllm:z\n")
-    with caplog.at_level(logging.WARNING, "rag_sourcebias.io"):
-        corpus = open_corpus(tmp_path)
-        tags = corpus.read(corpus.shards[0]).tags
-    assert tags.doc_ids == ("1", "2")
-    assert tags.get("1").source is None
-    assert tags.get("2").source == "llm:z"
-    assert "such as 'web' were not read as tags" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -119,13 +106,6 @@ def test_rows_are_named(tmp_path, columns, message):
     corpus = open_corpus(tmp_path)
     with pytest.raises(DataError, match=message):
         corpus.read(corpus.shards[0])
-
-
-def test_a_row_is_counted_within_its_file(tmp_path):
-    write(tmp_path / "corpus.parquet", _id=["a", "b", "c", ""], text=list("1234"))
-    corpus = open_corpus(tmp_path, shard_documents=2)
-    with pytest.raises(DataError, match=r"parquet: row 4: _id ''"):
-        corpus.read(corpus.shards[1])
 
 
 def test_broken_and_changed_files(tmp_path):

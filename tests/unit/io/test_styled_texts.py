@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -138,14 +137,6 @@ def test_bad_files_are_named_with_line_and_remedy(tmp_path, rows, words):
     refused(path, "bad.txt", *words)
 
 
-def test_empty_missing_and_folder(tmp_path):
-    refused(write(tmp_path / "empty.jsonl", [""]), "is empty", "query_styles")
-    refused(tmp_path / "nowhere.jsonl", "does not exist", "empty.jsonl")
-    refused(tmp_path, "is a folder")
-    (tmp_path / "latin.jsonl").write_bytes(b'{"query_id": "\xe9"}\n')
-    refused(tmp_path / "latin.jsonl", ":1:", "UTF-8", "0xe9")
-
-
 def test_the_bundled_sample_is_complete():
     texts = load_styled_sample()
     assert len(texts) == 56
@@ -157,14 +148,3 @@ def test_the_bundled_sample_is_complete():
     assert not set(texts.distractors) & set(texts.documents["human"])
     assert "CC BY 4.0" in texts.license
     assert "Webis" in texts.attribution
-
-
-@pytest.mark.data
-def test_real_rewrites():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    texts = read_styled_texts(Path(root) / "nq-utd-styles" / "styles.jsonl")
-    assert (len(texts), len(texts.queries), len(texts.documents)) == (56, 10, 10)
-    partial = read_styled_texts(Path(root) / "crowdrag-rewrites" / "pairs.jsonl")
-    assert (len(partial), sum(text is None for text in partial.documents["8"])) == (160, 104)

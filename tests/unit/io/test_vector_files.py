@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -36,16 +35,6 @@ def test_rows_are_those_of_the_array(tmp_path, dtype, order):
         assert np.array_equal(found, expected.astype(np.float32))
 
 
-def test_rows_that_do_not_exist(tmp_path):
-    file = VectorFile(saved(tmp_path / "v.npy", np.zeros((3, 2), np.float32)))
-    for start, stop in ((0, 4), (-1, 2), (2, 1)):
-        with pytest.raises(DataError, match=rf"has 3 rows; rows {start} up to {stop} were asked"):
-            file.rows(start, stop)
-    for rows in ([0, 3], [-1]):
-        with pytest.raises(DataError, match=rf"has 3 rows; row {rows[-1]} \(from 0\) was asked"):
-            file.take(rows)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_value_that_is_not_finite_is_named(tmp_path, value, dtype):
@@ -76,27 +65,6 @@ def test_arrays_that_are_no_vectors(tmp_path, array, message):
         VectorFile(saved(tmp_path / "v.npy", array))
 
 
-def test_files_that_are_no_arrays(tmp_path):
-    path = tmp_path / "v.npy"
-    with pytest.raises(DataError, match=r"v\.npy does not exist"):
-        VectorFile(path)
-    for content in (b"", b"0.1 0.2\n", b"PK\x03\x04 an archive", b"\x93NUMPY"):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=r"v\.npy is not a complete \.npy file of numbers"):
-            VectorFile(path)
-    saved(path, np.zeros((30, 2), np.float32))
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match="not a complete"):
-        VectorFile(path)
-    with pytest.raises(DataError, match="is a folder; expected a file"):
-        VectorFile(tmp_path)
-
-
-def test_an_array_without_rows(tmp_path):
-    file = VectorFile(saved(tmp_path / "v.npy", np.zeros((0, 2), np.float32)))
-    assert file.rows(0, 0).shape == file.take([]).shape == (0, 2)
-
-
 def test_a_changed_file_is_not_read(tmp_path):
     path = saved(tmp_path / "v.npy", np.zeros((3, 2), np.float32))
     os.utime(path, ns=(1, 1))
@@ -109,26 +77,6 @@ def test_a_changed_file_is_not_read(tmp_path):
     with pytest.raises(DataError, match=r"v\.npy changed since it was opened"):
         file.take([0])
     assert VectorFile(path).fingerprint != first
-
-
-def test_a_relative_path_is_read_from_any_folder(tmp_path, monkeypatch):
-    saved(tmp_path / "v.npy", np.ones((3, 2), np.float32))
-    monkeypatch.chdir(tmp_path)
-    file = VectorFile("v.npy")
-    monkeypatch.chdir("/")
-    assert file.rows(0, 3).sum() == 6
-
-
-def test_memory_is_that_of_the_rows_asked_for(tmp_path):
-    file = VectorFile(saved(tmp_path / "v.npy", np.ones((200_000, 32), np.float32)))
-    tracemalloc.start()
-    try:
-        for start in range(0, 200_000, 10_000):
-            file.rows(start, start + 10_000)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 4 * 10_000 * 32 * 4 < 200_000 * 32 * 4 / 4
 
 
 def test_open_vectors(tmp_path):
