@@ -7,7 +7,7 @@ A need is a mapping with one key:
 - ``model: NAME``: a name of ``MODELS`` or of the hub: installed as a package, a folder of that name
   in the one that RAG_SOURCEBIAS_MODELS names, downloaded before, or on a hub that answers;
 - ``any model: [NAME, ...]``: one of them is enough;
-- ``package: MODULE``, ``gpu: true``;
+- ``package: MODULE``;
 - ``missing: WHY``: never published, or only people can do it.
 """
 
@@ -170,21 +170,10 @@ def _package(module: str) -> str:
     return "" if importlib.util.find_spec(module) else f"the package {module} is not installed"
 
 
-def _gpu(wanted: bool) -> str:
-    if not wanted:
-        return ""
-    if importlib.util.find_spec("torch") is None:
-        return "no GPU (torch is not installed)"
-    import torch
-
-    return "" if torch.cuda.is_available() else "no GPU"
-
-
 LOOKERS = {
     "data": _data,
     "model": _model,
     "any model": _any_model,
     "package": _package,
-    "gpu": _gpu,
     "missing": str,
 }

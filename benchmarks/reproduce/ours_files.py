@@ -19,7 +19,6 @@ __all__ = [
     "labels_needed",
     "mean_words",
     "overrating",
-    "style_findings",
     "style_ranks",
     "style_spread",
     "style_unfairness",
@@ -67,12 +66,6 @@ def style_spread(texts: str, systems: Sequence[str], what: str) -> Columns:
         over_styles = {"mean": fmean(scores.values()), "sd": pstdev(scores.values())}
         values.append((over_styles | scores)[what])
     return {"x": list(systems), "y": values}
-
-
-def style_findings(texts: str, systems: Sequence[str], finding: str) -> Columns:
-    """1 where a finding of [W] holds for a system, 0 where it does not."""
-    rows = [style_row(texts, system)[finding]["holds"] for system in systems]
-    return {"x": list(systems), "y": [float(holds) for holds in rows]}
 
 
 def matching(texts: str, system: str) -> Columns:

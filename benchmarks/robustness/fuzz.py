@@ -1,8 +1,6 @@
 """Damage valid files of every reader, and count what is neither read nor refused in a sentence.
 
-    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0 …] [--only NAME …] [--work FOLDER]
-
-With ``--work`` an interrupted run goes on from the reader it was at.
+    python benchmarks/robustness/fuzz.py [--n 500] [--seed 0 …] [--only NAME …]
 
 Each reader gets, for each seed, ``n`` damaged copies of its own valid file, in a process of its
 own: a crash of a native library is then seen, and memory can be measured. An input fails unless the
@@ -18,7 +16,6 @@ import io
 import json
 import logging
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -171,34 +168,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="*", help="names of readers")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--work", type=Path, help="keep what was measured of each reader here")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
         _child(asked.child, asked.n, asked.seed[0])
         return 0
-    scratch = asked.work or Path(tempfile.mkdtemp(prefix="fuzz-"))
-    scratch.mkdir(parents=True, exist_ok=True)
     chosen = [r for r in READERS if not asked.only or r.name in asked.only]
     results: dict[str, Any] = {}
-    try:
-        for i, reader in enumerate(chosen):
-            parts = []
-            for seed in asked.seed:
-                kept = scratch / f"{i}-{asked.n}-{seed}.json"
-                if not kept.exists():
-                    found = _run(reader, asked.n, seed)
-                    kept.write_text(json.dumps(found), encoding="utf-8")
-                    print(f"{reader.name}, seed {seed}: {_line(found)}", flush=True)
-                parts.append(json.loads(kept.read_text(encoding="utf-8")))
-            results[reader.name] = _joined(parts)
-        controls = {
-            control.name: _run(control, min(asked.n, 200), asked.seed[0])
-            for control in (CONTROLS if not asked.only else ())
-        }
-    finally:
-        if asked.work is None:
-            shutil.rmtree(scratch, ignore_errors=True)
+    for reader in chosen:
+        parts = []
+        for seed in asked.seed:
+            parts.append(_run(reader, asked.n, seed))
+            print(f"{reader.name}, seed {seed}: {_line(parts[-1])}", flush=True)
+        results[reader.name] = _joined(parts)
+    controls = {
+        control.name: _run(control, min(asked.n, 200), asked.seed[0])
+        for control in (CONTROLS if not asked.only else ())
+    }
     failed = sum(sum(found["failed"].values()) for found in results.values())
     caught = {name: sum(found["failed"].values()) for name, found in controls.items()}
     summary = {

@@ -10,9 +10,6 @@ from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.style.data import StyleReport, StyleSystem
 
-FAVOURED = ("human", "2")
-SILENCED = ("3", "6", "7", "8")
-
 
 def ends(interval: Interval | None) -> list[float] | None:
     """Estimate, lower and upper end."""
@@ -21,42 +18,10 @@ def ends(interval: Interval | None) -> list[float] | None:
     return [round(float(x), 4) for x in (interval.estimate, interval.lower, interval.upper)]
 
 
-def most_favoured(system: StyleSystem, styles: Sequence[str]) -> dict:
-    """(a) The human text or style 2 is ranked highest under original queries."""
-    best = styles[int(system.average_ranks[0].argmin())]
-    return {"best": best, "holds": best in FAVOURED}
-
-
-def least_favoured(system: StyleSystem, styles: Sequence[str]) -> dict:
-    """(b) Styles 3, 6, 7 and 8 are ranked lowest under original queries.
-
-    ``below the original`` are the styles whose difference to it is beyond chance (adjusted over
-    the styles).
-    """
-    order = np.argsort(-system.average_ranks[0], kind="stable")[: len(SILENCED)]
-    worst = [styles[i] for i in order]
-    below = [
-        pair.first
-        for pair in system.rows[0].against_original
-        if pair.difference > 0 and pair.p_adjusted < 0.05
-    ]
-    return {
-        "worst": worst,
-        "below the original": below,
-        "holds": set(worst) == set(SILENCED),
-    }
-
-
 def matching(system: StyleSystem) -> dict:
     """(c) A query in style k raises documents in style k."""
     gains = {gain.style or "all": ends(gain.gain) or [gain.mean] for gain in system.matching}
-    raised = [s for s, gain in gains.items() if s != "all" and len(gain) == 3 and gain[1] > 0]
-    together = gains.get("all")
-    return {
-        "gains": gains,
-        "raised": raised,
-        "holds": bool(together and len(together) == 3 and together[1] > 0),
-    }
+    return {"gains": gains}
 
 
 def style_figures(report: StyleReport) -> list[dict]:
@@ -80,8 +45,6 @@ def style_figures(report: StyleReport) -> list[dict]:
                 for row in system.rows
             },
             "mean_unfairness": ends(system.mean_unfairness),
-            "a_most_favoured": most_favoured(system, styles),
-            "b_least_favoured": least_favoured(system, styles),
             "c_matching": matching(system),
         })  # fmt: skip
     return rows
