@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from rag_sourcebias.stats.crc_intervals import PerQueryRule
 
 __all__ = [
     "batch_of_one",
@@ -129,8 +126,11 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
     return {"x": list(probs), "y": falls}
 
 
-def batch_of_one(sizes: Sequence[int], rule: PerQueryRule = "paper") -> Columns:
-    """1 where calibration on that many single queries is refused, as it must be below 19."""
+def batch_of_one(sizes: Sequence[int], level: float = 0.95) -> Columns:
+    """1 where calibration on that many single queries is refused, as it must be below 19.
+
+    ``level``: another confidence level needs other sizes.
+    """
     from rag_sourcebias.core.errors import CalibrationError
     from rag_sourcebias.stats.crc import RankedLabels
     from rag_sourcebias.stats.crc_intervals import per_query_intervals
@@ -145,7 +145,7 @@ def batch_of_one(sizes: Sequence[int], rule: PerQueryRule = "paper") -> Columns:
         )
         try:
             per_query_intervals(
-                labels, labels.utilities() * 0.8, labels, rule=rule, confidence_level=0.95
+                labels, labels.utilities() * 0.8, labels, rule="paper", confidence_level=level
             )
         except CalibrationError:
             refused.append(1.0)

