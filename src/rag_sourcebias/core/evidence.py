@@ -31,8 +31,6 @@ class EvidenceText:
         "" where texts have no ids of their own.
     value : float or None
         What it got: a rank or a score; None where it was not retrieved.
-    was : float or None
-        What it got before a change.
     text : str
         Its beginning; "" where texts were not kept.
     length : int
@@ -42,7 +40,6 @@ class EvidenceText:
     label: str
     doc_id: str = ""
     value: float | None = None
-    was: float | None = None
     text: str = ""
     length: int = 0
 
@@ -54,14 +51,12 @@ class EvidenceText:
         *,
         doc_id: str = "",
         value: float | None = None,
-        was: float | None = None,
     ) -> EvidenceText:
         """Keep the beginning of a text."""
         return cls(
             label=label,
             doc_id=doc_id,
             value=value,
-            was=was,
             text=text[:LONGEST],
             length=len(text),
         )

@@ -45,7 +45,6 @@ def evidence(
     write: Callable[[float | None], str],
     added: Callable[[float], str],
     caption: str,
-    changed: bool = False,
     about: str = "",
 ) -> Iterator[b.Block]:
     """Return the cases of one figure: a table, and each with its texts behind a fold.
@@ -60,8 +59,6 @@ def evidence(
         Heads of the first side, the second side, and of what they got, "" where they got nothing.
     write, added : callable
         How a value of one side, and what a case adds, are written.
-    changed : bool
-        Whether each side had a value before.
     about : str
         What stands over the two texts where it is not the question, which then is the id.
     """
@@ -72,9 +69,6 @@ def evidence(
     documents = (f"{first}: document", f"{second}: document") if named else ()
     values = (f"{got}, {first}", f"{got}, {second}") if got else ()
 
-    def told(side: EvidenceText) -> str:
-        return f"{write(side.was)} → {write(side.value)}" if changed else write(side.value)
-
     heads = (noun, of, *values, *documents)
     yield b.Grid(
         table=b.Table(
@@ -83,7 +77,7 @@ def evidence(
                 (
                     b.Name(b.shorten(case.item, _NAME)),
                     added(case.value),
-                    *((told(case.first), told(case.second)) if got else ()),
+                    *((write(case.first.value), write(case.second.value)) if got else ()),
                     *(
                         (b.shorten(s.doc_id, _NAME) for s in (case.first, case.second))
                         if named
@@ -97,7 +91,7 @@ def evidence(
     )
     for case in cases:
         if case.first.text or case.second.text:
-            yield _texts(case, noun=noun, got=got, sides=(first, second), told=told, about=about)
+            yield _texts(case, noun=noun, got=got, sides=(first, second), write=write, about=about)
 
 
 def section(
@@ -133,11 +127,11 @@ def _texts(
     noun: str,
     got: str,
     sides: tuple[str, str],
-    told: Callable[[EvidenceText], str],
+    write: Callable[[float | None], str],
     about: str,
 ) -> b.Fold:
     values = " · ".join(
-        f"{label}: {got} {told(side)}"
+        f"{label}: {got} {write(side.value)}"
         for label, side in zip(sides, (case.first, case.second), strict=True)
     )
     pieces = differing(case.first.text, case.second.text)
