@@ -54,18 +54,11 @@ def product(vectors: np.ndarray) -> None:
 def grouping(n: int) -> dict:
     vectors = vectors_of(n)
     whole = seconds(lambda: product(vectors))
-    found, rows = {}, {}
-    for index in ("exact", "faiss"):
-        found[index] = seconds(
-            lambda index=index: rows.update({index: alike_pairs(vectors, 0.9, index=index)[0]})
-        )
-    pairs = [set(zip(p.first.tolist(), p.second.tolist(), strict=True)) for p in rows.values()]
+    exact = seconds(lambda: alike_pairs(vectors, 0.9))
     return {
         "documents": n,
         "product_s": round(whole, 2),
-        "exact": round(found["exact"] / whole, 2),
-        "faiss": round(found["faiss"] / whole, 2),
-        "faiss_same_pairs": round(len(pairs[0] & pairs[1]) / max(len(pairs[0] | pairs[1]), 1), 4),
+        "exact": round(exact / whole, 2),
     }
 
 

@@ -260,8 +260,6 @@ class Pairs(NamedTuple):
 def alike_pairs(
     vectors: Any,  # noqa: ANN401 - dense or sparse
     threshold: float,
-    *,
-    index: str = "exact",
 ) -> tuple[Pairs, int]:
     """Return the pairs that reach a similarity, and how many documents reach it too often.
 
@@ -271,14 +269,11 @@ def alike_pairs(
     ----------
     vectors : float32 array or sparse array of shape (n, dimension)
         Of length 1.
-    index : {"exact", "faiss"}
-        ``"faiss"`` looks for dense neighbours in the nearest cells of a FAISS index.
     """
     n = vectors.shape[0]
     counts = np.zeros(n, dtype=np.int64)
     parts = [Pairs(_NO_ROWS, _NO_ROWS, _NOTHING)]
-    found = _approximate if index == "faiss" else _exact
-    for pairs in found(vectors, threshold):
+    for pairs in _exact(vectors, threshold):
         counts += np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
         # left out at once, so that a template of many documents fills no memory
         parts.append(pairs.take(_most(counts, pairs) <= MOST_COPIES))
@@ -312,46 +307,6 @@ def _exact(vectors: Any, threshold: float) -> Iterator[Pairs]:  # noqa: ANN401
                 row, column, value = entries.row[kept], entries.col[kept], entries.data[kept]
             first, second = row.astype(np.int64) + start, column.astype(np.int64) + left
             yield Pairs(first, second, value.astype(np.float64)).take(first < second)
-
-
-_CELL = 400  # vectors in a cell, on average
-_LOOKED_INTO = (8, 0.04)  # cells in which the copies of a vector are looked for: number, share
-
-
-def _approximate(vectors: Float32Array, threshold: float) -> Iterator[Pairs]:
-    """Compare each vector only with those in the cells nearest to it."""
-    from rag_sourcebias.core.errors import import_extra
-
-    faiss = import_extra("faiss", "faiss-cpu", "faiss", "approximate search for copies")
-    n, width = vectors.shape
-    cells = max(1, n // _CELL)
-    means = faiss.Kmeans(width, cells, niter=10, spherical=True, seed=0, min_points_per_centroid=1)
-    means.train(np.ascontiguousarray(vectors[:: max(1, n // (64 * cells))]))
-    probed = min(cells, max(_LOOKED_INTO[0], round(_LOOKED_INTO[1] * cells)))
-    home, near = np.empty(n, np.int64), np.empty((n, probed), np.int64)
-    for start in range(0, n, _BLOCK_COLUMNS):
-        likeness = vectors[start : start + _BLOCK_COLUMNS] @ means.centroids.T
-        home[start : start + len(likeness)] = np.argmax(likeness, axis=1)
-        near[start : start + len(likeness)] = np.argpartition(-likeness, probed - 1)[:, :probed]
-    members = _by_value(home, cells)
-    for column, flat in zip(members, _by_value(near.ravel(), cells), strict=True):
-        inside = vectors[column].T
-        for start in range(0, len(flat), _BLOCK_COLUMNS):
-            rows = flat[start : start + _BLOCK_COLUMNS] // probed
-            product = vectors[rows] @ inside
-            row, place = np.nonzero(product >= threshold)
-            one, two = rows[row], column[place]
-            # once, though each may look into the other's cell
-            kept = (one < two) | ((one > two) & np.all(near[two] != home[one, None], axis=1))
-            yield Pairs(
-                np.minimum(one, two), np.maximum(one, two), product[row, place].astype(np.float64)
-            ).take(kept)
-
-
-def _by_value(values: IntArray, n: int) -> list[IntArray]:
-    """Return the places of each of the values 0 to n − 1."""
-    order = np.argsort(values, kind="stable")
-    return np.split(order, np.searchsorted(values[order], np.arange(1, n)))
 
 
 # Do the pairs that a space joins say the same? Their words are the second opinion.

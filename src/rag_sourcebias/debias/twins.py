@@ -238,7 +238,6 @@ def fit_twins(
     encoder: Encoder | None = None,
     *,
     threshold: float | None = None,
-    index: Literal["exact", "faiss"] = "exact",
     rng: np.random.Generator | int = 0,
 ) -> TwinGroups:
     """Find the copies in a corpus, without tags and without judgments.
@@ -250,8 +249,6 @@ def fit_twins(
         The one that searches. Without one the overlap in words is taken: for lexical retrieval.
     threshold : float, optional
         Cosine from which on documents are alike; read off the neighbours' distances by default.
-    index : {"exact", "faiss"}
-        ``"faiss"`` is faster with many vectors and may miss a pair in a hundred.
     rng : Generator or int
         For the documents whose neighbours are looked at to choose the threshold.
 
@@ -271,7 +268,6 @@ def fit_twins(
         vectors,
         space=TEXT_SPACE if encoder is None else encoder.fingerprint,
         threshold=threshold,
-        index=index,
         rng=rng,
     )
 
@@ -283,7 +279,6 @@ def group_documents(
     *,
     space: str = TEXT_SPACE,
     threshold: float | None = None,
-    index: Literal["exact", "faiss"] = "exact",
     collection: str = "",
     rng: np.random.Generator | int = 0,
 ) -> TwinGroups:
@@ -308,7 +303,7 @@ def group_documents(
         if vectors is not None and by_words is not None:
             at = copy_threshold(sample_neighbours(points, rng), error=_ERROR, by_words=False)
         chosen, at = ("exact", EXACT) if at is None else ("neighbours", min(at, EXACT))
-    found, n_crowded = alike_pairs(points, at, index="exact" if vectors is None else index)
+    found, n_crowded = alike_pairs(points, at)
     overlap, share = 0.0, 1.0
     if vectors is not None and chosen != "exact":
         overlap = EXACT if by_words is None else min(by_words, EXACT)

@@ -190,20 +190,6 @@ def test_a_template_is_left_alone_and_counted() -> None:
     assert len(pairs.first) == 1
 
 
-def test_faiss_finds_the_same_pairs() -> None:
-    pytest.importorskip("faiss")
-    rng = np.random.default_rng(0)
-    base = rng.normal(size=(1500, 32))
-    vectors = np.concatenate((base, base + 0.2 * rng.normal(size=base.shape))).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    exact, _ = alike_pairs(vectors, 0.9)
-    near, _ = alike_pairs(vectors, 0.9, index="faiss")
-    pairs = [set(zip(p.first.tolist(), p.second.tolist(), strict=True)) for p in (exact, near)]
-    assert len(pairs[0]) >= 1400
-    assert len(pairs[0] & pairs[1]) >= 0.99 * len(pairs[0])
-    assert pairs[1] <= pairs[0] | {(a, b) for a, b in pairs[1] if vectors[a] @ vectors[b] > 0.899}
-
-
 # What copies are shown
 
 
