@@ -49,20 +49,6 @@ def test_a_whole_audit():
     assert JudgeAudit.from_dict(json.loads(json.dumps(audit.to_dict()))) == audit
 
 
-def test_arrays_and_items_give_the_same():
-    data = items()
-    by_items = audit_judge(data, resamples=100, rng=3)
-    by_arrays = audit_judge(
-        data.human,
-        data.judge,
-        groups=data.groups,
-        clusters=data.clusters,
-        resamples=100,
-        rng=np.random.default_rng(3),
-    )
-    assert by_items == by_arrays
-
-
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
@@ -77,12 +63,6 @@ def test_useless_judges_are_called_useless(judge, message):
     assert audit.notes[0].startswith(message)
     assert audit.useless == message.startswith("the judge is useless")
     assert message in str(audit)
-
-
-def test_the_threshold_is_that_of_the_interval_methods():
-    """|r| = 1/√(n − 2) is where regression on the judge stops narrowing the interval."""
-    audit = audit_judge(np.tile([0.0, 1], 30), np.arange(60.0), resamples=10)
-    assert audit.useful_from == pytest.approx(1 / np.sqrt(58))
 
 
 def test_an_uncertain_judge_is_called_uncertain():

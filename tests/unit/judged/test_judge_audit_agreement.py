@@ -68,15 +68,6 @@ def test_coverage_of_kappa():
     assert (held / 250 >= 0.90).all()
 
 
-def test_clusters_count_once():
-    human, judge = grades(3, n=60)
-    copies = np.repeat(np.arange(60), 4)
-    alone = agreement_of(human, judge, np.arange(60)).kappa
-    cloned = agreement_of(human[copies], judge[copies], copies).kappa
-    assert cloned.estimate == pytest.approx(alone.estimate)
-    assert cloned.half_width == pytest.approx(alone.half_width, rel=0.1)
-
-
 def test_bundles_of_clusters_spread_as_the_clusters_do(monkeypatch):
     human, judge = grades(4, n=6000)
     pairs = np.arange(6000)

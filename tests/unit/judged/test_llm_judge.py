@@ -111,19 +111,6 @@ def test_braces_in_texts_and_templates_mean_nothing() -> None:
     )
 
 
-def test_correctness_items_fill_their_prompt() -> None:
-    item = JudgeItem.correctness(
-        query_id="q", doc_id="sys", question="Who?", reference=["Ann", "A. B."], answer="It was Ann"
-    )
-    text = CORRECTNESS.fill(item.texts)
-    assert (
-        "Question: Who?\nReference: Ann / A. B.\nAnswer: <answer>It was Ann</answer>\nCorrectness:"
-        in text
-    )
-    with pytest.raises(DataError, match="question 'q' has no reference answer"):
-        JudgeItem.correctness(query_id="q", doc_id="d", question="?", reference=[], answer="a")
-
-
 @pytest.mark.parametrize(
     ("text", "grade"),
     [
@@ -225,17 +212,6 @@ def test_texts_are_cut_and_the_report_says_so() -> None:
     )
     assert judge.settings["texts cut at"] == "5 characters"
     assert judge.fingerprint != RelevanceJudge(completer).fingerprint
-
-
-def test_failures_are_rows() -> None:
-    judge = RelevanceJudge(Echoing("banana"), mode="verbalised")
-    found = judge.judge([relevance("a"), relevance("b", text="other")])
-    assert found.counts() == {"garbage": 2}
-    assert found.reasons[0] == "no grade in 'banana'"
-    assert np.isnan(found.probs).all()
-    assert np.isnan(found.values()).all()
-    back = Judgments.from_dict(found.to_dict())
-    assert np.isnan(back.probs).all()
 
 
 @pytest.mark.parametrize(

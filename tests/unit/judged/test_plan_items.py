@@ -72,16 +72,6 @@ def test_a_useless_judge_saves_nothing_and_the_line_says_so():
     assert weak.saved < 0.1
 
 
-def test_labels_there_are_and_ten_are_the_fewest():
-    y, _ = pilot(0.5)
-    perfect = plan_item_labels(y, y, 5000, half_width=0.1)
-    assert perfect.n_judge == 100
-    assert perfect.saved > 0.7
-    assert plan_item_labels(y[:10], y[:10], 5000, half_width=0.5).n_judge == 10
-    easy = plan_item_labels(y, y, 5000, half_width=1.0)
-    assert (easy.n_judge, easy.n_alone, easy.saved) == (100, 100, 0)
-
-
 def test_a_judge_that_followed_people_so_far_may_not_go_on():
     y = np.repeat([0.0, 1.0], [4, 11])
     plan = plan_item_labels(y, y, 5000, half_width=0.05)

@@ -75,14 +75,6 @@ def test_whole_queries_without_a_judge_follow_the_textbook():
     assert plan.half_width_alone == pytest.approx(plan.half_width, rel=0.01)
 
 
-@pytest.mark.parametrize("kind", ["constant", "constant one hot"])
-def test_a_constant_judge_still_gives_a_plan(kind):
-    labels, _ = pool(kind=kind)
-    plan = plan_labels(labels, n_labels=200)
-    assert 0 < plan.half_width < 10
-    assert plan.half_width < plan.half_width_alone
-
-
 def test_more_labels_narrower():
     labels, _ = pool()
     widths = [plan_labels(labels, n_labels=n).half_width for n in (50, 100, 500, 2000, 3000)]

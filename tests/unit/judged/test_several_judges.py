@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import inside
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
@@ -15,7 +13,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.judged.files import join_judged, read_judged_items
 from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds
 from rag_sourcebias.stats.means import mean_interval
 from rag_sourcebias.stats.regression import fit_regression
@@ -150,18 +147,6 @@ def test_a_report_says_what_each_judge_adds():
     assert judge_items_with_intervals(items_of(truth, judges[:, :1])).judges == ()
 
 
-def test_items_judged_by_nobody_are_counted_and_kept():
-    truth, judges = world()
-    judges[5], judges[300] = np.nan, np.nan
-    items = items_of(truth, judges)
-    report = judge_items_with_intervals(items)
-    assert report.n_judge_missing == 2
-    assert report.n_labeled + report.n_unlabeled == len(truth)
-    assert any("no value for 2 of 400 items" in warning for warning in report.warnings)
-    part = items.take(np.array([5, 7]))
-    np.testing.assert_array_equal(part.judges["judge 1"], judges[[5, 7], 1])
-
-
 def test_wrong_judges_are_refused():
     truth, judges = world()
     with pytest.raises(DataError, match=r"judge column 1 .* has no value"):
@@ -176,30 +161,6 @@ def test_wrong_judges_are_refused():
         JudgedItems.of_judges(
             ids=("x", "y"), human=np.ones(2), judges={"a": np.ones(2), "b": np.ones(3)}
         )
-
-
-def test_columns_of_files_are_judges(tmp_path):
-    truth, judges = world(size=120, failures=0.1)
-    rows = [
-        f"{i},{truth[i] if i < 30 else ''},{','.join('' if np.isnan(v) else str(v) for v in judge)}"
-        for i, judge in enumerate(judges)
-    ]
-    one = tmp_path / "one.csv"
-    one.write_text("id,human,a,b,c\n" + "\n".join(rows), encoding="utf-8")
-    items = read_judged_items(one, judge=("a", "b", "c"))
-    np.testing.assert_allclose(np.stack([*items.judges.values()], axis=1), judges)
-    people = tmp_path / "people.csv"
-    people.write_text("id,label\n" + "\n".join(f"{i},{truth[i]}" for i in range(30)), "utf-8")
-    joined = join_judged(people, one, judge=("a", "b", "c"), allow_judge_missing=True)
-    np.testing.assert_array_equal(joined.judge, items.judge)
-    np.testing.assert_array_equal(joined.human, items.human)
-    options = ("--judge", "a", "--judge", "b", "--judge", "c", "--json", "-")
-    code, shown, _ = inside("interval", str(one), *options, cwd=tmp_path)
-    assert code == 0
-    report = json.loads(shown)
-    assert [judge["name"] for judge in report["judges"]] == ["a", "b", "c"]
-    wanted = judge_items_with_intervals(items).mean("score").interval
-    assert report["means"][0]["interval"]["lower"] == pytest.approx(wanted.lower)
 
 
 def ranked(seed=0, n_queries=60, n_docs=8):
