@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.judged.files import read_judged_items, read_label_distributions
+from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of
 from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
 
@@ -225,8 +225,11 @@ def test_an_llm_judge_prefers_llm_texts(root):
 )
 def test_votes_are_over_confident_distributions(root, name, error, slope, skill):
     path = root / "interval_labels" / f"{name}.npz"
-    judge, human = read_label_distributions(path), read_label_distributions(path, of="human")
-    found = calibration_of(judge.probs, human.probs, clusters=human.query_codes.astype(np.int64))
+    with path.with_suffix(".ids.tsv").open(encoding="utf-8") as lines:
+        queries = [row["qid"] for row in csv.DictReader(lines, delimiter="\t")]
+    arrays = np.load(path)
+    judge, human = (np.asarray(arrays[f"{who}_label_dist"], float) for who in ("pred", "true"))
+    found = calibration_of(judge, human, clusters=np.unique(queries, return_inverse=True)[1])
     assert found.gain_error.estimate == pytest.approx(error, abs=1e-3)
     assert found.gain_error.lower > 0
     assert found.gain_slope == pytest.approx(slope, abs=1e-3)
