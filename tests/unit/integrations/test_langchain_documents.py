@@ -27,7 +27,6 @@ from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
-from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
 from rag_sourcebias_integrations.langchain.vectorstore import SourceTagger, TaggedVectorStore
 
@@ -83,12 +82,6 @@ def test_copies_are_tagged_and_the_given_documents_are_not() -> None:
     assert again == found
 
 
-def test_old_tags_are_replaced_as_a_whole() -> None:
-    given = Document("a cat", metadata={"rsb_source": "llm:x", "rsb_confidence": 0.5, "a": 1})
-    (found,) = SourceTagger(tagger).transform_documents([given])
-    assert found.metadata == {"a": 1, "rsb_source": "human", "rsb_origin": "declared"}
-
-
 def test_a_sidecar_leaves_the_documents_alone() -> None:
     store = MemoryTagStore()
     given = [*plain(), Document("a nameless cat")]
@@ -117,13 +110,6 @@ def test_what_raises_leaves_the_document_as_it_was_and_is_counted() -> None:
     given = plain()
     assert full.transform_documents(given) == given
     assert dict(full.dropped.by_reason) == {"tag store failed": 3}
-
-
-def test_taggers_are_checked() -> None:
-    with pytest.raises(DataError, match="no taggers; expected at least one"):
-        SourceTagger([])
-    with pytest.raises(DataError, match=r"'human' is not a tagger"):
-        SourceTagger(["human"])
 
 
 def test_the_indexing_api_hashes_metadata_so_tag_before_indexing() -> None:
@@ -258,45 +244,6 @@ def test_every_method_reaches_the_store() -> None:
         TaggedVectorStore.from_texts(["a"], embeddings())
 
 
-def test_a_store_that_gives_ids_itself_and_a_sidecar() -> None:
-    sidecar = MemoryTagStore()
-    front = TaggedVectorStore(InMemoryVectorStore(embeddings()), tagger, tags=sidecar)
-    cat, dog = front.add_texts(["a cat", "a dog"])
-    assert sidecar.get([cat, dog]) == [HUMAN, DocTags()]
-    assert [d.metadata for d in front.get_by_ids([cat, dog])] == [{}, {}]
-    broken = TaggedVectorStore(InMemoryVectorStore(embeddings()), tagger, tags=BrokenStore())
-    (cat,) = asyncio.run(broken.aadd_texts(["a cat"]))
-    assert ids(broken.get_by_ids([cat])) == [cat]
-    assert dict(broken.dropped.by_reason) == {"tag store failed": 1}
-
-
-def test_wrong_numbers_are_refused_by_the_store_as_ever() -> None:
-    def refusal(store: Any) -> str:
-        with pytest.raises(ValueError, match="number of metadatas") as caught:
-            store.add_texts(["a cat", "b"], [{}], ids=["1", "2"])
-        return str(caught.value)
-
-    store = InMemoryVectorStore(embeddings())
-    assert refusal(TaggedVectorStore(store, tagger)) == refusal(store)
-
-
-def test_its_searches_are_observed_and_the_store_itself_is_not() -> None:
-    observer = CollectingObserver()
-    store = empty(FaissStore)
-    front = TaggedVectorStore(store, tagger, observer=observer, labels={"route": "r"})
-    front.add_documents(plain())
-    found = front.as_retriever(search_kwargs={"k": 2}).invoke("the cat")
-    front.similarity_search("the cat", k=2)
-    store.similarity_search("the cat", k=2)
-    assert front._recorder.flush(10)
-    assert type(store) is FaissStore
-    assert store.index.ntotal == 5  # one index behind both
-    assert [list(e.ranked.doc_ids) for e in observer.events] == [ids(found)] * 2
-    assert observer.events[0].labels == {"route": "r", "store": "FaissStore"}
-    assert observer.events[0].tags[0] == HUMAN
-    assert observer.events[0].ranked.scores is not None
-
-
 def test_what_cannot_be_wrapped_is_refused() -> None:
     class Slotted(InMemoryVectorStore):
         __slots__ = ("extra",)
@@ -356,27 +303,6 @@ def test_other_search_types_and_retrievers_delegate() -> None:
         assert InstrumentedRetriever(threshold, CollectingObserver()).invoke("the cat") == bare
 
 
-def test_it_hands_callbacks_on_and_counts_once_with_everything_else() -> None:
-    store = empty(FaissStore)
-    store.add_documents(made())
-    observer, other = CollectingObserver(), CollectingObserver()
-    inner = store.as_retriever(search_kwargs={"k": 2})
-    wrapper = InstrumentedRetriever(inner, observer)
-    handler = SourceBiasCallbackHandler(observer)
-    with (
-        instrument("langchain", observer) as everything,
-        instrument(inner, other),
-        instrument(store, observer),
-    ):
-        wrapper.invoke("the cat", config={"callbacks": [handler]})
-        asyncio.run(wrapper.ainvoke("the cat"))
-        wrapper.batch(["the cat", "a dog"])
-    assert everything.dropped.total == 0
-    assert len(observer.events) == 4
-    assert all(event.ranked.scores is not None for event in observer.events)
-    assert len(other.events) == 4
-
-
 def test_scores_in_metadata_go_into_copies_only() -> None:
     store = empty(FaissStore)
     store.add_documents(made())
@@ -389,24 +315,6 @@ def test_scores_in_metadata_go_into_copies_only() -> None:
     order = DebiasCompressor(lambda q, *, scores, **_: [-s for s in scores])
     assert order.compress_documents(found, "q")[-1] is found[0]
     assert order.dropped.total == 0
-
-
-def test_a_failing_inner_retriever_and_a_wrong_object() -> None:
-    class Failing(FixedRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            raise LookupError("no index")
-
-    observer = CollectingObserver()
-    with pytest.raises(LookupError, match="no index"):
-        InstrumentedRetriever(Failing(found=[]), observer).invoke("q")
-    wrapper = InstrumentedRetriever(FixedRetriever(found=made()), observer)
-    wrapper.invoke("q")
-    assert wrapper.flush(10)
-    assert len(observer.events) == 1
-    with pytest.raises(DataError, match=r"3 is not a retriever; expected a LangChain retriever"):
-        InstrumentedRetriever(3, observer)
-    with pytest.raises(DataError, match="is not an observer"):
-        InstrumentedRetriever(FixedRetriever(found=[]), 3)
 
 
 # the compressor
@@ -432,13 +340,6 @@ def test_documents_are_reordered_and_equal_scores_keep_their_order() -> None:
     assert compressor.dropped.total == 0
 
 
-def test_tags_come_from_a_store_first() -> None:
-    store = MemoryTagStore()
-    store.put([("d1", DocTags(source="llm:x"))])
-    compressor = DebiasCompressor(favour_untagged, tag_store=store)
-    assert ids(compressor.compress_documents(made(), "q")) == ["d3", "d0", "d1", "d2", "d4"]
-
-
 @pytest.mark.parametrize(
     "rescorer",
     [
@@ -458,17 +359,6 @@ def test_a_failing_rescorer_changes_nothing_and_is_counted(rescorer) -> None:
 
 
 # embeddings and imports
-
-
-def test_embeddings_are_plain_floats() -> None:
-    native = embeddings()
-    rows = native.embed_documents(["a b", "c"])
-    assert {type(x) for row in rows for x in row} == {float}
-    assert {type(x) for x in native.embed_query("a")} == {float}
-    assert native.embed_documents([]) == []
-    assert asyncio.run(native.aembed_documents([])) == []
-    with pytest.raises(DataError, match="is not an encoder"):
-        EncoderEmbeddings("all-MiniLM-L6-v2")
 
 
 def test_without_langchain_the_extra_is_named() -> None:

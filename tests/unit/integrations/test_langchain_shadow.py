@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +14,8 @@ pytest.importorskip("langchain_chroma")
 from hashing_encoder import HashingEncoder
 from langchain_chroma import Chroma
 from langchain_classic.retrievers import EnsembleRetriever
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import (
-    RunnablePassthrough,
-)
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import FaissStore, FixedRetriever, documents, embeddings, ids
 
@@ -162,31 +156,6 @@ def test_exceptions_of_the_current_one_pass_and_those_of_the_candidate_are_count
 # what the application sees of the shadow
 
 
-class Runs(BaseCallbackHandler):
-    run_inline = True
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def on_retriever_start(self, *args: Any, **kwargs: Any) -> None:
-        self.names.append(kwargs["name"])
-
-
-def test_callbacks_tags_and_metadata_reach_the_active_one_only() -> None:
-    runs = Runs()
-    shadowed = ShadowedRetriever(fixed("a"), filled().as_retriever())
-    shadowed.invoke("q", config={"callbacks": [runs]})
-    bound = shadowed.with_config(callbacks=[runs])
-    bound.invoke("q")
-    chain = {"documents": shadowed, "query": RunnablePassthrough()} | RunnablePassthrough()
-    chain.invoke("q", config={"callbacks": [runs]})
-    assert shadowed.flush(10)
-    shadowed.close()
-    assert runs.names == ["ShadowedRetriever", "FixedRetriever"] * 3
-    assert shadowed.comparison.summary().n_queries == 3
-    assert shadowed.comparison.dropped.total == 0
-
-
 def test_everything_observed_counts_each_query_once() -> None:
     observer = CountingObserver()
     inner = filled().as_retriever()
@@ -209,29 +178,6 @@ def test_everything_observed_counts_each_query_once() -> None:
         shadowed.close()
     assert observer.n_events == 4
     assert shadowed.comparison.summary().n_queries == 4
-
-
-def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
-    go_on = threading.Event()
-
-    class Slow(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            go_on.wait(20)
-            return []
-
-    shadowed = ShadowedRetriever(fixed("a"), Slow(), capacity=3)
-
-    async def many() -> None:
-        await asyncio.gather(*(shadowed.ainvoke("q") for _ in range(50)))
-
-    started = time.perf_counter()
-    asyncio.run(many())
-    shadowed.batch(["q"] * 50)
-    assert time.perf_counter() - started < 10  # one wait alone would take 20
-    go_on.set()
-    shadowed.close(30)
-    summary = shadowed.comparison.summary()
-    assert (summary.n_empty, summary.n_dropped) == (3, 97)
 
 
 def test_ids_by_name_and_tags_by_store() -> None:

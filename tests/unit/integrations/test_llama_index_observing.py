@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
-import logging
-import weakref
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,28 +21,22 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import (
     AutoMergingRetriever,
     QueryFusionRetriever,
-    RouterRetriever,
 )
 from llama_index.core.schema import (
-    IndexNode,
     NodeRelationship,
     NodeWithScore,
     QueryBundle,
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.tools import RetrieverTool
 from llama_index_instrumentation.dispatcher import instrument_tags
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import hash_query
-from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
+from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import Recorder, instrument
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.observe import (
-    InstrumentedRetriever,
     SourceBiasEventHandler,
     SourceBiasSpanHandler,
 )
@@ -87,16 +77,6 @@ def fusion(*retrievers: Any, **options: Any) -> QueryFusionRetriever:
     return QueryFusionRetriever(list(retrievers), llm=MockLLM(), num_queries=1, **options)
 
 
-@pytest.fixture
-def own_loop() -> Iterator[None]:
-    """LlamaIndex's sync methods take the thread's event loop, and would leave one behind."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
-
-
 @pytest.fixture(autouse=True)
 def handlers_are_restored() -> Iterator[None]:
     root = get_dispatcher()
@@ -125,15 +105,6 @@ def test_ids_scores_and_the_class_of_the_retriever_are_recorded() -> None:
     assert event.query_hash == hash_query("word2 river", key=b"k" * 16)
 
 
-def test_results_are_the_objects_of_the_retriever() -> None:
-    retriever = Fixed(*scored("a", "b"))
-    before = [found.model_dump() for found in retriever.found]
-    with instrument("llama-index", CollectingObserver()):
-        result = retriever.retrieve("x")
-    assert [a is b for a, b in zip(result, retriever.found, strict=True)] == [True, True]
-    assert [found.model_dump() for found in retriever.found] == before
-
-
 def test_a_missing_score_leaves_the_scores_out() -> None:
     observer = CollectingObserver()
     retriever = Fixed(*scored("a"), NodeWithScore(node=TextNode(id_="b", text="b")))
@@ -151,19 +122,6 @@ def test_the_source_document_can_be_the_id() -> None:
     with instrument(retriever, observer, doc_id=lambda found: found.node.ref_doc_id):
         retriever.retrieve("x")
     assert names(observer) == [["report.pdf"]]
-
-
-def test_later_changes_of_the_nodes_do_not_reach_the_event() -> None:
-    observer = CollectingObserver()
-    retriever = Fixed(*scored("a", "b"))
-    retriever.found[0].node.metadata["rsb_source"] = "human"
-    with instrument(retriever, observer) as handle:
-        result = retriever.retrieve("x")
-        result[0].node.metadata["rsb_source"] = "llm:other"
-        result.reverse()
-        assert handle.flush(10)
-    assert names(observer) == [["a", "b"]]
-    assert observer.events[0].tags[0].source == "human"
 
 
 def test_tags_of_the_application_become_labels_only_by_name() -> None:
@@ -184,29 +142,7 @@ def test_tags_of_the_application_become_labels_only_by_name() -> None:
     assert observer.events[1].labels == {"retriever": "Fixed", "collection": "kb"}
 
 
-def test_sixteen_labels_of_the_user_leave_no_room_and_lose_nothing() -> None:
-    observer = CollectingObserver()
-    given = {f"key{i}": "v" for i in range(16)}
-    retriever = Fixed(*scored("a"))
-    with instrument(retriever, observer, labels=given):
-        retriever.retrieve("x")
-    assert observer.events[0].labels == given
-
-
 # Once
-
-
-@pytest.mark.parametrize("use_async", [False, True])
-def test_fusion_counts_once(use_async: bool, own_loop: None) -> None:
-    observer = CollectingObserver()
-    parts = Fixed(*scored("a", "b")), Fixed(*scored("c"))
-    both = fusion(*parts, mode="simple", use_async=use_async)
-    with instrument("llama-index", observer) as handle:
-        first = both.retrieve("x")
-        second = asyncio.get_event_loop().run_until_complete(both.aretrieve("x"))
-        assert handle.dropped.total == 0
-    assert names(observer) == [[n.node_id for n in first], [n.node_id for n in second]]
-    assert {event.labels["retriever"] for event in observer.events} == {"QueryFusionRetriever"}
 
 
 @pytest.mark.skipif(
@@ -224,33 +160,6 @@ def test_sync_fusion_inside_a_running_loop_counts_once() -> None:
     with instrument("llama-index", observer):
         asyncio.run(application())
     assert len(observer.events) == 1
-
-
-def test_fusion_of_fusions_and_wrappers_counts_once() -> None:
-    observer = CollectingObserver()
-    inner = fusion(Fixed(*scored("a")), Fixed(*scored("b")), use_async=False)
-    outer = fusion(InstrumentedRetriever(inner, observer), Fixed(*scored("c")), use_async=False)
-    with instrument("llama-index", observer):
-        result = outer.retrieve("x")
-    assert names(observer) == [[found.node_id for found in result]]
-
-
-def test_router_counts_once() -> None:
-    class Selecting(MockLLM):
-        def complete(self, prompt: Any, formatted: bool = False, **kwargs: Any) -> Any:
-            from llama_index.core.llms import CompletionResponse
-
-            return CompletionResponse(text='[{"choice": 1, "reason": "first"}]')
-
-    observer = CollectingObserver()
-    tools = [RetrieverTool.from_defaults(Fixed(*scored("a")), description="only one")]
-    llm = Selecting()
-    router = RouterRetriever(LLMSingleSelector.from_defaults(llm=llm), tools, llm=llm)
-    with instrument("llama-index", observer):
-        router.retrieve("x")
-    assert [(e.labels["retriever"], e.ranked.doc_ids) for e in observer.events] == [
-        ("RouterRetriever", ("a",))
-    ]
 
 
 def test_auto_merging_counts_once_with_the_merged_nodes() -> None:
@@ -272,16 +181,6 @@ def test_auto_merging_counts_once_with_the_merged_nodes() -> None:
     assert names(observer) == [["parent"]]
 
 
-def test_an_index_node_that_leads_to_another_retriever_counts_once() -> None:
-    leaf = Fixed(*scored("deep"))
-    node = IndexNode(id_="link", text="go there", index_id="leaf", obj=leaf)
-    outer = Fixed(NodeWithScore(node=node, score=1.0))
-    observer = CollectingObserver()
-    with instrument("llama-index", observer):
-        assert [found.node_id for found in outer.retrieve("x")] == ["deep"]
-    assert names(observer) == [["deep"]]
-
-
 def test_query_engines_count_once_streaming_or_not() -> None:
     observer = CollectingObserver()
     retriever = Fixed(*scored("a", "b"))
@@ -292,55 +191,6 @@ def test_query_engines_count_once_streaming_or_not() -> None:
         assert "".join(streaming.query("x").response_gen)
         asyncio.run(plain.aquery("x"))
     assert names(observer) == [["a", "b"]] * 3
-
-
-def test_gathered_queries_and_threads_count_exactly() -> None:
-    observer = CountingObserver()
-    retriever = Fixed(*scored("a", "b"))
-
-    async def application() -> None:
-        await asyncio.gather(*(retriever.aretrieve(f"q{i}") for i in range(100)))
-
-    with instrument("llama-index", observer) as handle:
-        asyncio.run(application())
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(retriever.retrieve, ["q"] * 800))
-        assert handle.dropped.total == 0
-    assert (observer.n_events, observer.n_documents) == (900, 1800)
-
-
-def test_a_handler_that_is_there_already_does_not_count_twice() -> None:
-    observer, other = CollectingObserver(), CollectingObserver()
-    retriever = Fixed(*scored("a"))
-    with (
-        instrument("llama-index", observer),
-        instrument("llama_index", observer, queue=False),
-        instrument(retriever, observer),
-        instrument(retriever, other),
-    ):
-        InstrumentedRetriever(retriever, observer).retrieve("x")
-        retriever.retrieve("x")
-    assert len(observer.events) == 2
-    assert len(other.events) == 2
-
-
-def test_a_retriever_over_an_instrumented_chroma_collection_counts_once() -> None:
-    chromadb = pytest.importorskip("chromadb")
-    from llama_index.vector_stores.chroma import ChromaVectorStore
-
-    collection = chromadb.EphemeralClient().get_or_create_collection(
-        "nested", embedding_function=None
-    )
-    store = ChromaVectorStore(chroma_collection=collection)
-    index = VectorStoreIndex(
-        NODES,
-        storage_context=StorageContext.from_defaults(vector_store=store),
-        embed_model=EncoderEmbedding(HashingEncoder()),
-    )
-    observer = CollectingObserver()
-    with instrument(collection, observer), instrument("llama-index", observer):
-        result = index.as_retriever(similarity_top_k=3).retrieve("word1")
-    assert names(observer) == [[found.node_id for found in result]]
 
 
 # One object
@@ -386,27 +236,6 @@ def test_an_index_counts_the_retrievers_made_from_it() -> None:
     assert len(observer.events) == 4
 
 
-def test_a_property_graph_index_counts_once(own_loop: None) -> None:
-    from llama_index.core.graph_stores import EntityNode, Relation, SimplePropertyGraphStore
-    from llama_index.core.indices.property_graph import LLMSynonymRetriever, PropertyGraphIndex
-
-    graph = SimplePropertyGraphStore()
-    graph.upsert_nodes([EntityNode(name="river"), EntityNode(name="meadow")])
-    graph.upsert_relations([Relation(label="floods", source_id="river", target_id="meadow")])
-    index = PropertyGraphIndex.from_existing(
-        graph, llm=MockLLM(), embed_model=EncoderEmbedding(HashingEncoder()), embed_kg_nodes=False
-    )
-    parts = [LLMSynonymRetriever(graph, llm=MockLLM(), include_text=False) for _ in range(2)]
-    observer = CollectingObserver()
-    with instrument(index, observer):
-        index.as_retriever(sub_retrievers=parts).retrieve("river")
-        parts[0].retrieve("river")
-    assert [event.labels["retriever"] for event in observer.events] == [
-        "PGRetriever",
-        "LLMSynonymRetriever",
-    ]
-
-
 def test_a_task_that_outlives_the_query_still_belongs_to_it() -> None:
     observer = CollectingObserver()
     retriever = Fixed(*scored("a"))
@@ -427,11 +256,6 @@ def test_a_task_that_outlives_the_query_still_belongs_to_it() -> None:
     with instrument(engine, observer):
         asyncio.run(application())
     assert len(observer.events) == 2
-
-
-def test_what_cannot_be_instrumented_is_said() -> None:
-    with pytest.raises(DataError, match="a LlamaIndex retriever, query engine or index"):
-        instrument(NODES[0], CollectingObserver())
 
 
 # Failures
@@ -458,68 +282,6 @@ def test_failed_and_cancelled_retrievals_hide_nothing_afterwards() -> None:
         retriever.retrieve("x")
         assert handle.dropped.total == 0
     assert names(observer) == [["a"], ["a"]]
-
-
-def test_a_cancelled_fusion_hides_nothing_in_its_own_task() -> None:
-    observer = CollectingObserver()
-    waiting = fusion(Fixed(*scored("a")), Fixed(*scored("b")), use_async=True)
-
-    async def application() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await waiting.aretrieve("wait")
-        await waiting.aretrieve("x")
-
-    with instrument("llama-index", observer):
-        asyncio.run(application())
-    assert len(observer.events) == 1
-
-
-def test_nodes_that_cannot_be_read_are_counted_not_swallowed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """LlamaIndex itself would swallow the error without a word."""
-    observer = CollectingObserver()
-    retriever = Fixed(*scored("secret"))
-
-    def doc_id(found: Any) -> str:
-        raise KeyError(found.node_id)
-
-    with (
-        caplog.at_level(logging.WARNING, "rag_sourcebias"),
-        instrument(retriever, observer, doc_id=doc_id) as handle,
-    ):
-        assert retriever.retrieve("x") == retriever.found
-        assert dict(handle.dropped.by_reason) == {"result could not be read": 1}
-    assert observer.events == ()
-    assert "secret" not in caplog.text
-
-
-def test_nothing_is_kept_of_closed_instrumentations() -> None:
-    retriever = Fixed(*scored("a"))
-    observer = CollectingObserver()
-    handle = instrument(retriever, observer)
-    retriever.retrieve("x")
-    handle.close()
-    gone = weakref.ref(retriever)
-    del retriever, handle
-    gc.collect()
-    assert gone() is None
-
-
-def test_closing_in_any_order_removes_only_its_own_handlers() -> None:
-    root = get_dispatcher()
-    retriever = Fixed(*scored("a"))
-    observers = [CollectingObserver() for _ in range(3)]
-    handles = [instrument(retriever, observer) for observer in observers]
-    events, spans = list(root.event_handlers), list(root.span_handlers)
-    handles[1].close()
-    assert root.event_handlers == [h for h in events if h is not events[-2]]
-    assert root.span_handlers == [h for h in spans if h is not spans[-2]]
-    retriever.retrieve("x")
-    handles[2].close()
-    handles[0].close()
-    assert [len(observer.events) for observer in observers] == [1, 0, 1]
 
 
 # Reranking

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -210,30 +208,6 @@ def test_everything_observed_counts_each_query_once() -> None:
     assert observer.n_events == 3
     summary = shadowed.comparison.summary()
     assert (summary.n_queries, summary.n_failed) == (3, 0)
-
-
-def test_a_slow_shadow_delays_neither_threads_nor_the_event_loop() -> None:
-    go_on = threading.Event()
-
-    class Slow(Fixed):
-        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            go_on.wait(20)
-            return []
-
-    shadowed = ShadowedRetriever(Fixed("a"), Slow(), capacity=3)
-
-    async def many() -> None:
-        await asyncio.gather(*(shadowed.aretrieve("q") for _ in range(50)))
-
-    started = time.perf_counter()
-    asyncio.run(many())
-    for _ in range(50):
-        shadowed.retrieve("q")
-    assert time.perf_counter() - started < 10  # one wait alone would take 20
-    go_on.set()
-    shadowed.close(30)
-    summary = shadowed.comparison.summary()
-    assert (summary.n_empty, summary.n_dropped) == (3, 97)
 
 
 # options

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from llama_index_tagger import tag_by_word
 
 pytest.importorskip("llama_index.core")
 
-from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.schema import (
     BaseNode,
     Document,
@@ -24,8 +23,6 @@ from llama_index.core.schema import (
     TextNode,
     TransformComponent,
 )
-from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores import SimpleVectorStore
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
@@ -93,26 +90,12 @@ def test_tags_stay_out_of_both_texts() -> None:
         assert found.metadata["source"] == "a.md"
 
 
-def test_lists_and_metadata_shared_between_nodes_are_not_changed() -> None:
-    shared, metadata = ["file"], {"source": "a.md"}
-    one = TextNode(text="human", metadata=metadata, excluded_embed_metadata_keys=shared)
-    (one,) = SourceTagger(tag_by_word)([one])
-    assert (shared, metadata) == (["file"], {"source": "a.md"})
-    assert one.excluded_embed_metadata_keys[0] == "file"
-
-
 def test_tagging_again_replaces_all_tags_and_lists_keys_once() -> None:
     one = node("one human", rsb_style="news", rsb_confidence=0.2)
     tagger = SourceTagger(Versioned("llm:y"))
     (one,) = tagger(tagger([one]))
     assert {k: v for k, v in one.metadata.items() if k in METADATA_KEYS} == {"rsb_source": "llm:y"}
     assert len(one.excluded_llm_metadata_keys) == len(ALL_KEYS)
-
-
-def test_what_nobody_knows_keeps_its_tags_hidden() -> None:
-    (one,) = SourceTagger(tag_by_word)([node("one unknown", rsb_source="human")])
-    assert one.metadata["rsb_source"] == "human"
-    assert "rsb_source" not in one.get_content(metadata_mode=MetadataMode.EMBED)
 
 
 def test_the_tagger_sees_the_source_document_the_text_and_the_metadata() -> None:
@@ -183,15 +166,6 @@ def test_after_the_embedding_new_tags_embed_nothing_again() -> None:
     assert len(encoder.calls) == 1
 
 
-def test_only_the_fingerprint_is_in_the_key_of_the_cache() -> None:
-    tagger = SourceTagger(Versioned("human"))
-    assert set(SourceTagger.model_fields) == {"fingerprint"}
-    key = tagger.to_dict()
-    tagger([node("one"), node("broken")])
-    assert tagger.to_dict() == key
-    assert SourceTagger(tag_by_word, fingerprint="v2").fingerprint == "v2"
-
-
 # The sidecar
 
 
@@ -205,15 +179,6 @@ def test_a_sidecar_leaves_the_nodes_alone() -> None:
     assert [t.source for t in store.get(["one", "two", "broken"])] == ["human", "llm:x", None]
     assert store.get_by_text(["two machine"])[0].source == "llm:x"
     assert dict(tagger.dropped.by_reason) == {"tagger raised": 1}
-
-
-def test_a_new_sidecar_is_filled_although_the_cache_knows_the_nodes() -> None:
-    cache = IngestionCache()
-    for _ in range(2):
-        store = MemoryTagStore()
-        steps = [SourceTagger(tag_by_word, store=store)]
-        IngestionPipeline(transformations=steps, cache=cache).run(nodes=[node("one human")])
-        assert len(store) == 1
 
 
 def test_a_sidecar_that_cannot_be_written_is_counted(tmp_path: Any) -> None:
@@ -234,20 +199,6 @@ def test_a_sidecar_that_cannot_be_written_is_counted(tmp_path: Any) -> None:
 # Several processes
 
 
-def test_it_pickles_with_its_taggers() -> None:
-    tagger = SourceTagger(tag_by_word)
-    copy = pickle.loads(pickle.dumps(tagger))
-    assert copy.fingerprint == tagger.fingerprint
-    assert tags_of(copy([node("one machine")])) == ["llm:x"]
-
-
-def test_what_cannot_go_to_another_process_says_so() -> None:
-    with pytest.raises(DataError, match=r"SourceTagger with a store cannot be sent.*num_workers"):
-        pickle.dumps(SourceTagger(tag_by_word, store=MemoryTagStore()))
-    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
-        pickle.dumps(SourceTagger(lambda *_: None, fingerprint="x"))
-
-
 @pytest.mark.slow
 def test_worker_processes_tag() -> None:
     pipeline = IngestionPipeline(transformations=[SourceTagger(tag_by_word)])
@@ -256,32 +207,6 @@ def test_worker_processes_tag() -> None:
 
 
 # The docstore
-
-
-def upsert(docstore: SimpleDocumentStore, tagger: Versioned) -> int:
-    """Ingest the same document again; how many nodes came out."""
-    pipeline = IngestionPipeline(
-        transformations=[EncoderEmbedding(HashingEncoder()), SourceTagger(tagger)],
-        docstore=docstore,
-        docstore_strategy=DocstoreStrategy.UPSERTS,
-        vector_store=SimpleVectorStore(),
-        disable_cache=True,
-    )
-    return len(pipeline.run(documents=[Document(id_="d", text="one two")]))
-
-
-def test_upserts_never_show_unchanged_documents_to_a_new_tagger() -> None:
-    """A pitfall of LlamaIndex; ``tag apply`` on the store in place is the remedy."""
-    docstore = SimpleDocumentStore()
-    first, second = Versioned("human"), Versioned("llm:y")
-    assert (upsert(docstore, first), upsert(docstore, second)) == (1, 0)
-    assert (len(first.seen), len(second.seen)) == (1, 0)
-
-
-def test_tagging_inside_the_pipeline_does_not_ingest_documents_again() -> None:
-    """The docstore compares documents as they were before any step."""
-    docstore, tagger = SimpleDocumentStore(), Versioned("human")
-    assert [upsert(docstore, tagger) for _ in range(3)] == [1, 0, 0]
 
 
 def test_taggers_without_an_identity_are_refused() -> None:

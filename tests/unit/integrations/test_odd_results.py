@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import chromadb
 import pytest
-from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.monitor.command import log_figures, log_lines
-from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.observe.observers import CollectingObserver, ObserverGroup
+from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.tagging.stores import SqliteTagStore
 from rag_sourcebias_integrations import _require, adapters
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
 
@@ -224,79 +216,6 @@ def test_what_a_function_returns(what: str, use_async: bool) -> None:
     assert len(observer.events) + handle.dropped.total == (what not in {"error", "interrupt"})
 
 
-@pytest.mark.parametrize("end", ["deleted", "closed"])
-def test_a_store_of_langchain_that_is_deleted_or_closed_meanwhile(tmp_path: Path, end: str) -> None:
-    client = chromadb.PersistentClient(tmp_path)
-    if end == "closed" and not hasattr(client, "close"):
-        pytest.skip("clients of this version of Chroma are not closed")
-    store = Chroma("odd", DeterministicFakeEmbedding(size=3), client=client)
-    store.add_documents(FOUND)
-    ask, observer = partial(store.similarity_search, "q", k=1), CollectingObserver()
-    bare = seen(ask)
-    with instrument(store, observer) as handle, instrument("chroma", observer):
-        ask = partial(store.similarity_search, "q", k=1)
-        assert seen(ask) == bare
-        client.delete_collection("odd") if end == "deleted" else client.close()
-        gone = seen(ask)
-        assert handle.flush(10)
-    assert gone == seen(partial(store.similarity_search, "q", k=1))
-    assert gone[0] != "list"
-    assert (len(observer.events), handle.dropped.total) == (1, 0)
-
-
-def test_a_chroma_collection_that_is_deleted_or_closed_meanwhile() -> None:
-    client = chromadb.EphemeralClient()
-    collection = client.create_collection("odd", embedding_function=None)
-    collection.add(ids=["a"], embeddings=[[1.0, 0.0]], metadatas=[{"rsb_source": "human"}])
-    ask = lambda: collection.query(query_embeddings=[[1.0, 0.0]], n_results=1)
-    observer = CollectingObserver()
-    with instrument(collection, observer) as handle, instrument("chroma", observer):
-        assert ask()["ids"] == [["a"]]
-        client.delete_collection("odd")
-        bare = seen(lambda: chromadb.Collection.query(collection, query_embeddings=[[1.0, 0.0]]))
-        assert seen(ask)[0] == bare[0] != "dict"
-        assert handle.flush(10)
-    assert len(observer.events) == 1
-    assert seen(ask)[0] == bare[0]
-
-
-@pytest.mark.parametrize("end", ["deleted", "closed"])
-def test_a_store_of_llama_index_that_is_deleted_or_closed_meanwhile(
-    tmp_path: Path, end: str
-) -> None:
-    pytest.importorskip("llama_index.vector_stores.chroma")
-    from llama_index.vector_stores.chroma import ChromaVectorStore
-
-    client = chromadb.PersistentClient(tmp_path)
-    if end == "closed" and not hasattr(client, "close"):
-        pytest.skip("clients of this version of Chroma are not closed")
-    store = ChromaVectorStore(client.create_collection("odd", embedding_function=None))
-    store.add([TextNode(id_="a", text="x", embedding=[1.0, 0.0])])
-    query, observer = VectorStoreQuery([1.0, 0.0], similarity_top_k=1), CollectingObserver()
-    with instrument("llama-index", observer) as handle, instrument("chroma", observer):
-        assert store.query(query).ids == ["a"]
-        client.delete_collection("odd") if end == "deleted" else client.close()
-        gone = seen(lambda: store.query(query))
-        assert handle.flush(10)
-    assert gone == seen(lambda: store.query(query))
-    assert gone[0] != "VectorStoreQueryResult"
-    assert (len(observer.events), handle.dropped.total) == (1, 0)
-
-
-def test_a_tag_store_that_is_gone_meanwhile(tmp_path: Path) -> None:
-    store, observer = SqliteTagStore(tmp_path / "tags.db"), CollectingObserver()
-    store.put([("a", DocTags(source="human")), ("b", DocTags(source="llm:x"))])
-    with instrument(lambda query: [query], observer, tags=store) as handle:
-        assert handle.target("a") == ["a"]
-        assert handle.flush(10)
-        (tmp_path / "tags.db").unlink()
-        (tmp_path / "tags.db").mkdir()  # nothing can be opened there any more
-        assert handle.target("b") == ["b"]
-        assert handle.flush(10)
-        assert handle.dropped.by_reason == {"tag store failed": 1}
-    assert [event.tags[0].source for event in observer.events] == ["human"]
-
-
 @pytest.mark.parametrize(
     ("what", "package"),
     [("langchain", "langchain-core"), ("llama-index", "llama-index-core"), ("chroma", "chromadb")],
@@ -326,29 +245,6 @@ def test_a_framework_outside_the_tested_versions_is_observed_and_named(
     other = CollectingObserver()
     with instrument(what, other) as handle:  # the version is asked for again
         assert handle.coverage.notes == ()
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_the_log_names_a_framework_outside_the_tested_versions(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, grouped: bool
-) -> None:
-    paths = tmp_path / "new.db", tmp_path / "tested.db"
-    for path, version in zip(paths, ("99.0", "1.2.0"), strict=True):
-        with EventLog(path) as log, monkeypatch.context() as patched:
-            patched.setattr(_require, "version", lambda name, found=version: found)
-            _require.outside.cache_clear()
-            observer = ObserverGroup(CollectingObserver(), log) if grouped else log
-            for _ in range(2):  # said once, with nothing retrieved
-                with instrument("langchain", observer):
-                    pass
-    _require.outside.cache_clear()
-    named = "langchain-core 99.0 is newer than what rag-sourcebias was tested with (<2)"
-    new, tested = map(log_summary, paths)
-    assert new.notes == (named,)
-    assert sum(named in line for line in log_lines(new)) == 1
-    assert log_figures(new)["notes"] == [named]
-    assert tested.notes == ()
-    assert not any("instrumented: " in line for line in log_lines(tested))
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "99.0"])

@@ -13,7 +13,6 @@ pytest.importorskip("opentelemetry.sdk.metrics")
 from monitor_states import alarm, share, snapshot
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import Gauge, InMemoryMetricReader, Sum
-from opentelemetry.sdk.metrics.view import DropAggregation, View
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.monitor.data import MonitorSnapshot
@@ -110,44 +109,6 @@ def test_each_collection_reads_the_monitor_once(
     assert monitor.asked == 3
     changes = (("collection", "docs"), ("rule", "change"))
     assert found["rag_sourcebias.alarms"][changes] == 3
-
-
-def test_a_view_that_drops_an_instrument_changes_nothing_else() -> None:
-    reader, monitor = InMemoryMetricReader(), Monitor()
-    views = [View(instrument_name="rag_sourcebias.retrievals", aggregation=DropAggregation())]
-    provider = MeterProvider([reader], views=views, shutdown_on_exit=False)
-    SkewInstruments(monitor.snapshot, meter=provider.get_meter("test"))
-    for n in (100, 150):
-        monitor.n = n
-        found = values(reader)
-        assert found["rag_sourcebias.retrieved_documents"] == {(("collection", "docs"),): 10 * n}
-    assert "rag_sourcebias.retrievals" not in found
-    provider.shutdown()
-
-
-def test_two_readers_see_the_same(reader: InMemoryMetricReader) -> None:
-    other, monitor = InMemoryMetricReader(), Monitor()
-    provider = MeterProvider([reader, other], shutdown_on_exit=False)
-    SkewInstruments(monitor.snapshot, meter=provider.get_meter("test"))
-    assert values(reader) == values(other)
-    monitor.n = 150
-    assert values(other) == values(reader)
-    assert monitor.asked == 4
-    provider.shutdown()
-
-
-def test_a_monitor_that_fails_is_counted(
-    reader: InMemoryMetricReader, provider: MeterProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken() -> tuple[MonitorSnapshot, ...]:
-        raise RuntimeError("text of a user")
-
-    instruments = SkewInstruments(broken, meter=provider.get_meter("test"))
-    found = values(reader)
-    reason = ("reason", "monitor could not be read")
-    assert found["rag_sourcebias.dropped_events"] == {(MONITOR, reason): 1}
-    assert instruments.dropped.total == 1
-    assert "text of a user" not in caplog.text
 
 
 def test_closed_instruments_read_no_more(

@@ -6,7 +6,6 @@ here; the clients of Elasticsearch and OpenSearch talk to a local server.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -105,26 +104,6 @@ def test_the_client_of_elasticsearch(server: str) -> None:
         check(lambda _: client.search(index="docs", query=query)["hits"]["hits"], [1.5, 0.5])
 
 
-def test_the_asynchronous_client_of_elasticsearch(server: str) -> None:
-    elasticsearch = pytest.importorskip("elasticsearch")
-    pytest.importorskip("aiohttp")
-    observer = CollectingObserver()
-
-    async def ask() -> None:
-        async with elasticsearch.AsyncElasticsearch(server) as client:
-
-            async def search(text: str) -> Any:
-                return await client.search(index="docs", query={"match": {"text": text}})
-
-            with instrument(search, observer) as handle:
-                assert (await handle.target("river"))["hits"]["hits"][0]["_id"] == "a"
-                assert handle.dropped.total == 0
-
-    asyncio.run(ask())
-    (event,) = observer.events
-    assert event.ranked.doc_ids == ("a", "b")
-
-
 @pytest.mark.parametrize("module", ["elasticsearch.dsl", "opensearchpy"])
 @pytest.mark.parametrize("how", ["response", "hits", "list", "documents"])
 def test_search_objects(server: str, module: str, how: str) -> None:
@@ -212,35 +191,3 @@ def test_rows_of_psycopg(postgres: str, factory: str) -> None:
     rows = pytest.importorskip("psycopg.rows")
     with psycopg.connect(postgres, row_factory=getattr(rows, factory)) as connection:
         check(lambda _: connection.execute(SQL, (QUERY,)).fetchall(), [0, -1])
-
-
-def test_plain_rows_of_psycopg_say_what_is_missing(postgres: str) -> None:
-    psycopg = pytest.importorskip("psycopg")
-    with psycopg.connect(postgres) as connection:
-        observer = CollectingObserver()
-        with instrument(lambda _: connection.execute(SQL, (QUERY,)).fetchall(), observer) as handle:
-            assert [row[0] for row in handle.target("river")] == ["a", "b"]
-            ((reason, n),) = handle.dropped.by_reason.items()
-        assert (n, observer.events, "doc_id=" in reason) == (1, (), True)
-        check(
-            lambda _: connection.execute(SQL, (QUERY,)).fetchall(),
-            [0, -1],
-            doc_id="0",
-            metadata="2",
-            score=lambda row: -row[3],
-        )
-
-
-def test_rows_and_objects_of_sqlalchemy(postgres: str) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy")
-    pytest.importorskip("psycopg")
-    uri = postgres.replace("postgresql://", "postgresql+psycopg://")
-    engine = sqlalchemy.create_engine(uri)
-    column = sqlalchemy.column
-    names = (column("id"), column("metadata", sqlalchemy.JSON))
-    columns = sqlalchemy.select(*names).select_from(sqlalchemy.table("docs")).order_by("id")
-    with engine.connect() as connection:
-        text = sqlalchemy.text(SQL.replace("%s", ":query"))
-        check(lambda _: connection.execute(text, {"query": QUERY}).all(), [0, -1])
-        check(lambda _: connection.execute(columns).mappings().all(), None)
-    engine.dispose()

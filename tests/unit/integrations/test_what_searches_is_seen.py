@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,15 +12,11 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
-from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_sourcebias import DocTags
 from rag_sourcebias.observe.observers import CollectingObserver
-from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.retrieval.rerank import installed
 from rag_sourcebias.testing.contract import SidedEncoder
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler
@@ -67,12 +61,6 @@ class Starts(BaseCallbackHandler):
         self.ended += 1
 
 
-class Inline(BaseCallbackHandler):
-    """What hides the start of a model from all others."""
-
-    run_inline = True
-
-
 def ask_model(*handlers: BaseCallbackHandler) -> tuple[int, int]:
     counted = Starts()
     model = FakeListLLM(responses=["yes", "no"])
@@ -85,10 +73,6 @@ def test_other_handlers_see_the_start_of_a_model(observer) -> None:
     with instrument("langchain", observer):
         assert ask_model() == (2, 2)
     assert ask_model(SourceBiasCallbackHandler(observer)) == (2, 2)
-
-
-def test_a_handler_that_always_runs_inline_hides_it() -> None:
-    assert ask_model(Inline()) == (0, 2)  # the control: what the test above would find
 
 
 # LangChain: vector stores that are asked directly
@@ -130,21 +114,6 @@ def test_a_direct_search_counts_once_and_returns_what_it_did(observer, name) -> 
     assert [tag.source for tag in event.tags] == ["human", "human"]
     search(store)
     assert len(observer.events) == 1
-
-
-def test_a_search_in_a_tool_counts_once(observer) -> None:
-    store = langchain_store()
-
-    @tool
-    def look_up(query: str) -> str:
-        """Look a question up."""
-        return store.similarity_search(query, k=2)[0].page_content
-
-    step = RunnableLambda(lambda query: look_up.invoke({"query": query}))
-    with instrument("langchain", observer) as handle:
-        assert step.invoke("text") == asyncio.run(step.ainvoke("text"))
-        assert handle.flush(10)
-    assert [len(found) for found in ids(observer)] == [2, 2]
 
 
 def test_the_application_gets_the_very_objects(observer) -> None:
@@ -302,53 +271,7 @@ def test_a_search_of_chroma_counts_each_that_ranks(observer, monkeypatch, what) 
         client.delete_collection("docs")
 
 
-def test_a_client_that_cannot_search_says_so_itself(observer) -> None:
-    made = expressions()
-    client = chromadb.EphemeralClient()
-    collection = client.create_collection("plain", embedding_function=None)
-    try:
-        with instrument("chroma", observer) as handle:
-            with pytest.raises(NotImplementedError):
-                collection.search(made.Search().rank(made.Knn(query=[1.0])))
-            assert handle.dropped.total == 0
-    finally:
-        client.delete_collection("plain")
-
-
 # The classes that are replaced
-
-
-def test_a_patch_reaches_only_what_is_chosen_and_may_be_left_twice() -> None:
-    class Base:
-        def one(self) -> str:
-            return "one"
-
-        def two(self) -> str:
-            return "two"
-
-    class Under(Base):
-        def one(self) -> str:
-            return "under " + super().one()
-
-    told: list[str] = []
-
-    def make(name: str, function: Callable[..., Any], patch: Patch) -> Callable[..., Any]:
-        def replacement(self: Any) -> Any:
-            told.extend(patch.observers)
-            return function(self)
-
-        return replacement
-
-    patch = Patch(Base, {"one"}.__contains__, make)
-    two = Base.two
-    for _ in range(2):
-        patch.add("x")
-        assert (Under().one(), Under().two(), Base.two) == ("under one", "two", two)
-        patch.remove("x")
-        patch.remove("x")
-        Under().one()
-    assert told == ["x"] * 4
-    assert "__init_subclass__" not in vars(Base)
 
 
 # What coverage says
@@ -370,62 +293,4 @@ def test_documents_without_tags_are_said_once(observer, caplog, n) -> None:
     assert f"{min(n, 100)} retrievals recorded, and no document had a source or a style" in said
 
 
-def test_tagged_documents_and_empty_results_say_nothing(observer, caplog) -> None:
-    rows: list[Any] = [{"id": "a", "metadata": TAGS}]
-    with caplog.at_level(logging.WARNING), instrument(lambda query: rows, observer) as handle:
-        handle.target("q")
-        rows.clear()
-        handle.target("q")
-    assert str(handle.coverage).endswith("1 with tagged documents, 0 without, 1 empty")
-    assert warnings_of(caplog) == []
-
-
-def test_nothing_recorded_is_said(observer, caplog) -> None:
-    with caplog.at_level(logging.WARNING), instrument(lambda query: 3, observer) as handle:
-        assert handle.target("q") == 3
-    lost, said = warnings_of(caplog)
-    assert "dropped so far" in lost
-    assert "no retrieval was recorded, 1 event(s) dropped" in said
-
-
 # instrument() on an event loop
-
-
-BLOCKING = {"open", "stat", "lstat", "access", "listdir", "scandir", "connect", "sleep"}
-
-
-def blocking(action: Callable[[], None]) -> list[str]:
-    """Return the calls of an action that a detector of blocked event loops refuses."""
-    found: list[str] = []
-
-    def note(_frame: object, event: str, called: Any) -> None:
-        if event == "c_call" and called.__name__ in BLOCKING:
-            found.append(called.__name__)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
-    return found
-
-
-@pytest.mark.parametrize("what", ["langchain", "llama-index", "chroma", "store", "function"])
-def test_instrument_blocks_on_nothing_after_the_first_call(observer, what) -> None:
-    target: Any = {"store": langchain_store(), "function": lambda query: ["a"]}.get(what, what)
-
-    def once() -> None:
-        instrument(target, observer).close()
-
-    once()
-    assert blocking(once) == []
-    installed.cache_clear()
-    assert {"open", "stat"} <= set(blocking(once))  # the control: entry points are read again
-    took = []
-    for _ in range(20):
-        began = time.perf_counter()
-        handle = instrument(target, observer)
-        took.append(time.perf_counter() - began)
-        handle.close()
-    assert min(took) < 0.001

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote, quote_from_bytes
 
 import pytest
-from dashboard_calls import LOCAL, Answer, Asker, written
+from dashboard_calls import Answer, Asker, written
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -111,29 +110,6 @@ def test_paths_of_any_bytes(ask: Asker, path: bytes) -> None:
     sound(ask(b"/" + path.replace(b"?", b"")), 200, 404)
 
 
-HEADER = st.binary(max_size=40)
-
-
-@FUZZ
-@given(
-    method=st.sampled_from(["GET", "HEAD", "POST", "PRI", "\x00", "G" * 300]),
-    headers=st.lists(
-        st.tuples(
-            st.sampled_from(
-                [b"host", b"cookie", b"authorization", b"content-length", b"if-none-match",
-                 b"transfer-encoding", b"range", b"x-forwarded-host"]
-            ),
-            HEADER,
-        ),
-        max_size=6,
-    ),
-)  # fmt: skip
-def test_headers_of_any_bytes(ask: Asker, method: str, headers: list[tuple[bytes, bytes]]) -> None:
-    answer = ask("/api/alarms", method=method, headers=(*LOCAL, *headers))
-    assert answer.status in (200, 400, 405, 413)
-    assert (answer.status == 200) <= (method in ("GET", "HEAD"))
-
-
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -158,14 +134,3 @@ def test_mistakes_are_named(ask: Asker, target: str, words: str) -> None:
     answer = ask(f"/api/{target}")
     assert answer.status == 400
     assert words in answer.json["error"]
-
-
-def test_too_many_steps(tmp_path: Path) -> None:
-    written(tmp_path / "log.db", 100, gap=3_600)
-    asker = Asker(create_app(DashboardSource(tmp_path / "log.db")))
-    try:
-        answer = asker("/api/series?step=minute")
-        assert answer.status == 400
-        assert "more than 2,000 steps" in answer.json["error"]
-    finally:
-        asker.close()

@@ -152,17 +152,6 @@ def test_totals_are_exact_under_eight_threads_and_asyncio(tmp_path: Path) -> Non
     assert log.dropped.total == 0
 
 
-def test_an_event_is_in_the_file_after_the_flush_time(tmp_path: Path) -> None:
-    with EventLog(tmp_path / "log.db", batch=1_000, flush_seconds=0.05) as log:
-        log.observe(plain())
-        deadline = threading.Event()
-        for _ in range(100):
-            if log_summary(log.path).n_written:
-                break
-            deadline.wait(0.05)
-        assert log_summary(log.path).n_written == 1
-
-
 def test_a_recorder_writes_into_a_log(tmp_path: Path) -> None:
     with EventLog(tmp_path / "log.db") as log:
         recorder = Recorder(log, labels={"collection": "c"}, query_key=b"k" * 16)
@@ -202,30 +191,6 @@ def test_document_ids_are_kept_as_told(tmp_path: Path, documents: str) -> None:
         assert all(len(i) == 16 for i in ids)
         assert ids[0] != ids[1]
     assert b'"a"' not in path.read_bytes()
-
-
-def test_query_ids_of_any_kind_come_back(tmp_path: Path) -> None:
-    path, given = tmp_path / "log.db", ["q1", "", "0" * 16, "ABCDEF0123456789", "ü", "x" * 5_000]
-    with EventLog(path) as log:
-        for query_id in given:
-            log.observe(RetrievalEvent(ranked=RankedList(query_id=query_id, doc_ids=())))
-    read = read_events(path).query_ids.tolist()
-    assert read[:5] == given[:5]
-    assert len(read[5]) == 16
-
-
-def test_only_rollups_are_plain_rows_that_other_tools_can_add_up(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    with EventLog(path) as log:
-        for i in range(10):
-            log.observe(plain(i))
-    database = sqlite3.connect(path)
-    rows = database.execute(
-        "SELECT source, sum(documents), sum(first) FROM rollups JOIN tags ON tag = code "
-        "WHERE width = 3600 GROUP BY source ORDER BY source"
-    ).fetchall()
-    database.close()
-    assert rows == [("human", 10.0, 10.0), ("llm:a", 10.0, 0.0)]
 
 
 @pytest.mark.parametrize(

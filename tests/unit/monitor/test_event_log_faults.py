@@ -246,16 +246,6 @@ def test_what_waits_is_bounded_in_bytes(tmp_path: Path) -> None:
     assert log_summary(path).dropped == {reason: lost}
 
 
-def test_an_event_larger_than_the_buffer_costs_none_that_follow(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "log.db", buffer_bytes=1_000_000, flush_seconds=60)
-    log.observe(RetrievalEvent(ranked=RankedList(query_id="", doc_ids=("z" * 3_000_000,))))
-    for _ in range(40):
-        log.observe(plain())
-    assert log.dropped.total == 1
-    assert log.close()
-    assert log_summary(tmp_path / "log.db").n_written == 40
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
 def test_files_are_private_unless_told_otherwise(tmp_path: Path) -> None:
     before = os.umask(0o022)
@@ -286,24 +276,6 @@ def test_files_are_private_unless_told_otherwise(tmp_path: Path) -> None:
         assert stat.S_IMODE(open_to_all.stat().st_mode) == 0o644
     finally:
         os.umask(before)
-
-
-def test_a_log_that_turns_read_only_keeps_the_application_going(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "log.db"
-    with EventLog(path, batch=10, capacity=50, flush_seconds=0.05) as log:
-        log.observe(plain())
-        assert log.flush(60)
-        database = log._writer._database
-        assert database is not None
-        database.execute("PRAGMA query_only = 1")  # SQLITE_READONLY, as of such a file
-        for _ in range(100):
-            log.observe(plain())
-        assert log.flush(60)  # it was opened again
-        assert "readonly database" in caplog.text
-        assert log_summary(path).n_written + log.dropped.total == 101
-    assert log_summary(path).n_written > 1
 
 
 def test_closing_a_locked_log_counts_what_is_lost(tmp_path: Path) -> None:
@@ -386,33 +358,6 @@ def test_poisoned_events_are_dropped_one_by_one(tmp_path: Path) -> None:
     is_sound(path)
 
 
-def test_codes_of_a_broken_event_are_not_taken_for_stored(tmp_path: Path) -> None:
-    with EventLog(tmp_path / "log.db") as log:
-        log.observe(plain())
-        assert log.flush(30)
-        log.observe(plain(tags=(DocTags(source="new"), DocTags()), monotonic="noon"))
-        assert log.flush(30)
-        log.observe(plain(tags=(DocTags(source="new"), DocTags(source="newer"))))
-    read = read_events(log.path)
-    assert [read.tags[c][0] for c in read.tag_codes] == ["human", "llm:a", "new", "newer"]
-
-
-def test_poison_counts_once_however_often_the_batch_is_tried(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "log.db", batch=3)
-    with closing(sqlite3.connect(log.path, isolation_level=None)) as other:
-        other.execute(
-            "CREATE TRIGGER no BEFORE INSERT ON segments BEGIN SELECT RAISE(ABORT, 'no'); END"
-        )
-        for told in (plain(), plain(monotonic="noon", tags=("human", DocTags())), plain()):
-            log.observe(told)
-        assert not log.flush(1.2)  # two attempts
-        other.execute("DROP TRIGGER no")
-        assert log.flush(30)
-    assert log.close()
-    assert log.dropped.by_reason == {"event could not be encoded": 1}
-    assert log_summary(log.path).n_written == 2
-
-
 def test_tags_beyond_the_cap_are_other(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     with EventLog(path, max_tags=3) as log:
@@ -438,12 +383,3 @@ def test_a_newer_log_is_refused(tmp_path: Path) -> None:
         EventLog(path)
     with pytest.raises(UnsupportedVersionError, match="has version 9"):
         read_events(path)
-
-
-def test_a_version_below_every_other_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    EventLog(path).close()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = -2000000000")
-    with pytest.raises(UnsupportedVersionError, match="has version -2000000000, which"):
-        EventLog(path)

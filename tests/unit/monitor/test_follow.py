@@ -20,7 +20,6 @@ from rag_sourcebias.monitor import follow as follow_state
 from rag_sourcebias.monitor.data import Alarm, MonitorSnapshot
 from rag_sourcebias.monitor.follow import LogFollower, replay
 from rag_sourcebias.monitor.log.event_log import EventLog
-from rag_sourcebias.monitor.log.reading import read_tail
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import CorpusShare, ReferenceWindow
 
@@ -117,14 +116,6 @@ def test_a_log_is_read_in_parts(
     assert not live.dropped.total
 
 
-def test_a_long_read_ends_between_batches(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    written(path, 200, batch=50)
-    tail = read_tail(path, after=50, most=60)
-    assert (tail.number, tail.last, tail.removed) == (150, 200, 0)
-    assert [int(n) for part in tail.parts for n in part.numbers] == list(range(51, 151))
-
-
 def test_what_was_not_saved_is_read_again_and_counts_once(tmp_path: Path) -> None:
     path, state = tmp_path / "log.db", tmp_path / "state.json"
     written(path, 40)
@@ -203,16 +194,6 @@ def test_what_retention_took_is_counted(tmp_path: Path) -> None:
         assert live.dropped.by_reason == {"removed before it was read": lost + 10}
 
 
-def test_a_log_that_began_before_us_is_no_loss(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    written(path, 100)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("DELETE FROM segments WHERE first <= 50")
-    live = follower(path)
-    assert live.step() == 50
-    assert not live.dropped.total
-
-
 def test_a_part_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     written(path, 150)
@@ -222,34 +203,6 @@ def test_a_part_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     live = follower(path)
     assert live.step() == 150 - n
     assert live.dropped.by_reason == {"could not be decoded": n}
-
-
-@pytest.mark.parametrize("n", [-5, 0, 10**12])
-def test_a_count_that_makes_no_sense_leads_forward(tmp_path: Path, n: int) -> None:
-    path = tmp_path / "log.db"
-    written(path, 150)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE segments SET n = ? WHERE first = 51", (n,))
-    live = follower(path)
-    live.step()
-    assert live.behind == 0
-    assert live.step() == 0
-    assert live.n_read + live.dropped.total == 150
-
-
-@pytest.mark.parametrize("column", ["n", "first"])
-def test_a_damaged_definition_of_the_table_lets_nothing_odd_in(tmp_path: Path, column: str) -> None:
-    path = tmp_path / "log.db"
-    written(path, 150)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("ALTER TABLE segments RENAME TO sound")
-        database.execute("CREATE TABLE segments AS SELECT * FROM sound")  # without its constraints
-        database.execute(f"UPDATE segments SET {column} = NULL WHERE first = 51")
-    live = follower(path)
-    live.step()
-    assert live.behind == 0
-    assert live.step() == 0
-    assert 0 < live.n_read < 150
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -276,21 +229,6 @@ def test_another_log_under_the_same_path(
     assert "starting anew" in caplog.text
 
 
-def test_an_older_copy_of_the_log(tmp_path: Path) -> None:
-    path, copy = tmp_path / "log.db", tmp_path / "copy.db"
-    written(path, 60)
-    with closing(sqlite3.connect(path)) as a, closing(sqlite3.connect(copy)) as b:
-        a.backup(b)
-    written(path, 60, first=60)
-    live = follower(path)
-    assert live.step() == 120
-    for file in tmp_path.glob("log.db*"):
-        file.unlink()
-    copy.rename(path)
-    assert live.step() == 60
-    assert total(live.monitor) == 60
-
-
 def test_a_locked_log_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     written(path, 20)
@@ -303,16 +241,6 @@ def test_a_locked_log_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "away.db").rename(path)
     assert live.step() == 20
     assert live.error is None
-
-
-def test_a_log_of_a_newer_release(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    written(path, 20)
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 99")
-    live = follower(path)
-    assert live.step() == 0
-    assert live.error == "the log has a version that this release does not read"
 
 
 def test_state_of_other_settings(tmp_path: Path) -> None:
@@ -396,11 +324,3 @@ def test_the_thread_follows_while_others_write(tmp_path: Path) -> None:
     with follower(path, state) as rest:
         rest.step()
         assert rest.n_read == total(rest.monitor) == 500
-
-
-@pytest.mark.parametrize(
-    "options", [{"interval": 0}, {"interval": float("nan")}, {"save_seconds": -1}]
-)
-def test_intervals_out_of_range(tmp_path: Path, options: dict[str, float]) -> None:
-    with pytest.raises(DataError, match="seconds"):
-        LogFollower(tmp_path / "log.db", monitor(), **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.data import GroupCount
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.monitor.metrics import METRICS, MonitorReader, label_values, read_snapshots
+from rag_sourcebias.monitor.metrics import MonitorReader, label_values, read_snapshots
 from rag_sourcebias.observe.events import RetrievalEvent
 
 DOCS = (("collection", "docs"),)
@@ -55,12 +54,6 @@ def test_a_retrieval_watched_by_source_and_by_style_counts_once() -> None:
     assert read["alarm.active"] == {(*DOCS, ("rule", "baseline")): 1.0}
     assert (("by", "style"), *DOCS, ("group", "news")) in read["exposure"]
     assert len(read["exposure"]) == 4
-
-
-def test_collections_stay_apart() -> None:
-    faq = snapshot(5, labels={"collection": "faq"})
-    read = read_snapshots([snapshot(100), faq])
-    assert read["retrievals"] == {DOCS: 100.0, (("collection", "faq"),): 5.0}
 
 
 def test_labels_that_only_some_have_are_empty_elsewhere() -> None:
@@ -114,12 +107,6 @@ def test_counts_and_corrected_shares_of_groups() -> None:
     assert read["corrected_share"] == {of["human"]: 0.3125, gpt: 0.6875}
 
 
-def test_without_a_monitor_there_is_nothing() -> None:
-    read = read_snapshots(())
-    assert read.keys() == {metric.name for metric in METRICS}
-    assert not any(read.values())
-
-
 @pytest.mark.parametrize(
     ("key", "name"),
     [
@@ -157,32 +144,6 @@ def test_an_alarm_of_labels_without_a_snapshot_is_counted_too() -> None:
     counted = reader.read()["alarms"]
     assert counted[(("collection", ""), ("rule", "shift"), ("tenant", "a"))] == 1.0
     assert {tuple(key for key, _ in at) for at in counted} == {("collection", "rule", "tenant")}
-
-
-def test_no_alarm_is_lost_between_threads() -> None:
-    reader = MonitorReader(lambda: [snapshot()])
-
-    def tell() -> None:
-        for _ in range(500):
-            reader.alarm(alarm())
-
-    threads = [threading.Thread(target=tell) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(reader.read()["alarms"].values()) == 4000
-
-
-def test_a_monitor_that_fails_is_counted() -> None:
-    def broken():
-        raise RuntimeError("text of a user")
-
-    reader = MonitorReader(broken)
-    reader.read()
-    read = reader.read()
-    assert read["dropped_events"] == {(MONITOR, ("reason", "monitor could not be read")): 2.0}
-    assert not read["retrievals"]
 
 
 def test_labels_and_tags_that_are_not_as_they_should_be() -> None:

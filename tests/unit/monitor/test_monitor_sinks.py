@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import pytest
 from monitor_states import alarm, share, snapshot
 
-from rag_sourcebias.monitor.sinks import LoggingSink, Sink, SinkGroup, WebhookSink
+from rag_sourcebias.monitor.sinks import LoggingSink, Sink, SinkGroup
 
 
 def test_an_alarm_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -18,7 +17,7 @@ def test_an_alarm_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
         (
             "rag_sourcebias.monitor",
             "WARNING",
-            "retrieval skew alarm (baseline): source human: exposure 0.250 [0.200, 0.300], "
+            "retrieval skew alarm (shift): source human: exposure 0.250 [0.200, 0.300], "
             "baseline 0.500, log evidence 9.0 after 812 observation(s) (collection=docs)",
         )
     ]
@@ -43,23 +42,6 @@ def test_a_state_is_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_logger_may_be_given(caplog: pytest.LogCaptureFixture) -> None:
-    LoggingSink(logger=logging.getLogger("application")).alarm(alarm())
-    assert [record.name for record in caplog.records] == ["application"]
-
-
-def test_states_are_not_even_read_when_nobody_listens() -> None:
-    def states():
-        raise AssertionError("read")
-        yield
-
-    quiet = logging.getLogger("rag_sourcebias.test_quiet")
-    quiet.setLevel(logging.WARNING)
-    sink = LoggingSink(logger=quiet)
-    sink.snapshots(states())
-    assert sink.dropped.total == 0
-
-
 @pytest.mark.parametrize("text", ["a\nCRITICAL root: forged", "a\r", "a\u2028b", "a\x1b[31m"])
 def test_no_label_breaks_a_line(caplog: pytest.LogCaptureFixture, text: str) -> None:
     sink = LoggingSink()
@@ -69,12 +51,6 @@ def test_no_label_breaks_a_line(caplog: pytest.LogCaptureFixture, text: str) -> 
     lines = [record.getMessage() for record in caplog.records]
     assert [line.isprintable() for line in lines] == [True, True]
     assert f"a\\u{ord(text[1]):04x}" in lines[0]
-
-
-def test_numbers_that_are_not_known_yet_are_written(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
-        LoggingSink().snapshots([snapshot(0, groups=(share("human", float("nan")),))])
-    assert "human exposure nan [nan, nan]" in caplog.text
 
 
 def test_a_log_handler_that_raises_stays_away_from_the_monitor() -> None:
@@ -88,16 +64,6 @@ def test_a_log_handler_that_raises_stays_away_from_the_monitor() -> None:
     sink = LoggingSink(logger=logger)
     sink.alarm(alarm())
     assert sink.dropped.by_reason == {"log handler raised": 1}
-
-
-def test_both_are_sinks() -> None:
-    webhook = WebhookSink("http://127.0.0.1/")
-    sinks: list[Sink] = [LoggingSink(), webhook]
-    for sink in sinks:
-        assert isinstance(sink, Sink)
-        sink.snapshots([replace(snapshot())])
-        sink.close()
-    assert webhook.dropped.total == 0
 
 
 class Collecting:

@@ -169,14 +169,6 @@ def test_groups_and_label_sets_beyond_the_cap_are_other() -> None:
     }
 
 
-def test_named_groups_stand_beside_untagged_and_other() -> None:
-    monitor = SkewMonitor(groups=("human", "x"), baseline=PoolShare(2), by="source")
-    monitor.observe(event("y", None, "human"))
-    (snapshot,) = monitor.snapshot()
-    names = {g.group: g.baseline for g in snapshot.groups}
-    assert names == {"": None, "human": pytest.approx(1 / 3), "other": None, "x": 0.0}
-
-
 def test_totals_are_exact_under_threads_and_asyncio() -> None:
     monitor = SkewMonitor(baseline=HALF)
     events = stream(11, 1_500)
@@ -316,20 +308,6 @@ def test_its_own_thread_processes_what_gathered(n: int) -> None:
     for _ in range(n):  # the thread goes on
         monitor.observe(event("human"))
     assert told.wait(60)
-
-
-def test_who_brings_more_than_the_thread_can_take_processes_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(threading.Thread, "start", lambda self: None)  # no thread to be had
-    told: list[Alarm] = []
-    monitor = SkewMonitor(baseline=HALF, on_alarm=told.append)
-    for _ in range(4_095):
-        monitor.observe(event("human"))
-    assert told == []
-    monitor.observe(event("human"))
-    assert told != []
-    assert monitor.dropped.total == 0
 
 
 def test_the_thread_ends_with_the_monitor_and_outlives_a_failing_clock() -> None:

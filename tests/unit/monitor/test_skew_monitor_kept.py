@@ -49,15 +49,6 @@ def test_documents_are_counted_by_rank() -> None:
     assert counted(few) == by_hand(events, 3)
 
 
-def test_groups_beyond_the_cap_are_counted_as_other() -> None:
-    monitor = SkewMonitor(max_groups=1)
-    monitor.observe(event("human", "x", "y", "human"))
-    assert counted(monitor) == {
-        "human": [2, 1, 1, 1, 2, 2, 2, 2, 2],
-        "other": [2, 0, 1, 2, 2, 2, 2, 2, 2],
-    }
-
-
 def test_alarms_and_losses_survive_a_restart() -> None:
     told: list[Alarm] = []
     before = watched(mixed(2, 3_000), baseline=HALF)

@@ -181,46 +181,6 @@ def test_real_runs_give_the_totals_of_the_offline_measure(year: str) -> None:
         check_against_offline(run, tagged(run.doc_ids))
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("setting", ["popqa__formality", "entity__readability"])
-def test_rewritten_queries_give_the_totals_of_the_offline_measure(setting: str) -> None:
-    """Passages with and without an answer, for queries as asked and in another style."""
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if root is None:
-        pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    answered = {}
-    both = SkewMonitor(labels=("queries",))
-    for form in ("original", "modified"):
-        (path,) = (Path(root) / "out_of_style").glob(f"retrieval_outputs__{setting}__{form}_*")
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = list(map(json.loads, lines))
-        run, tags = with_answers(rows, name=form)
-        assert len(run.query_ids) == 1_000
-        check_against_offline(run, tags)
-        replay(run, both, tags=tags, labels={"queries": form})
-        answered[form] = sum(p["hasanswer"] for row in rows for p in row["ctxs"][:5])
-    found = {s.labels["queries"]: {c.group: c for c in s.counts} for s in both.snapshot()}
-    for form, n in answered.items():
-        assert found[form]["answer"].ranks[RANK_LIMITS.index(5)] == n
-    assert answered["modified"] < answered["original"]  # as published: rewriting costs recall
-
-
-def with_answers(rows: list[dict[str, Any]], *, name: str) -> tuple[Run, TagTable]:
-    """Each passage of a query is a document of its own: whether it answers depends on both."""
-    kept = [row["ctxs"][:5] for row in rows]
-    doc_ids = [f"{i} {p['id']}" for i, passages in enumerate(kept) for p in passages]
-    run = Run.from_arrays(
-        query_ids=[str(i) for i in range(len(rows))],
-        query_codes=np.repeat(np.arange(len(rows)), [len(passages) for passages in kept]),
-        doc_codes=np.arange(len(doc_ids)),
-        doc_ids=doc_ids,
-        name=name,
-    )
-    sources = ["answer" if p["hasanswer"] else "no answer" for passages in kept for p in passages]
-    tagged_rows = [(d, DocTags(source=s)) for d, s in zip(doc_ids, sources, strict=True)]
-    return run, TagTable.from_tags(tagged_rows)
-
-
 @pytest.mark.parametrize(
     "settings",
     [

@@ -43,17 +43,6 @@ def test_more_groups_are_corrected_by_the_inverse() -> None:
     assert THREE.separation <= min(ratios) < THREE.separation + 0.05
 
 
-def test_shares_that_cannot_be_are_cut_and_keep_their_sum() -> None:
-    errors = TagErrors.of_rates(sensitivity=0.9, specificity=0.8, baseline="human", other="llm:a")
-    assert errors.correct({"human": 0.9, "llm:a": 0.05}) == pytest.approx(
-        {"human": 0.95, "llm:a": 0.0}
-    )
-    found = THREE.correct({"human": 0.02, "llm:a": 0.6, "llm:b": 0.38})
-    assert min(found.values()) == found["human"] == 0.0
-    assert sum(found.values()) == pytest.approx(1.0)
-    assert errors.correct({}) == {"human": 0.0, "llm:a": 0.0}
-
-
 def test_a_labelled_sample_gives_them_unless_it_is_too_small() -> None:
     made: dict[str, Any] = {"baseline": "human", "other": "llm:a"}
     big = DetectorQuality(n_other=200, n_other_detected=180, n_baseline=200, n_baseline_kept=160)

@@ -90,12 +90,6 @@ def test_nothing_fits() -> None:
         instrument(3, CollectingObserver())
 
 
-def test_no_adapter_is_installed(offer) -> None:
-    offer()
-    with pytest.raises(DataError, match="expected nothing: no adapter is installed"):
-        instrument(Engine(), CollectingObserver())
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Sequence
 
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.observe import events as metadata_tags
-from rag_sourcebias.observe import recorder as delivery
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import (
     CollectingObserver,
@@ -37,14 +34,6 @@ def test_one_delivery_per_observer_and_kind() -> None:
     assert delivery_for(one) is shared
     assert delivery_for(one, queue=False) is not shared
     assert delivery_for(other) is not shared
-
-
-def test_a_delivery_nobody_holds_is_forgotten() -> None:
-    before = len(delivery._deliveries)
-    for _ in range(20):
-        delivery_for(Unhashable())
-    gc.collect()
-    assert len(delivery._deliveries) <= before
 
 
 class Raising:
@@ -153,39 +142,3 @@ def test_a_store_wins_over_metadata_where_it_knows() -> None:
         ["human", "llm:x", "llm:y", None],
         ["llm:x"],
     ]
-
-
-def test_tags_are_remembered_but_not_for_ever(monkeypatch) -> None:
-    monkeypatch.setattr(metadata_tags, "_MOST_SEEN", 10)
-    observer = CollectingObserver()
-    rec = Recorder(observer, queue=False)
-    for n in range(35):
-        rec.record(["a"], metadata=[{"rsb_source": "human", "rsb_pair_id": str(n)}])
-    assert [event.tags[0].pair_id for event in observer.events] == [str(n) for n in range(35)]
-    assert len(rec._tags._seen) <= 10
-    rec.record(["a", "b"], metadata=[{"rsb_style": "plain"}] * 2)
-    tags = observer.events[-1].tags
-    assert tags[0] is tags[1]
-
-
-class SlowlyBroken(MemoryTagStore):
-    fails = False
-
-    def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
-        if self.fails:
-            raise TimeoutError
-        return super().get(doc_ids)
-
-
-def test_a_store_that_times_out_loses_only_what_it_was_asked_for() -> None:
-    observer, store = CollectingObserver(), SlowlyBroken()
-    store.put([("a", DocTags(source="human"))])
-    rec = Recorder(observer, tags=store, queue=False)
-    rec.record(["a"])
-    store.fails = True
-    rec.record(["a"])  # remembered
-    rec.record(["a", "b"])
-    store.fails = False
-    rec.record(["a", "b"])
-    assert dict(rec.dropped.by_reason) == {"tag store failed": 1}
-    assert [event.ranked.doc_ids for event in observer.events] == [("a",), ("a",), ("a", "b")]

@@ -42,16 +42,6 @@ def test_counts_follow_the_ranks() -> None:
     assert ExposureObserver().counts().shares() == {}
 
 
-@pytest.mark.parametrize("n", [1, 99, 100, 101, 250])
-def test_every_rank_has_its_weight(n) -> None:
-    observer = ExposureObserver(by="style")
-    observer.observe(event(*["human"] * n, style="plain"))
-    group = observer.counts().groups["plain"]
-    assert (group.documents, group.first) == (n, 1)
-    expected = math.fsum(1 / math.log2(rank + 1) for rank in range(1, n + 1))
-    assert group.exposure == pytest.approx(expected, rel=1e-12)
-
-
 def test_groups_beyond_the_limit_are_other() -> None:
     observer = ExposureObserver(max_groups=2)
     observer.observe(event("a", "b", "c", "d", "c"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Iterator
 
 from rag_sourcebias.observe.runs import outermost
 from rag_sourcebias.observe.unobserved import is_suppressed, suppress
@@ -64,20 +63,6 @@ def test_suppress_reaches_a_thread_only_with_its_context() -> None:
         assert not in_thread(None)
 
 
-def test_a_generator_closed_in_another_context_raises_nothing() -> None:
-    def stream() -> Iterator[bool]:
-        with suppress(), outermost() as first:
-            yield first
-
-    started = contextvars.copy_context()
-    generator = stream()
-    assert started.run(next, generator) is True
-    generator.close()  # here, not in `started`
-    assert not is_suppressed()
-    # The block has ended, so it hides nothing even where its mark was left behind.
-    assert started.run(enter) is True
-
-
 def enter(owner: object = None) -> bool:
     with outermost(owner) as first:
         return first
@@ -99,20 +84,6 @@ def test_owners_do_not_nest_in_each_other() -> None:
             assert not enter(a)
 
 
-def test_ending_out_of_order_keeps_the_inner_block() -> None:
-    def stream() -> Iterator[None]:
-        with outermost():
-            yield
-
-    generator = stream()
-    next(generator)
-    with outermost() as inner:
-        assert not inner
-        generator.close()
-        assert not enter()  # `inner` is still open
-    assert enter()
-
-
 def test_concurrent_tasks_are_separate_and_inherit() -> None:
     async def retrieve(depth: int) -> list[bool]:
         with outermost() as first:
@@ -127,19 +98,3 @@ def test_concurrent_tasks_are_separate_and_inherit() -> None:
 
     for seen in asyncio.run(main()):
         assert seen == [True] + [False] * 6
-
-
-def test_a_task_that_outlives_the_block_counts_again() -> None:
-    async def main() -> bool:
-        go = asyncio.Event()
-
-        async def background() -> bool:
-            await go.wait()
-            return enter()
-
-        with outermost():
-            task = asyncio.create_task(background())
-        go.set()
-        return await task
-
-    assert asyncio.run(main())

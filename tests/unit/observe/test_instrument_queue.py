@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -50,33 +49,6 @@ def test_order_is_kept_and_no_thread_runs_before_the_first_event() -> None:
     assert [e.query_hash for e in collecting.events] == [str(i) for i in range(500)]
     assert queue.close(10)
     assert dropped.total == 0
-
-
-def test_events_are_observed_without_a_flush() -> None:
-    collecting = CollectingObserver()
-    queue = EventQueue(collecting, DroppedEvents())
-    for n, pause in enumerate((0, 0, 0.2, 0.01)):  # first, gathering, asleep, gathering
-        time.sleep(pause)
-        queue.put(event())
-        limit = time.monotonic() + 10
-        while len(collecting.events) <= n and time.monotonic() < limit:
-            time.sleep(0.001)
-        assert len(collecting.events) == n + 1
-    queue.close(10)
-
-
-def test_eight_threads_exact_totals() -> None:
-    counting, dropped = CountingObserver(), DroppedEvents()
-    queue = EventQueue(counting, dropped)
-    threads = [
-        threading.Thread(target=lambda: [queue.put(event()) for _ in range(100)]) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert queue.close(10)
-    assert (counting.n_events, counting.n_documents, dropped.total) == (800, 8000, 0)
 
 
 def test_a_full_queue_drops_at_once_and_counts() -> None:
@@ -134,19 +106,6 @@ def test_close_refuses_further_events_and_is_repeatable() -> None:
     assert dropped.by_reason == {"queue is closed": 1}
 
 
-def test_close_counts_what_it_leaves() -> None:
-    release, dropped = threading.Event(), DroppedEvents()
-    queue = EventQueue(Calling(lambda e: release.wait(10)), dropped)
-    for _ in range(5):
-        queue.put(event())
-    while len(queue._waiting) == 5:
-        time.sleep(0.001)
-    assert not queue.close(0.01)
-    assert dropped.by_reason == {"queue closed before it was empty": 4}
-    release.set()
-    assert queue.flush(10)
-
-
 def test_an_observer_runs_suppressed_and_does_not_wait_for_itself() -> None:
     seen: list[bool] = []
     queue = EventQueue(
@@ -156,31 +115,6 @@ def test_an_observer_runs_suppressed_and_does_not_wait_for_itself() -> None:
     assert queue.flush(10)
     assert seen == [True, False]
     assert not is_suppressed()
-    queue.close(10)
-
-
-def test_the_event_loop_does_not_wait() -> None:
-    counting = CountingObserver()
-
-    def slow(e: RetrievalEvent) -> None:
-        time.sleep(0.005)
-        counting.observe(e)
-
-    queue = EventQueue(Calling(slow), DroppedEvents())
-
-    async def retrieve() -> None:
-        await asyncio.sleep(0)
-        queue.put(event())
-
-    async def main() -> float:
-        start = time.perf_counter()
-        await asyncio.gather(*(retrieve() for _ in range(100)))
-        waited = time.perf_counter() - start
-        assert await asyncio.to_thread(queue.flush, 20)
-        return waited
-
-    assert asyncio.run(main()) < 0.4  # observing takes at least 0.5 s
-    assert counting.n_events == 100
     queue.close(10)
 
 

@@ -141,18 +141,6 @@ class TestBlocks:
         with rec.retrieval(), suppress(), again.retrieval() as inner:
             assert not inner
 
-    def test_runs_nest_by_parent(self, observer) -> None:
-        rec = Recorder(observer)
-        rec.begin("outer")
-        rec.begin_other("step", "outer")
-        rec.begin("inner", "step")
-        assert not rec.end("inner")
-        assert not rec.end("step")
-        assert rec.end("outer")
-        assert not rec.end("outer")
-        assert not rec.end("never begun")
-        assert rec.dropped.total == 0
-
     @pytest.mark.parametrize("first", ["run", "call"])
     def test_runs_and_direct_calls_nest(self, observer, first) -> None:
         rec, again = Recorder(observer), Recorder(observer)
@@ -178,30 +166,11 @@ class TestBlocks:
         assert not again.end("inner")
         assert rec.end("outer")
 
-    def test_a_run_announced_twice_counts_once(self, observer) -> None:
-        rec, again = Recorder(observer), Recorder(observer)
-        rec.begin("run")
-        again.begin("run")
-        assert [rec.end("run"), again.end("run")] == [True, False]
-        with rec.retrieval() as first:
-            assert first
-
     def test_a_suppressed_run_is_none(self, observer) -> None:
         rec = Recorder(observer)
         with suppress():
             rec.begin("run")
         assert not rec.end("run")
-
-    def test_a_run_may_end_on_another_thread(self, observer) -> None:
-        rec = Recorder(observer)
-        rec.begin("run")
-        ended: list[bool] = []
-        thread = threading.Thread(target=lambda: ended.append(rec.end("run")))
-        thread.start()
-        thread.join()
-        assert ended == [True]
-        with rec.retrieval() as first:
-            assert first
 
     def test_ids_that_cannot_be_hashed_are_counted(self, observer) -> None:
         rec = Recorder(observer)

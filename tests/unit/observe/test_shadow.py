@@ -178,24 +178,6 @@ def test_a_shadow_nobody_holds_ends_its_thread() -> None:
     assert not thread.is_alive()
 
 
-def test_eight_threads_lose_nothing() -> None:
-    compared = shadow(capacity=10_000)
-
-    def work() -> None:
-        for _ in range(200):
-            compared.answered(["a", "b"], returning("a", "c"))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert compared.close(30)
-    found = compared.comparison.summary()
-    assert (found.n_queries, found.n_failed, found.n_dropped) == (1600, 0, 0)
-    assert found.overlap == 0.5
-
-
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(DataError, match="capacity must be at least 1, got 0"):
         shadow(capacity=0)
