@@ -41,15 +41,6 @@ def test_an_answer_without_words_takes_no_part_even_with_a_score_and_a_verdict()
     assert found.scored.tolist() == [True, True, False, True]
 
 
-def test_the_columns_are_copies_that_cannot_be_written():
-    scores = np.array([0.9, 0.4, 0.1, 0.2])
-    found = answers(scores=scores)
-    scores[0] = -5
-    assert found.scores[0] == 0.9
-    with pytest.raises(ValueError, match="read-only"):
-        found.scores[0] = 1
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -79,24 +70,6 @@ def test_the_columns_are_copies_that_cannot_be_written():
 def test_bad_input_is_refused_by_name(changes, message):
     with pytest.raises(DataError, match=message):
         answers(**changes)
-
-
-def test_no_row_is_refused():
-    with pytest.raises(DataError, match="at least one row"):
-        AnswerScores(question_ids=(), systems=(), scores=[], correct=[], words=[])
-
-
-def test_with_scores_and_take():
-    found = answers(covariates={"emoji": [0, 1, 0, 2]})
-    other = found.with_scores([1, 2, 3, 4])
-    assert other.scores.tolist() == [1, 2, 3, 4]
-    assert (other.systems, other.correct[0]) == (found.systems, 1)
-    part = other.take(np.array([3, 0]))
-    assert part.question_ids == ("q2", "q1")
-    assert part.systems == ("a", "b")
-    assert part.scores.tolist() == [4, 1]
-    assert part.covariates["emoji"].tolist() == [2, 0]
-    assert other.take(other.correct == 0).question_ids == ("q1", "q2")
 
 
 def test_judged_items():

@@ -43,24 +43,6 @@ def test_against_a_literal_count(within):
     assert found.influence.mean() == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("within", [False, True])
-def test_influences_are_what_leaving_out_a_question_changes(within):
-    given = answers(120)
-    found = question_auc(given, within_systems=within)
-    codes = given.question_codes
-    left = np.array([
-        question_auc(given.take(codes != q), within_systems=within).auc for q in range(120)
-    ])  # fmt: skip
-    assert np.corrcoef(119 * (found.auc - left), found.influence)[0, 1] > 0.999
-    assert 119 * (found.auc - left) == pytest.approx(found.influence, abs=0.05)
-
-
-def test_a_score_that_only_knows_the_system_is_worth_nothing_within():
-    given = answers(2000, shift=20.0)
-    assert question_auc(given).auc > 0.6
-    assert question_auc(given, within_systems=True).auc == pytest.approx(0.5, abs=0.03)
-
-
 def test_without_a_pair_of_one_system_there_is_nothing_to_compare():
     given = AnswerScores(
         question_ids=("1", "1"),

@@ -13,7 +13,6 @@ from rag_sourcebias.answers.data import AnswerScores
 from rag_sourcebias.answers.measure import (
     answer_spread,
     correctness_auc,
-    paired_correct,
     rank_inversions,
     system_aucs,
     threshold_verdicts,
@@ -73,23 +72,6 @@ def test_spread_is_the_literal_definition(seed, ddof):
     assert found.unfairness == pytest.approx(np.std(kept.mean(axis=0), ddof=ddof))
 
 
-def test_effects_do_not_change_with_the_scale_of_the_score():
-    answers = table(*random_table(0))
-    first = answer_spread(answers)
-    second = answer_spread(answers.with_scores(7 + 0.01 * answers.scores))
-    assert second.effects == pytest.approx(first.effects)
-    assert second.unfairness == pytest.approx(0.01 * first.unfairness)
-
-
-def test_paired_rows_point_at_the_answers():
-    answers = table(*random_table(1))
-    pairs = paired_correct(answers)
-    for question, rows in zip(pairs.question_ids, pairs.rows, strict=True):
-        assert [answers.question_ids[i] for i in rows] == [question] * 4
-        assert tuple(answers.systems[i] for i in rows) == pairs.systems
-    np.testing.assert_array_equal(pairs.scores, answers.scores[pairs.rows])
-
-
 def test_one_system_has_no_spread():
     found = answer_spread(table([[0.2], [0.6]], [[1], [1]]))
     assert found.means == pytest.approx((0.4,))
@@ -111,14 +93,6 @@ def test_nobody_right_on_the_same_question():
         answer_spread(answers)
     with pytest.raises(InsufficientDataError, match="no question"):
         threshold_verdicts(answers, 0.5)
-
-
-def test_an_answer_without_score_or_text_leaves_its_question_out():
-    scores = [[0.2, 0.4], [0.5, NAN], [0.7, 0.9]]
-    assert answer_spread(table(scores, np.ones((3, 2)))).n_questions == 2
-    empty = table(scores, [[1, 1], [1, 1], [1, NAN]], words=[[5, 5], [5, 5], [5, 0]])
-    assert answer_spread(empty).n_questions == 1
-    assert answer_spread(table(scores, np.ones((3, 2)), words=[[5, 5], [5, 5], [5, None]]))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -21,9 +21,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.explain import vectors as maps
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig, ExplainReport
-from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.reports import read_report_json, write_report_json
-from rag_sourcebias.stats.texts import jaccard
 
 CONFIG = ExplainConfig(resamples=60)
 
@@ -101,27 +99,6 @@ def test_gaps_are_those_of_the_encoders_similarity(similarity) -> None:
     assert direction.component.lower > 0
 
 
-def test_spectra_are_those_of_the_vectors_as_they_are(report) -> None:
-    dataset, encoder = explained_dataset(), LikingEncoder()
-    for source, found in (
-        ("human", report.sources[0].spectrum.human),
-        (LLM, report.sources[0].spectrum.other),
-    ):
-        vectors = encoder.encode_documents(dataset.corpus.of_source(source).texts)
-        expected = np.linalg.svd(vectors.astype(np.float64), compute_uv=False)
-        np.testing.assert_allclose(found, expected[: len(found)], rtol=1e-9)
-
-
-def test_texts_only() -> None:
-    found = explain_sources(explained_dataset()).sources[0]
-    assert found.cosine is found.spectrum is found.map is None
-    assert found.decomposition is None
-    dataset = explained_dataset()
-    text_of = dict(dataset.corpus)
-    values = [jaccard(text_of[f"{p}@human"], text_of[f"{p}@{LLM}"]) for p in range(120)]
-    assert found.texts.jaccard.mean == pytest.approx(np.mean(values))
-
-
 def test_without_judged_queries_the_reason_is_noted() -> None:
     found = explain_sources(
         explained_dataset(judged=False), encoder=LikingEncoder(), config=CONFIG
@@ -132,29 +109,6 @@ def test_without_judged_queries_the_reason_is_noted() -> None:
     assert set(found.missing) == {"decomposition", "perplexity"}
     assert found.missing["decomposition"] == found.notes[-1]
     assert found.missing["perplexity"] == "no language model was given"
-
-
-def test_too_few_queries_are_no_decomposition() -> None:
-    found = explain_sources(explained_dataset(n=60), encoder=LikingEncoder(), config=CONFIG)
-    assert found.sources[0].decomposition is None
-    assert "need at least 40 queries with pairs, there are 30" in found.sources[0].notes[-1]
-
-
-def test_few_pairs_give_what_they_can() -> None:
-    found = explain_sources(
-        explained_dataset(n=4),
-        encoder=LikingEncoder(),
-        perplexities=[CountingPerplexity()],
-        config=CONFIG,
-    ).sources[0]
-    assert found.texts.jaccard.counts.sum() == 4
-    assert found.map.human.shape == (4, 2)
-    assert found.spectrum is None
-    assert "spectrum: 4 pairs; at least 20 are needed" in found.notes
-    assert any(note.startswith("the score gap is not decomposed") for note in found.notes)
-    assert set(found.missing) == {"spectrum", "decomposition"}
-    assert set(found.missing.values()) <= set(found.notes)
-    assert found.perplexity[0].gap.n == 4
 
 
 def test_every_source_in_turn_and_human_texts_are_read_once() -> None:
@@ -307,11 +261,3 @@ def test_a_model_of_the_wrong_shape_is_named() -> None:
 
     with pytest.raises(DataError, match=r"'counting' returned values of shape \(\d+,\) for"):
         explain_sources(explained_dataset(n=10), perplexities=[Broken()])
-
-
-def test_the_bundled_sample() -> None:
-    """Claude's rewrites of responses are a little longer and keep half of the words."""
-    found = explain_sources(load_sample()).sources[0]
-    assert (found.source, found.n_pairs) == ("llm:claude", 160)
-    assert found.texts.log_length_ratio.lower > 0
-    assert found.texts.overlap.mean == pytest.approx(0.548, abs=0.01)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
 from rag_sourcebias.explain.data import GapDecomposition
 
@@ -67,11 +66,6 @@ def test_extrapolation_is_named() -> None:
     found = decompose(4)
     assert [f.extrapolated for f in found.factors] == [False, True]
     assert any("no pair reaches no difference in overlap" in note for note in found.notes)
-
-
-def test_a_decomposition_survives_json() -> None:
-    found = decompose(5)
-    assert from_plain(GapDecomposition, to_plain(found)) == found
 
 
 def test_what_cannot_be_decomposed_is_refused() -> None:

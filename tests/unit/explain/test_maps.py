@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.explain import vectors as maps
-from rag_sourcebias.explain.vectors import map_sources, map_vectors
+from rag_sourcebias.explain.vectors import map_sources
 
 N = 60
 
@@ -45,27 +45,6 @@ def test_neighbours_stay_neighbours_and_maps_repeat() -> None:
     apart = np.linalg.norm(found.human - found.other, axis=1)
     anyone = np.linalg.norm(found.human - np.roll(found.other, 1, axis=0), axis=1)
     assert np.median(apart) < 0.3 * np.median(anyone)
-
-
-def test_t_sne_starts_from_the_main_components_of_unit_vectors() -> None:
-    """The same as scikit-learn with that start written out."""
-    from sklearn.manifold import TSNE
-
-    human, other, _ = groups(1)
-    both = np.concatenate((human, other))
-    both /= np.linalg.norm(both, axis=1, keepdims=True)
-    centred = both - both.mean(axis=0)
-    left, size, rows = np.linalg.svd(centred, full_matrices=False)
-    start = (left * size)[:, :2] * np.sign(rows[:2][[0, 1], np.abs(rows[:2]).argmax(axis=1)])
-    start *= 1e-4 / start[:, 0].std()
-    expected = TSNE(perplexity=30, init=start, random_state=0).fit_transform(both)
-    found = map_sources(human, other, method="tsne")
-    np.testing.assert_allclose(np.concatenate((found.human, found.other)), expected, atol=1.0)
-
-
-def test_main_components_are_those_of_geometry() -> None:
-    human, other, _ = groups(2)
-    np.testing.assert_array_equal(map_sources(human, other).human, map_vectors(human, other).human)
 
 
 def test_what_is_refused(monkeypatch) -> None:

@@ -63,14 +63,6 @@ def test_taking_texts_keeps_their_words() -> None:
     assert word_sets([], vocabulary).take(np.array([], dtype=int)).codes == []
 
 
-def test_copies_have_no_length_interval_to_speak_of() -> None:
-    found = compare_texts(*sets(["a b", "c d e"], ["a b", "c d e"]))
-    ratio = found.log_length_ratio
-    assert (ratio.lower, ratio.estimate, ratio.upper) == (0, 0, 0)
-    assert "nothing is known of others" in ratio.notes[0]
-    assert found.jaccard.counts[-1] == 2
-
-
 def test_what_cannot_be_compared() -> None:
     one, two = sets(["a"], ["b"])
     with pytest.raises(InsufficientDataError, match=r"1 pair\(s\); at least 2"):

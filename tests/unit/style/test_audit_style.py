@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import zlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.stats.clusters import adjust_p_values
 from rag_sourcebias.stats.ranking import relative_delta
@@ -273,16 +269,6 @@ def test_distractors_that_are_known_texts_are_left_out():
     )
 
 
-def test_distractors_are_not_encoded_without_an_index():
-    data, encoder = texts(20), HashingEncoder()
-    report = audit_style(
-        data, encoders=[encoder], config=CONFIG, index=False, text_statistics=False
-    )
-    assert sum(map(len, encoder.calls)) == 20 * 5
-    assert report.data.n_distractors == 0
-    assert report.systems[0].index_scores == ()
-
-
 def test_only_queries_with_every_version_are_encoded():
     data = texts(22)
     holes = replace(
@@ -324,19 +310,6 @@ def test_what_cannot_be_audited_is_refused():
         audit_style(data, encoders=[Broken()])
 
 
-def test_a_cached_encoder_reports_progress_and_changes_nothing(tmp_path):
-    data, done = texts(20), []
-    cached = CachedEncoder(
-        HashingEncoder(), VectorCache(tmp_path / "v.sqlite"), progress=lambda *at: done.append(at)
-    )
-    first = audit_style(data, encoders=[cached], config=CONFIG, text_statistics=False)
-    assert (80, 80) in done
-    done.clear()
-    second = audit_style(data, encoders=[cached], config=CONFIG, text_statistics=False)
-    assert done == []
-    assert json.dumps(first.to_dict()["systems"]) == json.dumps(second.to_dict()["systems"])
-
-
 def test_texts_are_described_by_what_is_installed(monkeypatch):
     data = texts(20)
     monkeypatch.setattr(
@@ -355,32 +328,3 @@ def test_texts_are_described_by_what_is_installed(monkeypatch):
     assert {s.group for s in report.query_statistics} == set(FORMS)
     assert report.warnings[-1].startswith("no BLEU, METEOR, ROUGE-L")
     assert "rag-sourcebias[text]" in report.warnings[-1]
-
-
-@pytest.mark.data
-@pytest.mark.frameworks
-def test_bm25_on_nq_utd_styles():
-    root = os.environ.get("RAG_SOURCEBIAS_DATA")
-    if not root:
-        pytest.skip("RAG_SOURCEBIAS_DATA names no folder")
-    lines = (Path(root) / "nq-utd-styles/styles.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    styles = [str(k) for k in range(9)]
-    data = StyledTexts(
-        query_ids=tuple(row["query_id"] for row in rows),
-        queries={
-            "original": tuple(row["query"] for row in rows),
-            **{s: tuple(row["query_styles"][s] for row in rows) for s in styles},
-        },
-        documents={
-            "human": tuple(row["human"] for row in rows),
-            **{s: tuple(row["doc_styles"][s] for row in rows) for s in styles},
-        },
-    )
-    system = audit_style(data, bm25=BM25Spec(), text_statistics=False).system("bm25")
-    assert system.average_ranks.sum(axis=1) == pytest.approx(np.full(10, 55))
-    assert system.rows[0].unfairness.score == pytest.approx(8.14, abs=0.02)
-    assert int(system.average_ranks[0].argmin()) == 0  # human
-    assert int(system.average_ranks[0].argmax()) == 9  # style 8
-    assert system.matching[-1].gain.lower > 1.5
-    assert min(row.friedman.p_value for row in system.rows) < 1e-15

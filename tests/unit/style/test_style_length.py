@@ -44,13 +44,6 @@ def test_a_preference_for_length_alone_nearly_vanishes():
     assert found.slope < -0.5
 
 
-def test_a_preference_for_style_alone_stays():
-    ranks, lengths = simulate(800, 5, slope=0.0, effect=1.0)
-    found = length_adjusted(ranks, lengths)
-    assert abs(found.slope) < 0.15
-    np.testing.assert_allclose(found.adjusted, found.average, atol=0.1)
-
-
 def test_columns_average_to_the_same_result_and_degenerate_resamples_are_left_as_they_are():
     ranks, lengths = simulate(30, 4, slope=1.0)
     columns = length_columns(ranks, lengths)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -86,21 +85,6 @@ def test_no_interval_where_none_can_be_had():
     assert found[0].quantiles == (2.0,) * 5
 
 
-def test_groups_without_references_get_words_only():
-    texts = {"a": ["x y", "z"], "b": ["x", "z z"]}
-    found = text_statistics(texts, {"b": ["x", "z"]}, statistics=CHEAP)
-    assert [(s.group, s.name) for s in found] == [
-        ("a", "words"),
-        *[("b", name) for name in CHEAP],
-    ]
-
-
-def test_the_mode_of_meteor_is_a_note():
-    found = text_statistics({"g": sentences(1, 9)}, sentences(2, 9))
-    assert one(found, "g", "METEOR").mean.notes[0].startswith("METEOR matches equal words")
-    assert one(found, "g", "BLEU").mean.notes == ()
-
-
 def test_large_groups_are_sampled_for_similarities_only():
     texts, originals = sentences(1, 400), sentences(2, 400)
     texts[7] = None
@@ -178,14 +162,6 @@ def test_a_baseline_that_no_document_has():
     part = corpus().take(np.array([3, 4]))
     with pytest.raises(DataError, match="no document has source 'human' any more"):
         source_text_statistics(part, "human")
-
-
-def test_passages_of_usual_length_take_seconds_at_most():
-    texts = {str(i): sentences(i, 56, longest=200) for i in range(10)}
-    text_statistics({"warm up": ["a b"]}, ["a b"])  # imports
-    start = time.perf_counter()
-    text_statistics(texts, texts["0"], original="0")
-    assert time.perf_counter() - start < 10
 
 
 @pytest.mark.data
