@@ -45,12 +45,6 @@ _STYLES = {
     AnswerStyle.CANNOT_TELL: "may reward style or not: these are too few to tell",
     AnswerStyle.TOO_FEW: "may reward style or not: these are too few for an interval",
 }
-# What is left of the effect in the adjusted score.
-_LEFT: dict[AnswerStyle | None, str] = {
-    AnswerStyle.REWARDS: "still measurable",
-    AnswerStyle.SLIGHT: "measurable, but small",
-    AnswerStyle.ALIKE: "small, if anything",
-}
 _WORTH = {
     AdjustmentCode.ABSENT: "",
     AdjustmentCode.CUTS: "",
@@ -346,14 +340,7 @@ def _adjustment_sentence(scorer: AnswerScorer) -> str:
     if cut is not None:
         verb = "cuts" if cut >= 0 else "widens"
         spread = f"{verb} the spread of the systems by {percent(abs(cut))}, to {now}"
-    text = f"The adjustment {spread}; {_auc_clause(scorer, after)}.{_WORTH[finding.adjustment]}"
-    if finding.adjustment is not AdjustmentCode.CUTS or finding.left not in _LEFT:
-        return text
-    text += f" What is left is {_LEFT[finding.left]}"
-    lead = _lead(after)
-    if lead is None or finding.left is AnswerStyle.ALIKE:
-        return f"{text}."
-    return f"{text}: {shorten(lead.first, _NAME)} over {shorten(lead.second, _NAME)}."
+    return f"The adjustment {spread}; {_auc_clause(scorer, after)}.{_WORTH[finding.adjustment]}"
 
 
 def _auc_clause(scorer: AnswerScorer, after: AnswerBias) -> str:

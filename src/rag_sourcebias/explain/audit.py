@@ -663,8 +663,9 @@ def explain_sources(
     if encoder is not None:
         require_map(config.map_method)
     names = [model.name for model in perplexities]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"two language models are called {repeated[0]!r}; names must differ")
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"two language models are called {name!r}; names must differ")
     chosen = _sources(dataset.corpus.tags, sources, config.baseline_source)
     judged = judged_pairs_of(dataset)
     draws = [draw_pairs(dataset, source, judged, config) for source in chosen]

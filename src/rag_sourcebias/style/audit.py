@@ -155,7 +155,9 @@ def style_warnings(
     """
     found = []
     if dropped:
-        shown = ", ".join([*dropped[:_SHOWN], *["…"] * (len(dropped) > _SHOWN)])
+        shown = ", ".join(dropped[:_SHOWN])
+        if len(dropped) > _SHOWN:
+            shown += ", …"
         found.append(
             f"{len(dropped)} of {len(texts) + len(dropped)} queries lack a version and are left "
             f"out ({shown}), so that all styles are compared on the same queries"
@@ -167,7 +169,8 @@ def style_warnings(
         )
     elif len(texts) < _FEW:
         found.append(f"{len(texts)} queries are few: read the intervals, not the averages alone")
-    if shared := sum(count for count in Counter(texts.doc_ids).values() if count > 1):
+    shared = sum(count for count in Counter(texts.doc_ids).values() if count > 1)
+    if shared:
         found.append(
             f"{shared} queries share their document with another query; intervals treat queries "
             "as independent, so they are too narrow"
@@ -181,20 +184,18 @@ def style_warnings(
 def _lengths(texts: StyledTexts, config: StyleConfig) -> list[str]:
     means = {s: float(word_counts(c).mean()) for s, c in columns_of(texts.documents).items()}
     base = means.pop(config.original)
-    ratio = {style: mean / base for style, mean in means.items()} if base else {}
-    differing = [
-        s for s in sorted(ratio, key=ratio.__getitem__) if abs(ratio[s] - 1) > _LENGTH_DIFFERS
-    ]
+    if not base:
+        return []
+    ratio = {style: mean / base for style, mean in means.items()}
+    differing = [style for style in ratio if abs(ratio[style] - 1) > _LENGTH_DIFFERS]
     if not differing:
         return []
-    named = " and ".join(
-        f"{style!r} {ratio[style]:.2f} times"
-        for style in dict.fromkeys((differing[0], differing[-1]))
-    )
+    most = max(differing, key=lambda style: abs(ratio[style] - 1))
     return [
         f"{len(differing)} of {len(ratio)} document styles differ by more than "
-        f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({named} its words): length "
-        "alone can move ranks, compare the ranks at equal length"
+        f"{_LENGTH_DIFFERS:.0%} in length from {config.original!r} ({most!r} has "
+        f"{ratio[most]:.2f} times its words): length alone can move ranks, compare the ranks at "
+        "equal length"
     ]
 
 
@@ -204,16 +205,9 @@ def _same_text(texts: StyledTexts, side: str, columns: Mapping[str, list[str]]) 
     ]
     if not rows:
         return []
-    first: dict[str, str] = {}
-    alike = next(
-        (earlier, style)
-        for style, column in columns.items()
-        if (earlier := first.setdefault(column[rows[0]], style)) != style
-    )
     return [
         f"{len(rows)} of {len(texts)} queries have the same {side} text in two or more styles "
-        f"(first {texts.query_ids[rows[0]]!r}: {alike[0]!r} and {alike[1]!r}); they "
-        f"{'tie' if side == 'document' else 'rank alike'}"
+        f"(first {texts.query_ids[rows[0]]!r}); they rank alike"
     ]
 
 
@@ -293,33 +287,31 @@ def style_matrix_intervals(
     columns = matrix.ranks.reshape(n, q * d)
     terms = None if lengths is None else _length_terms(matrix, lengths)
     # One resampling for everything: a query is drawn with its ranks and its lengths.
-    drawn, share = dirichlet_sums(
-        columns if terms is None else np.concatenate((columns, terms), axis=1),
-        resamples=resamples,
-        rng=rng,
-    )
+    if terms is not None:
+        columns = np.concatenate((columns, terms), axis=1)
+    drawn, share = dirichlet_sums(columns, resamples=resamples, rng=rng)
     make = _Maker(n=n, level=confidence_level)
     sums = drawn[:, : q * d]
-    found = (  # None also where length and style cannot be told apart
-        None
-        if lengths is None
-        else if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
-    )
+    found = None  # also where length and style cannot be told apart
+    if lengths is not None:
+        found = if_enough(lambda: [length_adjusted(matrix.ranks[:, a], lengths) for a in range(q)])
     adjusted: tuple[Interval | None, ...] = ()
     if found is not None:
         seen = drawn / (1 - share[:, None])
+        estimates = np.concatenate([row.adjusted for row in found])
+        resampled = [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)]
         adjusted = bootstrap_intervals(
-            np.concatenate([row.adjusted for row in found]),
-            np.concatenate(
-                [adjusted_from_means(seen[:, _own(form, q, d)]) for form in range(q)], axis=1
-            ),
+            estimates,
+            np.concatenate(resampled, axis=1),
             n=n,
             confidence_level=confidence_level,
         )
     rows: list[Interval | None] = [None] * (q + 1)
     if n >= _MIN_UNFAIR:
         shaped = sums.reshape(-1, q, d)
-        parts = [slice(a, a + 1) for a in range(q)] + ([slice(None)] if q > 1 else [])
+        parts = [slice(a, a + 1) for a in range(q)]
+        if q > 1:
+            parts.append(slice(None))
         rows = [
             make.unfairness(matrix.average[at], shaped[:, at], share, ddof=ddof) for at in parts
         ]
@@ -568,7 +560,8 @@ def _matching(matrix: StyleMatrix, config: StyleConfig) -> tuple[StyleGain, ...]
 def _notes(averaged: FloatArray, intervals: StyleMatrixIntervals | None) -> list[str]:
     tied = np.diff(np.sort(averaged, axis=2), axis=2) == 0
     notes = []
-    if some := int(np.count_nonzero(tied.any(axis=2))):
+    some = int(np.count_nonzero(tied.any(axis=2)))
+    if some:
         whole = int(np.count_nonzero(tied.all(axis=2)))
         rest = f", {whole} of them tie every version" if whole else ""
         notes.append(
@@ -639,7 +632,8 @@ def measure_style_bias(
     """
     if not similarities:
         raise DataError("no similarities were given; give an array for at least one system")
-    if unknown := [name for name in settings or {} if name not in similarities]:
+    unknown = [name for name in settings or {} if name not in similarities]
+    if unknown:
         raise DataError(f"settings name {unknown[0]!r}; systems are {list(similarities)}")
     config, warnings = style_settings(texts, config)
     keep = with_every_version(texts, config)
@@ -695,7 +689,8 @@ def _checked(name: str, array: npt.NDArray[np.floating[Any]], texts: StyledTexts
         values = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"similarities of {name!r} are not an array of numbers: {error}") from error
-    if values.shape != (shape := (len(texts), len(texts.queries), len(texts.documents))):
+    shape = (len(texts), len(texts.queries), len(texts.documents))
+    if values.shape != shape:
         raise DataError(
             f"similarities of {name!r} have shape {values.shape}, expected {shape}: queries, "
             "query styles, document styles"

@@ -154,12 +154,14 @@ def build_corpora(complete: StyledTexts, original: str) -> StyleCorpora:
 
 def _warnings(complete: StyledTexts, originals: Sequence[str], n_others: int) -> tuple[str, ...]:
     found = []
-    if left_out := len(complete.distractors) - n_others:
+    left_out = len(complete.distractors) - n_others
+    if left_out:
         found.append(
             f"{left_out} of {len(complete.distractors)} distractors are blank, occur twice or are "
             "a version of a query's document: they are left out"
         )
-    if copies := len(originals) - len(set(originals)):
+    copies = len(originals) - len(set(originals))
+    if copies:
         found.append(
             f"{copies} documents have the text of another document: in an index they tie with it, "
             "and only the query's own counts as found"
@@ -370,7 +372,8 @@ class _BM25Search:
             [[texts[row] for row in rows] for rows in self.corpora.rows.tolist()],
         )
         heard = found.any(axis=2)
-        if silent := int(np.count_nonzero(~heard)):
+        silent = int(np.count_nonzero(~heard))
+        if silent:
             self.notes.append(
                 f"{silent} of {heard.size} query versions share no word with any version of "
                 "their document, which all tie"
@@ -600,11 +603,15 @@ def _with_statistics(report: StyleReport, complete: StyledTexts, stage: Stage) -
             (columns_of(complete.queries), config.original_query),
         )
     )
+    warnings = list(report.warnings)
     missing = [name for name in TEXT_STATISTICS if name not in statistics]
-    warning = f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'"
+    if missing:
+        warnings.append(
+            f"no {', '.join(missing)}: install them with: pip install 'rag-sourcebias[text]'"
+        )
     return replace(
         report,
         document_statistics=documents,
         query_statistics=queries,
-        warnings=(*report.warnings, *[warning] * bool(missing)),
+        warnings=tuple(warnings),
     )

@@ -151,12 +151,6 @@ def test_an_adjustment_that_loses_auc():
     assert "It tells right from wrong less well, or may: weigh that" in told(report)
 
 
-def test_an_adjustment_that_goes_too_far():
-    # As if what was learned elsewhere removed more than length added here.
-    report = changed(single(), adjusted=several().scorers[2].raw, spread_cut=0.5)
-    assert "What is left is still measurable: essay over terse" in told(report)
-
-
 def test_without_wrong_answers_or_adjustment():
     report = everyone_right()
     assert codes(report)[1] is AdjustmentCode.ABSENT

@@ -202,8 +202,7 @@ def test_warnings_say_what_limits_the_data():
     text = "\n".join(measure_style_bias({"x": similarities(8)}, odd, config=CONFIG).warnings)
     assert "8 queries are too few" in text
     assert "2 queries share their document" in text
-    assert "1 of 8 queries have the same document text in two or more styles (first 'q0': " in text
-    assert "'b' and 'c'); they tie" in text
+    assert "1 of 8 queries have the same document text in two or more styles (first 'q0')" in text
     assert "document styles differ by more than 10% in length from 'human'" in text
     fine = measure_style_bias({"x": similarities(60)}, styled(60), config=CONFIG).warnings
     assert [w for w in fine if "length" not in w] == [
