@@ -202,8 +202,7 @@ def require_writable(folder: Path | None) -> None:
     if not existing.is_dir():
         within = "" if existing == folder else f": {existing}"
         raise DataError(f"--report {folder}{within} is a file; name a folder")
-    if not os.access(existing, os.W_OK):
-        raise DataError(f"--report {folder}: {existing} is not writable")
+    _check_access(f"--report {folder}", existing)
 
 
 def require_writable_file(option: str, path: Path | str | None) -> None:
@@ -216,8 +215,12 @@ def require_writable_file(option: str, path: Path | str | None) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise DataError(f"--{option} {path}: folder {folder} does not exist")
+    _check_access(f"--{option} {path}", folder)
+
+
+def _check_access(given: str, folder: Path) -> None:
     if not os.access(folder, os.W_OK):
-        raise DataError(f"--{option} {path}: {folder} is not writable")
+        raise DataError(f"{given}: {folder} is not writable")
 
 
 # Messages of functions in the words of the command line.

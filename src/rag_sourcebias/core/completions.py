@@ -584,28 +584,7 @@ class Judgments(Stored):
                 + (self.reasons[0] if self.reasons else "no items were given"),
                 n=0,
             )
-        return self._distributions(self.probs[ok], np.flatnonzero(ok))
-
-    def values(self, gains: Sequence[float] | FloatArray | None = None) -> FloatArray:
-        """Return the gain expected of each item, NaN where there is no judgment; shape (m,).
-
-        Parameters
-        ----------
-        gains : array-like of shape (L,), optional
-            Gain of each grade; the grade itself by default.
-        """
-        scale = np.arange(self.n_grades) if gains is None else np.asarray(gains)
-        if scale.shape != (self.n_grades,):
-            raise DataError(f"gains of shape {scale.shape} for {self.n_grades} grades")
-        return self.probs @ scale.astype(np.float64)
-
-    def __str__(self) -> str:
-        counts = self.counts()
-        parts = [f"{counts.pop('ok', 0)} of {len(self)} items judged by {self.judge}"]
-        parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
-        return ", ".join(parts)
-
-    def _distributions(self, probs: FloatArray, rows: npt.NDArray[np.intp]) -> LabelDistributions:
+        rows = np.flatnonzero(ok)
         query_ids, query_codes = coded(self.query_ids[row] for row in rows)
         doc_ids, doc_codes = coded(self.doc_ids[row] for row in rows)
         return LabelDistributions(
@@ -613,5 +592,15 @@ class Judgments(Stored):
             doc_ids=doc_ids,
             query_codes=query_codes,
             doc_codes=doc_codes,
-            probs=probs,
+            probs=self.probs[ok],
         )
+
+    def values(self) -> FloatArray:
+        """Return the grade expected of each item, NaN where there is no judgment; shape (m,)."""
+        return self.probs @ np.arange(self.n_grades, dtype=np.float64)
+
+    def __str__(self) -> str:
+        counts = self.counts()
+        parts = [f"{counts.pop('ok', 0)} of {len(self)} items judged by {self.judge}"]
+        parts += [f"{n} {status.replace('_', ' ')}" for status, n in counts.items()]
+        return ", ".join(parts)
