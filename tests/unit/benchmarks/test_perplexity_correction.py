@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import math
 import sys
 from pathlib import Path
@@ -78,14 +77,6 @@ def test_the_interval_holds_the_slopes_that_a_t_test_does_not_reject() -> None:
     assert abs(t_statistic(found.slope.estimate)) < 1e-9
 
 
-def test_f_is_the_squared_t_of_the_first_stage() -> None:
-    data = columns(60)
-    data["queries"] = np.arange(60)
-    gaps = data["source_perplexities"] - data["baseline_perplexities"]
-    t = gaps.mean() / (gaps.std(ddof=1) / math.sqrt(60))
-    assert fitted(data).first_stage_f == pytest.approx(t**2)
-
-
 def test_the_interval_covers_the_slope_as_often_as_it_says() -> None:
     covered = 0
     for seed in range(400):
@@ -94,54 +85,14 @@ def test_the_interval_covers_the_slope_as_often_as_it_says() -> None:
     assert 0.86 <= covered / 400 <= 0.94  # .9 ± 2.7 binomial standard errors
 
 
-def test_corrected_versions_score_alike_on_average() -> None:
-    fit, fresh = fitted(columns(2000)), columns(2000, seed=1)
-    human, llm = (
-        fit.apply(fresh[f"{side}_scores"], fresh[f"{side}_perplexities"])
-        for side in ("baseline", "source")
-    )
-    assert np.mean(fresh["source_scores"] - fresh["baseline_scores"]) > 0.03
-    assert np.mean(llm - human) == pytest.approx(0, abs=0.006)
-
-
-def test_the_order_is_that_of_score_minus_slope_times_perplexity() -> None:
-    found = fitted(columns())
-    rng = np.random.default_rng(0)
-    scores, perplexities = rng.normal(size=50), rng.normal(3, 1, 50)
-    corrected = found.apply(scores, perplexities)
-    papers = scores - found.slope.estimate * perplexities
-    np.testing.assert_allclose(corrected - papers, (corrected - papers)[0])
-    assert found.apply(np.array([0.3]), np.array([found.reference]))[0] == 0.3
-
-
-def test_a_weak_instrument_is_refused_with_the_number_of_pairs_needed() -> None:
-    for seed in itertools.count():
-        data = columns(80, gap=-0.07, seed=seed)
-        gaps = data["source_perplexities"] - data["baseline_perplexities"]
-        f = (gaps.mean() / (gaps.std(ddof=1) / math.sqrt(80))) ** 2
-        if 3 < f < 6:
-            break
-    with pytest.raises(InsufficientDataError, match="weak instrument: it shifts") as caught:
+def test_a_weak_instrument_is_refused() -> None:
+    data = columns(60, gap=-0.05)
+    data["queries"] = np.arange(60)
+    gaps = data["source_perplexities"] - data["baseline_perplexities"]
+    f = (gaps.mean() / (gaps.std(ddof=1) / math.sqrt(60))) ** 2  # the squared t of the first stage
+    assert f < 10
+    with pytest.raises(InsufficientDataError, match=f"weak instrument.* F = {f:.3g}"):
         fitted(data)
-    needed = caught.value.n_needed
-    assert needed is not None
-    assert 80 < needed < 600
-    fitted(columns(4 * needed, gap=-0.07))
-
-
-def test_an_instrument_without_effect_gets_no_promise() -> None:
-    data = columns()
-    data["source_perplexities"] = data["baseline_perplexities"].copy()
-    with pytest.raises(InsufficientDataError, match=r"F = 0 .* use a parity calibration") as caught:
-        fitted(data)
-    assert caught.value.n_needed is None
-
-
-def test_a_constant_shift_of_perplexity_is_a_perfect_instrument() -> None:
-    data = columns()
-    data["source_perplexities"] = data["baseline_perplexities"] - 0.5
-    # rounding leaves a spread of 1e-16, which still is no weakness
-    assert fitted(data).first_stage_f > 1e20
 
 
 def test_few_queries_and_unusable_columns_are_refused() -> None:

@@ -50,19 +50,6 @@ def test_three_seeds_give_intervals() -> None:
     assert len(delta["by_seed"]) == 3
 
 
-def test_fewer_seeds_give_means_and_say_so() -> None:
-    found = columns(runs(range(1)))
-    assert "lower" not in found["relative_delta@5"]
-    assert found["relative_delta@5"]["note"] == "1 seed"
-    assert "at least 3" in curves.search(runs(range(1)), skew=5, quality=10)
-
-
-def test_seeds_that_not_every_weight_has_are_left_out() -> None:
-    found = runs(range(3))
-    del found[1.0][2]
-    assert columns(found)["relative_delta@5"]["seeds"] == [0, 1]
-
-
 def test_too_few_weights_draw_no_curve() -> None:
     assert columns(runs(range(3), weights=(0.0, 0.1))) == {}
     assert columns({}) == {}

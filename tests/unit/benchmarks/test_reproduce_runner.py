@@ -84,61 +84,58 @@ def write_ours(folder: Path, **series) -> None:
     (folder / "ours.json").write_text(json.dumps({"curves": curves}), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ((-12, -3, 20), "OK"),
-        ((-12, 20, 16), "OK"),
-        ((-12, 20, 15), "OK"),
-        ((-12, 20, 14), "OKish"),
-        ((-12, 20, 7), "OKish"),
-        ((-12, 20, 6), "FAIL"),
-        ((5,), "FAIL"),
-    ],
-)
-def test_rises(values, verdict) -> None:
-    assert checks.rises(curve(*values), tolerance=5, okish=13)[0] == verdict
+THEIRS = (1, 2, 3)
+ASKED = [
+    # check, its parameters, values, verdict
+    ("rises", {"tolerance": 5, "okish": 13}, (-12, 20, 15), "OK"),
+    ("rises", {"tolerance": 5, "okish": 13}, (-12, 20, 14), "OKish"),
+    ("rises", {"tolerance": 5, "okish": 13}, (-12, 20, 6), "FAIL"),
+    ("rises", {"tolerance": 5, "okish": 13}, (7, 7, 7), "FAIL"),
+    ("changes_sign", {"tolerance": 3}, (-1, 4, 2), "OK"),
+    ("changes_sign", {"tolerance": 3}, (-9, 4, -2), "OKish"),
+    ("changes_sign", {"tolerance": 3}, (-9, 4, -4), "FAIL"),
+    ("crosses_zero", {}, (-10, -5, 15), "OK"),
+    ("crosses_zero", {"last_x": 1}, (-10, -5, 15), "FAIL"),
+    ("crosses_zero", {}, (-5, 5, -5), "FAIL"),
+    ("keeps", {"tolerance": 2, "okish": 5}, (50, 49, 51), "OK"),
+    ("keeps", {"tolerance": 2, "okish": 5}, (50, 48.5, 51), "OKish"),
+    ("keeps", {"tolerance": 2, "okish": 5}, (50, 47, 51), "FAIL"),
+    ("same_order", {"theirs": THEIRS}, (10, 20, 30), "OK"),
+    ("same_order", {"theirs": THEIRS, "okish": 1}, (10, 30, 20), "OKish"),
+    ("same_order", {"theirs": THEIRS, "okish": 1}, (30, 20, 10), "FAIL"),
+    ("same_order", {"theirs": THEIRS, "okish": 1}, (7, 7, 7), "FAIL"),
+    ("signs", {"positive": [0], "negative": [1]}, (1, -2), "OK"),
+    ("signs", {"positive": [0], "negative": [1]}, (1, 0), "FAIL"),
+    ("signs", {"negative": [1]}, (5, -5), "OK"),
+    ("within", {"low": 1, "high": 2}, (1, 2), "OK"),
+    ("within", {"low": 1.5, "okish": 0.5}, (1, 2), "OKish"),
+    ("within", {"high": 1.5, "okish": 0.4}, (1, 2), "FAIL"),
+    ("no_more", {"theirs": (3, 3), "of": [0]}, (3, 9), "OK"),
+    ("no_more", {"theirs": (3, 3), "of": [1], "okish": 6}, (3, 9), "OKish"),
+    ("no_less", {"theirs": (3, 3), "of": [0, 1]}, (2, 9), "FAIL"),
+    ("largest", {"of": [3, 2]}, (5, 1, 9, 7), "OK"),
+    ("largest", {"of": [2, 0], "okish": 1}, (5, 1, 9, 7), "OKish"),
+    ("largest", {"of": [0]}, (4, 4, 4, 4), "FAIL"),
+    ("smallest", {"of": [2]}, (5, 1, 9, 7), "FAIL"),
+    ("smallest", {"of": [0], "among": [0, 2]}, (5, 1, 9, 7), "OK"),
+    ("lowest_is", {"one_of": [1, 2]}, (5, 1, 9, 7), "OK"),
+    ("lowest_is", {"one_of": [0], "okish_rank": 2}, (5, 1, 9, 7), "OKish"),
+    ("lowest_is", {"one_of": [0], "okish_rank": 2}, (4, 4, 4, 4), "FAIL"),
+    ("near", {"theirs": (100, 200), "tolerance": 1, "okish": 2}, (101, 198), "OK"),
+    ("near", {"theirs": (100, 200), "tolerance": 1, "okish": 2}, (110, 198), "FAIL"),
+]
 
 
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [((-1, 4, 2), "OK"), ((-9, 4, -2), "OKish"), ((-9, 4, -4), "FAIL"), ((2, 4, 9), "OKish")],
-)
-def test_changes_sign(values, verdict) -> None:
-    assert checks.changes_sign(curve(*values), tolerance=3)[0] == verdict
-
-
-def test_a_flat_curve_does_not_rise() -> None:
-    assert checks.rises(curve(7, 7, 7), tolerance=5, okish=13)[0] == "FAIL"
-    assert checks.rises(curve(7, 9, 6), tolerance=5, okish=13)[0] == "FAIL"
-
-
-def test_crosses_zero_says_where() -> None:
-    assert checks.crosses_zero(curve(-10, -5, 15)) == ("OK", "between 1 and 2, linearly at 1.25")
-    assert checks.crosses_zero(curve(-10, -5, 15), last_x=1)[0] == "FAIL"
-    for values in ((10, 5, 15), (15, -5, -10), (5, -5, 15), (-5, 5, -5)):
-        assert checks.crosses_zero(curve(*values))[0] == "FAIL"
+@pytest.mark.parametrize(("kind", "asked", "values", "verdict"), ASKED)
+def test_checks(kind, asked, values, verdict) -> None:
+    given = {k: curve(*v) if k == "theirs" else v for k, v in asked.items()}
+    assert getattr(checks, kind)(curve(*values), **given)[0] == verdict
 
 
 def test_no_crossing_with_an_interval_that_holds_zero_cannot_be_told() -> None:
     series = curve(-10, -2, lower=(-15.0, -7.0), upper=(-5.0, 3.0))
     assert checks.crosses_zero(series)[0] == "CANNOT TELL"
-
-
-def test_keeps_compares_with_the_first_value_in_percent() -> None:
-    assert checks.keeps(curve(50, 49, 51), tolerance=2, okish=5)[0] == "OK"
-    assert checks.keeps(curve(50, 48.5, 51), tolerance=2, okish=5)[0] == "OKish"
-    verdict, why = checks.keeps(curve(50, 47, 51), tolerance=2, okish=5)
-    assert (verdict, why.endswith("largest loss 6.0 % at 1")) == ("FAIL", True)
-
-
-def test_same_order_counts_pairs_turned_round() -> None:
-    theirs = curve(1, 2, 3)
-    assert checks.same_order(curve(10, 20, 30), theirs)[0] == "OK"
-    assert checks.same_order(curve(10, 30, 20), theirs, okish=1)[0] == "OKish"
-    assert checks.same_order(curve(30, 20, 10), theirs, okish=1)[0] == "FAIL"
-    assert checks.same_order(curve(7, 7, 7), theirs, okish=1)[0] == "FAIL"
-    assert checks.same_order(entries.Series(("a",), (1.0,)), theirs)[0] == "FAIL"
+    assert checks.crosses_zero(curve(-10, -5, 15))[1] == "between 1 and 2, linearly at 1.25"
 
 
 def test_rows_of_an_entry(tmp_path: Path) -> None:
@@ -148,29 +145,6 @@ def test_rows_of_an_entry(tmp_path: Path) -> None:
     assert [row["verdict"] for row in rows] == ["OK", "OK", "OKish", "SKIPPED"]
     assert rows[2]["why"] == "largest difference +4 at 2, of 3 (3 seeds)"
     assert rows[3]["why"] == "the data cannot be had"
-
-
-def test_what_is_not_made_is_skipped_with_the_command(tmp_path: Path) -> None:
-    entry = entries.read_entry(write_entry(tmp_path))
-    rows = runner.judged(entry, results=tmp_path)
-    assert {row["verdict"] for row in rows} == {"SKIPPED"}
-    assert rows[0]["why"] == (
-        "results/ours.json is not there; made by python benchmarks/make.py --all"
-    )
-    (tmp_path / "ours.json").write_text('{"curves": {}}', encoding="utf-8")
-    assert runner.judged(entry, results=tmp_path)[0]["why"].startswith(
-        "results/ours.json has no curves / 1"
-    )
-
-
-def test_ours_may_come_from_a_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "our_figures.py").write_text(
-        "def squares(n):\n    return {'x': list(range(n)), 'y': [i * i for i in range(n)]}\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    source = entries.Source(call="our_figures:squares", arguments={"n": 3})
-    assert entries.load(source).y == (0, 1, 4)
 
 
 @pytest.mark.parametrize(
@@ -187,22 +161,6 @@ def test_ours_may_come_from_a_function(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_wrong_entry_is_refused(tmp_path: Path, wrong: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         entries.read_entry(write_entry(tmp_path, wrong))
-
-
-def test_an_unknown_check_is_refused(tmp_path: Path) -> None:
-    write_ours(tmp_path, x=[0, 1], y=[1, 2])
-    entry = entries.read_entry(write_entry(tmp_path, ENTRY.replace("rises", "raises")))
-    with pytest.raises(SystemExit, match="no check 'raises'; there are rises"):
-        runner.judged(entry, results=tmp_path)
-
-
-def test_entries_are_found_by_file(tmp_path: Path) -> None:
-    for name in ("b", "a"):
-        write_entry(tmp_path, name=name)
-    assert [e.id for e in runner.entries(folder=tmp_path)] == ["a", "b"]
-    assert [e.id for e in runner.entries(["b"], folder=tmp_path)] == ["b"]
-    with pytest.raises(SystemExit, match="no entry c; there are a, b"):
-        runner.entries(["c"], folder=tmp_path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -275,27 +233,6 @@ def test_needs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         needs.unmet([{"colour": "red"}])
 
 
-def test_a_model_is_there_once_a_hub_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(needs.MODELS_FOLDER, raising=False)
-    monkeypatch.setattr(needs, "downloaded", lambda name: False)
-    monkeypatch.setattr(needs, "hub_answers", lambda: True)
-    assert needs.found_model("TAS-B") == "sentence-transformers/msmarco-distilbert-base-tas-b"
-    assert needs.found_model("BERM") is None
-    assert needs.unmet([{"model": "BERM"}])[0].startswith("model BERM: no checkpoint of it")
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"), [((1, -2), "OK"), ((-1, -2), "FAIL"), ((1, 0), "FAIL")]
-)
-def test_signs(values, verdict) -> None:
-    assert checks.signs(curve(*values), positive=[0], negative=[1])[0] == verdict
-
-
-def test_signs_ask_only_the_x_they_name() -> None:
-    assert checks.signs(curve(5, -5), negative=[1])[0] == "OK"
-    assert checks.signs(curve(5, -5), negative=["other"])[0] == "FAIL"
-
-
 @pytest.mark.parametrize(
     ("ends", "verdict"),
     [((0.1, 9), "OK"), ((-1, 9), "CANNOT TELL"), ((-9, 1), "CANNOT TELL"), ((-9, -0.1), "FAIL")],
@@ -325,41 +262,6 @@ def test_level_is_alike_within_the_margin(ends, verdict) -> None:
 def test_a_bound_by_interval(ends, verdict) -> None:
     series = curve(0.95, lower=ends[:1], upper=ends[1:])
     assert checks.within(series, low=0.93, interval=True)[0] == verdict
-
-
-def test_bounds() -> None:
-    assert checks.within(curve(1, 2), low=1, high=2)[0] == "OK"
-    assert checks.within(curve(1, 2), low=1.5, okish=0.5)[0] == "OKish"
-    assert checks.within(curve(1, 2), high=1.5, okish=0.4)[0] == "FAIL"
-    theirs = curve(3, 3)
-    assert checks.no_more(curve(3, 9), theirs, of=[0])[0] == "OK"
-    assert checks.no_more(curve(3, 9), theirs, of=[1], okish=6)[0] == "OKish"
-    assert checks.no_less(curve(2, 9), theirs, of=[0, 1])[0] == "FAIL"
-    assert checks.no_less(curve(2, 9), theirs, of=["x"])[0] == "FAIL"
-
-
-def test_extremes() -> None:
-    series = curve(5, 1, 9, 7)
-    assert checks.largest(series, of=[3, 2])[0] == "OK"
-    assert checks.largest(series, of=[2, 0], okish=1)[0] == "OKish"
-    assert checks.smallest(series, of=[2])[0] == "FAIL"
-    assert checks.smallest(series, of=[0], among=[0, 2])[0] == "OK"
-    assert checks.lowest_is(series, one_of=[1, 2])[0] == "OK"
-    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "OKish"
-    assert checks.lowest_is(series, one_of=[2], okish_rank=2)[0] == "FAIL"
-
-
-def test_a_tie_is_no_extreme() -> None:
-    series = curve(4, 4, 4, 4)
-    assert checks.largest(series, of=[0])[0] == "FAIL"
-    assert checks.smallest(series, of=[0, 1], okish=1)[0] == "FAIL"
-    assert checks.lowest_is(series, one_of=[0], okish_rank=2)[0] == "FAIL"
-
-
-def test_near() -> None:
-    theirs = curve(100, 200)
-    assert checks.near(curve(101, 198), theirs, tolerance=1, okish=2)[0] == "OK"
-    assert checks.near(curve(110, 198), theirs, tolerance=1, okish=2)[0] == "FAIL"
 
 
 def check_of(kind: str, grade: str = "sign only", **parameters):
@@ -394,39 +296,6 @@ def test_a_check_is_made_on_its_control_too(tmp_path: Path) -> None:
     assert rows[0]["chance"] == pytest.approx(1 / 6)
 
 
-def test_a_control_that_is_not_there_is_no_rejection(tmp_path: Path) -> None:
-    entry = entries.read_entry(write_entry(tmp_path))
-    (tmp_path / "ours.json").write_text(
-        json.dumps({"curves": {"1": {"x": [0, 1], "y": [-1, 1]}}}), encoding="utf-8"
-    )
-    row = runner.judged(entry, results=tmp_path)[1]
-    assert row["control"]["verdict"] == "SKIPPED"
-    assert runner.broken(row)
-
-
-def test_the_exit_status_tells_of_a_broken_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = {"entries": {}, "environment": {}, "rows": [], "published": []}
-    stored = tmp_path / "stored.json"
-    row = {"entry": "a", "verdict": "OK"}
-    for verdict, status in (("FAIL", 0), ("CANNOT TELL", 0), ("OKish", 1), ("OK", 1)):
-        record["rows"] = [row | {"control": {"is": "", "verdict": verdict, "why": ""}}]
-        stored.write_text(json.dumps(record), encoding="utf-8")
-        monkeypatch.setattr(sys, "argv", ["run.py", "--redraw", "--output", str(stored)])
-        assert runner.main() == status, verdict
-
-
-def test_changes_keep_intervals_with_their_values() -> None:
-    series = curve(1, 2, 4, lower=(0.0, 1.0, 3.0), upper=(2.0, 3.0, 6.0))
-    for change in controls.CHANGES.values():
-        found = change(series)
-        assert found != series
-        if found.lower is not None:
-            assert all(a < y < b for a, y, b in zip(found.lower, found.y, found.upper, strict=True))
-    assert controls.CHANGES["sides exchanged"](series).lower == (-2.0, -3.0, -6.0)
-
-
 def test_all_printed_cells_are_there() -> None:
     found = [printed.cells({"table": table}, "delta") for table in (4, 5, 6)]
     assert [len(set(columns["x"])) for columns in found] == [72, 36, 36]
@@ -448,44 +317,6 @@ def test_shuffled_sources_keep_every_pair() -> None:
     assert 8 < (codes[:, 0] == 0).sum() < 32
 
 
-def test_systems_with_nothing_to_find() -> None:
-    vectors = broken.ConstantEncoder().encode_documents(["a", "b"])
-    assert (vectors[0] == vectors[1]).all()
-    pairs = [("q", str(i)) for i in range(100)]
-    scores = broken.RandomReranker().score(pairs)
-    assert len(set(scores.tolist())) == 100
-    assert (broken.RandomReranker().score(pairs[::-1])[::-1] == scores).all()
-
-
-def test_a_failure_is_known_only_with_its_reason(tmp_path: Path) -> None:
-    text = ENTRY.replace("it changes sign}}", "it changes sign, because: noise}}")
-    entry = entries.read_entry(write_entry(tmp_path, text))
-    write_ours(tmp_path, x=[0, 1, 2], y=[1, 5, 64])
-    rows = runner.judged(entry, results=tmp_path)
-    assert rows[1]["verdict"] == "FAIL"
-    assert rows[1]["because"] == "noise"
-    assert "Known to fail: noise" in runner.shown(rows[1])
-    assert "because" not in rows[2]
-
-
-def test_figures_hold_both_sides() -> None:
-    entry = {
-        "published": {"theirs": {"x": ["a", "b"], "y": [1, -2.5]}},
-        "ours": {
-            "here": {"x": ["b"], "y": [3], "lower": [2], "upper": [4]},
-            "gone": {"why": "no data"},
-        },
-    }
-    text = evidence.csv_text(tables.figures("fig", entry))
-    assert text.splitlines() == [
-        "entry,side,series,x,y,lower,upper,not made",
-        "fig,published,theirs,a,1,,,",
-        "fig,published,theirs,b,-2.5,,,",
-        "fig,ours,here,b,3,2,4,",
-        "fig,ours,gone,,,,,no data",
-    ]
-
-
 def test_the_page_is_made_from_the_stored_results() -> None:
     record = json.loads(RESULTS.read_text(encoding="utf-8"))
     assert list(record["entries"]) == [path.stem for path in FILES]
@@ -499,29 +330,6 @@ def test_every_check_that_was_made_rejects_its_control() -> None:
     record = json.loads(RESULTS.read_text(encoding="utf-8"))
     made = [row for row in record["rows"] if row["verdict"] != "SKIPPED"]
     assert [row for row in made if "control" not in row or runner.broken(row)] == []
-
-
-def test_the_page_counts_by_grade() -> None:
-    rows = [
-        {"entry": entry, "grade": grade, "verdict": verdict}
-        for entry, grade, verdict in (
-            ("k-a", "same data and model", "SKIPPED"),
-            ("k-a", "sign only", "OK"),
-            ("k-a", "identity", "OK"),
-            ("k-a", "other data, interval excludes zero", "CANNOT TELL"),
-            ("o-b", "same data and model", "OK"),
-        )
-    ]
-    told = tables.headline([row for row in rows if row["entry"] == "k-a"])
-    assert "0 of 1 checks could be made here.**" in told
-    lines = tables.graded([row for row in rows if row["entry"] == "k-a"]).splitlines()
-    cells = [line.split(" | ")[2:] for line in lines[2:]]
-    assert [[n for n, c in enumerate(row) if c.strip(" |")] for row in cells] == [
-        [4],
-        [2],
-        [0],
-        [0],
-    ]
 
 
 def test_stored_verdicts_follow_from_the_stored_series() -> None:
