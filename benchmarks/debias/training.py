@@ -38,7 +38,7 @@ class Run:
 
 
 def settings_of(weight: float, seed: int, *, steps: int, precision: str) -> TrainingSettings:
-    """What METHODS measured one seed of: triples as they are, no further negatives."""
+    """Triples as they are, no further negatives."""
     return TrainingSettings(
         debias_weight=weight,
         reduction="sum",

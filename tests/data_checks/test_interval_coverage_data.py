@@ -84,7 +84,7 @@ def test_the_sets_are_what_they_were(sets):
     assert len(votes.y) == 97
     assert votes.y.mean() == pytest.approx(10.104, abs=1e-3)
     assert votes.yhat.mean() == pytest.approx(14.405, abs=1e-3)
-    # METHODS: BM25 nDCG@10 with linear gains is .5058 and .4796; gains 2^r − 1 give less
+    # BM25: nDCG@10 with linear gains is .5058 and .4796; gains 2^r − 1 give less
     assert sets["dl_human_llm/dl19 umbrela_gpt4 NDCG@10"].y.mean() == pytest.approx(0.436, abs=2e-3)
 
 

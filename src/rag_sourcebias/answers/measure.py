@@ -149,7 +149,7 @@ def system_aucs(answers: AnswerScores) -> dict[str, float | None]:
     }
 
 
-# A correctness score without what length and style add to it (METHODS §3).
+# A correctness score without what length and style add to it.
 # Among correct answers to the same question a difference in score is style. The adjustment learns
 # from these differences how the score falls with length, and subtracts that. Where one system
 # alone writes answers of some length, what is its own and what is length cannot be told apart, and
@@ -458,7 +458,7 @@ def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
 
 # The style adjustment of a similarity, from texts: fit it once, apply it to any response.
 # A scorer inside an evaluation framework sees one response and one reference at a time; what a
-# response's style adds was learned before, from answers that people judged (METHODS §3).
+# response's style adds was learned before, from answers that people judged.
 
 
 class AdjustedScores(NamedTuple):

@@ -128,7 +128,7 @@ class SourceScores:
 
 @dataclass(frozen=True, kw_only=True)
 class CentredDelta:
-    """Relative Δ beyond what permuted source labels would give (METHODS §10.1).
+    """Relative Δ beyond what permuted source labels would give.
 
     100 · Σ ((m₁ − e₁) − (m₂ − e₂)) / (½ Σ (e₁ + e₂)) over queries with relevant documents of both
     sources; e is a measure's mean over all exchanges of source labels among the relevant documents

@@ -230,7 +230,7 @@ def corpus_share(
     return CorpusShare({name: n / len(table) for name, n in sorted(counts.items()) if n})
 
 
-# Shares corrected for the errors of a tagger (METHODS §1.7).
+# Shares corrected for the errors of a tagger.
 
 
 _ROUNDING = 1e-6

@@ -1,4 +1,4 @@
-"""Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2, METHODS §6)."""
+"""Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -339,7 +339,7 @@ def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:  # noqa: ANN
     )
 
 
-# Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2, METHODS §6).
+# Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2).
 
 
 Progress = Callable[[int, int], None]

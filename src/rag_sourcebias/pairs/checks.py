@@ -275,7 +275,7 @@ def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
     return flags | {"unrelated": unrelated}
 
 
-# Is every rewrite a rewrite: the checks of a paired corpus ([K] §2, METHODS §1).
+# Is every rewrite a rewrite: the checks of a paired corpus ([K] §2).
 
 
 Pairs = Sequence[tuple[str, str]]

@@ -23,7 +23,7 @@ from rag_sourcebias.core.values import (
 from rag_sourcebias.stats.clusters import clustered_mean
 from rag_sourcebias.stats.ratio import SAMPLED, BoundedRatio, ScorePair, coin_flips
 
-# Has quality fallen by less than a margin, over queries and training seeds (METHODS §5.1).
+# Has quality fallen by less than a margin, over queries and training seeds.
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are
 # random factors: other queries and other seeds could have been drawn (readers and cases in the
 # studies of Dorfman, Berbaum & Metz 1992). The mean squares of the two-way table give the variance

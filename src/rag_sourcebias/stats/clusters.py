@@ -303,7 +303,7 @@ def difference_test(values: FloatArray, clusters: npt.NDArray[np.integer[Any]]) 
     """Return the two-sided p-value of paired differences in [−1, 1] having mean 0.
 
     It inverts the interval of :func:`clustered_difference`. A sign-flip test would assume
-    symmetric differences: on skewed ones of mean 0 it rejects .34 at 10 queries (METHODS §10.4),
+    symmetric differences: on skewed ones of mean 0 it rejects .34 at 10 queries,
     and studentising does not help it, as every pattern of signs has the same sum of squares.
     """
     return bounded_mean(values, clusters, bounds=(-1.0, 1.0)).p_value()

@@ -468,7 +468,7 @@ def _too_few(n: int, needed: int, level: float, what: str) -> CalibrationError:
     )
 
 
-# The judge brought to the human scale by one λ (METHODS §4.2).
+# The judge brought to the human scale by one λ.
 
 
 def recalibration(labels: RankedLabels, y: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""An interval for the utility of every single query ([R] §6.2 option b, METHODS §4.4)."""
+"""An interval for the utility of every single query ([R] §6.2 option b)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rag_sourcebias.stats.samples import judge_correlation
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
 
 
-#: What a reader must know of a CRC interval over bootstrap batches (METHODS §4.5).
+#: What a reader must know of a CRC interval over bootstrap batches.
 CAVEAT = (
     "leaves out the sampling error of what is unlabelled: under-covers its mean, and far more the "
     "population mean"
@@ -279,7 +279,7 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
     return kept * slope, kept
 
 
-# An interval for the utility of every single query ([R] §6.2 option b, METHODS §4.4).
+# An interval for the utility of every single query ([R] §6.2 option b).
 
 
 PerQueryRule = Literal["residual", "recalibrated", "paper"]

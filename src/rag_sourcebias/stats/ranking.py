@@ -544,7 +544,7 @@ def source_scores(
 # What a source-blind ranker would score: every measure's mean over permuted source labels.
 # The ranks of a query's relevant documents stay, and the labels of the two sources are exchanged
 # among them, within one grade: a ranker that puts better documents first is not biased. What a
-# source gets beyond that mean is skew (METHODS §10.1).
+# source gets beyond that mean is skew.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

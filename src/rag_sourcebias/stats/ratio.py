@@ -1,4 +1,4 @@
-"""Relative Δ when source tags come from an imperfect detector (METHODS §1.7)."""
+"""Relative Δ when source tags come from an imperfect detector."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ def _beta_probit(up: float, down: float, x: float) -> tuple[float, float]:
     return probit, math.exp(min(log_density - log_normal, _FAR))
 
 
-# Intervals for Relative Δ from per-query scores (METHODS §1.3).
+# Intervals for Relative Δ from per-query scores.
 # With h and l the mean scores of the baseline and the other source and x = ln(h / l), Relative Δ
 # is 200·tanh(x / 2): a monotone map, so an interval for x becomes an interval for Relative Δ.
 
@@ -524,7 +524,7 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
     )
 
 
-# Win rate of twins at equal length, by logistic regression (METHODS §1.5).
+# Win rate of twins at equal length, by logistic regression.
 
 
 _MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)

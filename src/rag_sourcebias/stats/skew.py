@@ -65,7 +65,7 @@ _GRID = (np.arange(99) + 1) / 100  # quantiles of what the pilot leaves open
 
 
 def skew_code(interval: Interval | None, p_adjusted: float | None, *, margin: float) -> SkewCode:
-    """Decide what one interval and its adjusted p-value allow to say (METHODS §10.3).
+    """Decide what one interval and its adjusted p-value allow to say.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def complete_queries(
     return keep
 
 
-# Unfairness of a retriever towards writing styles ([W] Eq. 2–3, METHODS §2).
+# Unfairness of a retriever towards writing styles ([W] Eq. 2–3).
 # Every document exists in k versions. With R̄ the average rank of each style over queries,
 # unfairness = (max R̄ − min R̄) · std(R̄)
 
@@ -339,7 +339,7 @@ def matching_gains(matrix: StyleMatrix, styles: Sequence[str]) -> FloatArray:
     return np.column_stack(columns)
 
 
-# Average ranks at equal length (METHODS §2.2).
+# Average ranks at equal length.
 # Styles differ in length, so a preference for a style may be one for length. With x the log length
 # of a version minus the mean log length of the versions of its document,
 # rank_ij = a_j + b·x_ij + error, adjusted R̄_j = R̄_j − b·x̄_j

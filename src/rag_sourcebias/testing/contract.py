@@ -143,7 +143,7 @@ class EncoderContract(ContractKit):
         np.testing.assert_allclose(query, self.embed_query(native, QUERY), rtol=1e-6)
 
 
-# Results stay as they are and every retrieval counts exactly once (DESIGN 6: 1, 4, 5, 8).
+# Results stay as they are and every retrieval counts exactly once.
 
 
 class CountingContract(RetrievalHooks):
@@ -258,7 +258,7 @@ class CountingContract(RetrievalHooks):
         assert sum(g.documents for g in counts.groups.values()) == 800 * len(DOCUMENTS)
 
 
-# Only ids, ranks and tags are recorded, and the tags are right (DESIGN 6: 9, 10).
+# Only ids, ranks and tags are recorded, and the tags are right.
 
 
 _KEY = b"0123456789abcdef"
@@ -335,7 +335,7 @@ class RecordingContract(RetrievalHooks):
         assert observer.events[0].labels["route"] == "search"
 
 
-# Failures stay away from the application, and observation ends when told (DESIGN 6: 6, 7).
+# Failures stay away from the application, and observation ends when told.
 
 
 class _Raising:

@@ -325,7 +325,7 @@ def test_nothing_is_retrieved_before_all_data_are_checked() -> None:
 @pytest.mark.data
 @pytest.mark.frameworks
 def test_offset_on_real_rewrites() -> None:
-    """METHODS §9: BM25 prefers human texts on ``nq-utd``; an offset against them lowers that."""
+    """BM25 prefers human texts on ``nq-utd``; an offset against them lowers that."""
     if "RAG_SOURCEBIAS_DATA" not in os.environ:
         pytest.skip("RAG_SOURCEBIAS_DATA names no data folder")
     from rag_sourcebias.io.beir import read_beir

@@ -66,7 +66,7 @@ class TestCentred:
         assert verdict(report).code in (SkewCode.CANNOT_TELL, SkewCode.ALIKE)
 
     def test_may_lie_beyond_200(self):
-        """METHODS §10.1: 1 human and 9 LLM documents, the human one first, k = 1: +360."""
+        """1 human and 9 LLM documents, the human one first, k = 1: +360."""
         run = {f"q{q}": {f"h{q}": 10.0, **{f"l{q}-{i}": 1.0 for i in range(9)}} for q in range(9)}
         tags = {
             d: DocTags(source="human" if d[0] == "h" else LLM) for row in run.values() for d in row
