@@ -135,6 +135,17 @@ def judged(y, f, n, **config):
     return mean
 
 
+def test_a_perfect_judge_saves_less_than_the_pool():
+    truth = np.random.default_rng(0).integers(0, 2, 200).astype(float)
+    few, more = (judged(truth, truth, n, target="pool") for n in (12, 100))
+    widths = [mean.labels_alone.half_width / mean.interval.half_width for mean in (few, more)]
+    for mean, n, ratio in zip((few, more), (12, 100), widths, strict=True):
+        share = n / 200
+        at_most = round(n / (share + (1 - share) / ratio**2) - n)
+        assert 0 <= mean.labels_saved < at_most < 200 - n
+    assert more.labels_saved > 0
+
+
 def test_savings_are_cautious_and_none_where_labels_tell_nothing():
     rng = np.random.default_rng(4)
     y = (rng.random(500) < 0.7).astype(float)

@@ -167,3 +167,23 @@ def test_crc_is_offered_for_the_unlabelled_queries_with_its_warning(data):
         JudgedConfig(method="crc")
     with pytest.raises(DataError, match="NDCG@10 is not a weighted sum"):
         judge_ranking_with_intervals(runs, human, judge, config=config, measures=["NDCG@10"])
+
+
+def test_a_run_that_has_nothing_for_some_queries_is_named(data):
+    runs, human, judge, *_ = data
+    half = [
+        Run.from_dict({q: {d: 1.0} for q in queries for d in (f"{q}d0",)}, name=name)
+        for name, queries in (
+            ("low", [f"q{q}" for q in range(60)]),
+            ("high", [f"q{q}" for q in range(60, 120)]),
+        )
+    ]
+    found = judge_ranking_with_intervals(half, human, judge, config=FAST).warnings
+    assert found[0] == (
+        "2 of 2 runs, most of all low: 60 judged queries have no document, first 'q60'; "
+        "they count 0"
+    )
+    part = human.take(np.arange(len(human)) % 5 != 0)
+    whole = judge_ranking_with_intervals(runs[0], part, judge, config=FAST).warnings
+    assert not any("no document" in w for w in whole)
+    assert any("have no label by people" in w for w in whole)
