@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from dataclasses import replace
 from itertools import combinations
 
@@ -7,9 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import normal_quantile
 from rag_sourcebias.judged.audit import (
     judge_items_with_intervals,
+    judge_with_intervals,
 )
 from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
 from rag_sourcebias.judged.plan import residual_share
@@ -85,6 +89,13 @@ def test_items_without_a_judge_value_are_kept_and_counted():
     worst = judge_items_with_intervals(items, config=FAST, missing="worst-case")
     mild, hull = report.mean("score", "a").interval, worst.mean("score", "a").interval
     assert hull.lower < mild.lower < mild.upper < hull.upper
+    assert "the intervals cover the worst case" in worst.warnings[0]
+    y, f = items.human[:300], items.judge[:300]
+    ends = []
+    for fill in (np.nanmin(f), np.nanmax(f)):
+        g, known = np.where(np.isnan(f), fill, f), ~np.isnan(y)
+        ends.append(mean_interval(y[known], g[known], g[~known]).estimate)
+    assert hull.estimate == pytest.approx(np.mean(ends))
     assert "worst case over 30" in str(hull)
 
 
@@ -122,6 +133,10 @@ def test_refusals():
         judge_items_with_intervals(silent)
     with pytest.raises(DataError, match="outside the scale"):
         judge_items_with_intervals(items, bounds=(0, 3))
+    with pytest.raises(DataError, match="give nothing beside them"):
+        judge_with_intervals(items, Qrels.from_rows([("q", "d", 1)]))
+    with pytest.raises(DataError, match="runs need human judgments"):
+        judge_with_intervals([], Qrels.from_rows([("q", "d", 1)]))
     lonely = answers(labeled=1)
     with pytest.raises(InsufficientDataError, match="group 'a': 1 human label"):
         judge_items_with_intervals(lonely)
@@ -159,6 +174,24 @@ def test_savings_are_cautious_and_none_where_labels_tell_nothing():
     assert judged(y, f, 9).labels_saved == 0
     for useless in (rng.random(500), rng.integers(0, 2, 500).astype(float)):
         assert judged(y, useless, 60).labels_saved <= 0
+
+
+@pytest.mark.parametrize("target", ["population", "pool"])
+def test_saved_labels_by_their_definition(target):
+    """Widths fall with the square root of the labels; the judge explains its lower 80 % bound."""
+    rng = np.random.default_rng(6)
+    y = rng.normal(size=400)
+    f = y + rng.normal(0, 0.6, 400)
+    n, labeled = 50, 50 / 400
+    mean = judged(y, f, n, target=target)
+    left, error = residual_share(y[:n], f[:n])
+    most = left * math.exp(normal_quantile(0.8) * error)
+    by_items = labeled if target == "population" else 0  # more labels leave the items' own part
+    times = (mean.labels_alone.half_width / mean.interval.half_width) ** 2
+    times *= (1 - by_items) * left + by_items
+    times = min(times, 1) / ((1 - by_items) * most + by_items)
+    part = labeled if target == "pool" else 0
+    assert mean.labels_saved == round(n / (part + (1 - part) / times) - n) > 0
 
 
 def test_savings_by_cluster_are_more_cautious():

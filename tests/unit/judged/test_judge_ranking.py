@@ -89,6 +89,7 @@ def test_systems_are_compared_on_the_same_queries(data):
     true = np.subtract(*[JudgedRanking.join(r, truth).values("NDCG@10").mean() for r in runs])
     assert found.interval.lower <= true <= found.interval.upper
     assert found.interval.lower > 0
+    assert (report.n_labeled, report.n_unlabeled) == (N_LABELED, N_QUERIES - N_LABELED)
 
 
 def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
@@ -103,7 +104,10 @@ def test_a_judge_that_flatters_llm_text_does_not_make_a_skew(data):
     assert found.interval.lower <= true <= found.interval.upper
     audit = report.audits["grades"]
     bias = {group.group: group.bias.estimate for group in audit.groups}
+    assert bias.keys() == {"human", "llm:x"}
     assert bias["llm:x"] > bias["human"] + 0.3
+    assert audit.n == N_LABELED * N_DOCS
+    assert not any("no source tag" in warning for warning in report.warnings)
 
 
 def test_intervals_of_single_queries(data):

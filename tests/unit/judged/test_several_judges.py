@@ -226,6 +226,7 @@ def test_rankings_take_several_judges():
     assert (near.n_missing, far.n_missing) == (0, 12)
     assert near.correlation > far.correlation
     assert any("judge 'far' labelled 384 of 480 pairs" in w for w in report.warnings)
+    assert not any("judge 'near'" in w for w in report.warnings)
     alone = judge_ranking_with_intervals(
         run, human, judges["near"], measures=["DCG@5"], config=config
     )
