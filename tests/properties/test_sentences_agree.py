@@ -330,7 +330,7 @@ def _read(place: str, block: object) -> Iterator[Said]:
             yield from (Said(place, who, text) for text in _texts(card.rows))
     elif isinstance(block, b.Lines):
         yield from (Said(place, "", "".join(t for t, _ in row)) for row in block.rows)
-    elif isinstance(block, b.Statements | b.Items):
+    elif isinstance(block, b.Items):
         yield from (Said(place, str(row[0]), str(row[-1])) for row in block.rows)
     elif isinstance(block, b.Fold):
         for inner in block.blocks:

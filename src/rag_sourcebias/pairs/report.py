@@ -519,12 +519,12 @@ def _worst(report: PairReport) -> b.Section | None:
         more = shown[_OPEN:]
         if more:
             blocks.append(b.Fold(summary=f"{len(more)} more pairs", blocks=more))
-        tag = names[part.source] if len(report.sources) > 1 else ""
+        tag = f" ({names[part.source]})" if len(report.sources) > 1 else ""
         lines = (
-            (shorten(pair.pair_id, _ID), tag, shorten("; ".join(pair.reasons), _LINE))
+            (shorten(pair.pair_id, _ID) + tag, shorten("; ".join(pair.reasons), _LINE))
             for pair in part.worst[:_SHOWN]
         )
-        blocks.append(b.Statements(rows=tuple(lines), to=b.TERMINAL))
+        blocks.append(b.Items(rows=tuple(lines), to=b.TERMINAL))
     return b.Section(
         id="worst",
         nav="Worst pairs",

@@ -367,14 +367,6 @@ class Checks(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statements(Block):
-    """Rows of (who, tag, sentence without its end); ``about`` follows who in a terminal."""
-
-    rows: tuple[tuple[str, str, str], ...]
-    about: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Block):
     """Rows of (topic, is it established?, sentence with its end); None was not computed."""
 

@@ -1,4 +1,4 @@
-"""The six pictures of all reports, as data and as SVG that belongs in a web page."""
+"""The five pictures of all reports, as data and as SVG that belongs in a web page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-# The six pictures of all reports, as data: what they show, not how it is drawn.
+# The five pictures of all reports, as data: what they show, not how it is drawn.
 # A colour is a role: "baseline" (blue, round), "other" (orange, triangle, dashed), "even" (grey,
 # square, dash-dotted), "ink" and "muted"; each has its own shape of mark and of line, so that
 # nothing rests on colour alone. :mod:`rag_sourcebias.report.pictures` draws them.
@@ -174,8 +174,6 @@ class Curve:
         "" for the shape of its colour.
     line : str
         What joins the values; "colour" for the dashes of its colour.
-    hollow : tuple of int
-        Places of the marks that are not filled.
     sizes : tuple of float
         Areas of the marks, relative to the largest of all curves.
     """
@@ -188,7 +186,6 @@ class Curve:
     band: bool = False
     mark: Literal["", "none", "dot", "dash", "cross", "tick", "ring"] = ""
     line: Literal["", "colour", "solid", "dashed", "dotted"] = ""
-    hollow: tuple[int, ...] = ()
     sizes: tuple[float, ...] = ()
 
 
@@ -264,20 +261,6 @@ class HeatMap(_Picture):
     framed: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slopes(_Picture):
-    """Places of names in several orders; a line that leaves the first order is dashed.
-
-    Parameters
-    ----------
-    lines : tuple of (str, tuple of int)
-        A name with its place in each order, from 1.
-    """
-
-    orders: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[int, ...]], ...]
-
-
 def mark(
     found: Interval | None,
     colour: Colour,
@@ -315,10 +298,10 @@ def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
     return tuple(replace(picture, x=spanned(picture.x)) for picture in pictures)
 
 
-Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap | Slopes
+Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap
 
 
-# The six pictures as SVG that belongs in a web page (:mod:`rag_sourcebias.report.svg`).
+# The five pictures as SVG that belongs in a web page (:mod:`rag_sourcebias.report.svg`).
 # Text stays text, colours become CSS variables so that a page decides on light or dark, every id
 # carries a prefix so that several pictures fit on one page, and a screen reader finds a title and
 # a description.
@@ -374,11 +357,10 @@ def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None
     axes.tick_params(length=0)
 
 
-# The six pictures. A colour has its mark and its dashes.
+# The five pictures. A colour has its mark and its dashes.
 
 _MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
 _SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
-_UNSEEN = 0.004  # opaque enough to be pointed at
 _DASHES: dict[str, Any] = {
     "solid": "-", "dashed": (0, (4, 3)), "dotted": ":",
     "baseline": "-", "other": (0, (5, 2)), "even": "-.", "ink": "-", "muted": "-",
@@ -397,7 +379,6 @@ _SAID, _TOLD = 40, 400  # values of a curve in words; on hover
 _STEPS = (1, 2, 5)  # ticks of a logarithmic axis
 _CELL, _COLUMN, _LABELS = 0.4, 0.38, 1.0  # inches of a heat map
 _HORIZONTAL, _STRONGEST = 3, 0.55  # characters above a column; opacity behind readable numbers
-_LINE, _LETTER = 0.07, 0.025  # height and width of a name's letters as shares of the axes
 
 
 def draw(picture: Picture, *, uid: str) -> str:
@@ -480,8 +461,6 @@ def describe(picture: Picture) -> str:
                 f"{picture.y.label} {name}: {_paired(picture.columns, map(say, values))}."
                 for name, values in zip(picture.rows, picture.values, strict=True)
             )
-        case Slopes():
-            said = (f"{n}: {_paired(picture.orders, map(str, at))}." for n, at in picture.lines)
     return " ".join(said)
 
 
@@ -725,9 +704,7 @@ def _curve_look(curve: Curve) -> dict[str, Any]:
     line = curve.colour if curve.line == "colour" else curve.line
     n = 1 if curve.sizes else len(curve.x)
     size = min(7.0, max(1.8, 7 * math.sqrt(30 / max(n, 1)))) if not curve.line else 5.5
-    look = _look(
-        curve.colour, solid=not curve.hollow or len(curve.hollow) < n, shape=curve.mark, size=size
-    )
+    look = _look(curve.colour, shape=curve.mark, size=size)
     line = line or ("solid" if curve.mark == "none" else "")  # of intervals alone, in the key
     return {**look, "linestyle": _DASHES[line], "linewidth": 1.6} if line else look
 
@@ -774,45 +751,24 @@ def _curve(axes: Axes, picture: Points | Lines, curve: Curve, largest: float) ->
         tipped([shown], words)
     elif curve.mark != "none":
         tipped(axes.plot(curve.x, curve.y, **marks), words)
-        hollow = {**marks, "markerfacecolor": COLOURS["paper"]}
-        for i in curve.hollow:
-            tipped(axes.plot(curve.x[i], curve.y[i], **hollow), words[i : i + 1])
 
 
 def _names(axes: Axes, picture: Points) -> None:
-    """Write a name beside each mark, where it covers no mark and no other name."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    marks = [
-        tuple(to_axes.transform(at))
-        for at in [at for c in picture.curves for at in zip(c.x, c.y, strict=True)]
-    ]
-    taken = [(x, y, 0.02) for x, y in marks]  # middle and half of the width
-    for name, (x, y) in zip((shorten(n, _NAME) for n in picture.names), marks, strict=False):
-        half = _LETTER * len(name) / 2
-
-        def free(at: tuple[float, float], half: float = half) -> bool:
-            return (
-                half <= at[0] <= 1 - half
-                and 0.03 <= at[1] <= 0.97
-                and all(
-                    abs(at[0] - x) >= half + wide or abs(at[1] - y) >= _LINE for x, y, wide in taken
-                )
-            )
-
-        moves = [(i * (half + 0.035), j * _LINE) for j in range(-6, 7) for i in (-1, 0, 1, -2, 2)]
-        moves = sorted(moves, key=lambda move: math.hypot(*move))[1:]
-        places = [(x + dx, y + dy) for dx, dy in moves]
-        at = next(filter(free, places), places[0])
-        taken.append((*at, half))
-        if math.dist(at, (x, y)) > half + 0.05 and abs(at[1] - y) > 1.05 * _LINE:
-            axes.plot(
-                [x, at[0]], [y, at[1]],
-                transform=axes.transAxes, color=COLOURS["muted"], linewidth=0.7,
-            )  # fmt: skip
-        axes.text(*at, name, transform=axes.transAxes, fontsize=11, zorder=5, **_MIDDLE)
+    """Write a name over each mark of the first curve."""
+    first = picture.curves[0]
+    for name, x, y in zip(picture.names, first.x, first.y, strict=False):
+        axes.annotate(
+            shorten(name, _NAME),
+            (x, y),
+            xytext=(0, 8),
+            textcoords="offset points",
+            fontsize=11,
+            ha="center",
+            zorder=5,
+        )
 
 
-# Histogram, heat map, slopes
+# Histogram, heat map
 
 
 def _histogram(picture: Histogram) -> Figure:
@@ -840,7 +796,6 @@ def _histogram(picture: Histogram) -> Figure:
         axes.stairs(bars.heights, picture.edges, fill=True, alpha=0.75 if n == 1 else 0.22, **fill)
         if n > 1:
             axes.stairs(bars.heights, picture.edges, linewidth=1.5, ls=dashes, **fill)
-    _say_bins(axes, picture)
     _guides(axes, picture.guides)
     _axis(
         axes,
@@ -859,17 +814,6 @@ def _said_bar(picture: Histogram, at: str, heights: Iterable[tuple[str, float]])
     say = partial(number, digits=picture.y.digits)
     said = ", ".join(f"{name} {say(height)}".strip() for name, height in heights)
     return f"{at}: {said}"
-
-
-def _say_bins(axes: Axes, picture: Histogram) -> None:
-    """Lay over each bin what all distributions have there; almost nothing is seen of it."""
-    for i, (low, high) in enumerate(pairwise(picture.edges)):
-        fine = max(picture.x.digits, 1 - math.floor(math.log10(high - low)))
-        say = partial(number, digits=fine)
-        heights = [(bars.name, bars.heights[i]) for bars in picture.bars]
-        tallest, wide = max(height for _, height in heights), high - low
-        over = axes.bar(low, tallest, wide, align="edge", color=COLOURS["paper"], alpha=_UNSEEN)
-        tipped(over, [_said_bar(picture, f"{say(low)} to {say(high)}", heights)])
 
 
 def _heat_map(picture: HeatMap) -> Figure:
@@ -918,37 +862,10 @@ def _heat_map(picture: HeatMap) -> Figure:
     return figure
 
 
-def _slopes(picture: Slopes) -> Figure:
-    figure, axes = _canvas(0.7 + 0.42 * len(picture.lines))
-    last = len(picture.orders) - 1
-    for name, places in picture.lines:
-        sides = ["baseline" if place == places[0] else "other" for place in places]
-        for x, colour in enumerate(sides[1:]):
-            axes.plot(
-                [x, x + 1], places[x : x + 2],
-                color=COLOURS[colour], ls=_DASHES[colour], linewidth=1.8,
-            )  # fmt: skip
-        for x, (place, colour) in enumerate(zip(places, sides, strict=True)):
-            look = _look(colour if x else "even", shape="" if x else "disc")
-            tipped(axes.plot([x], [place], **look), [f"{name}, {picture.orders[x]}: {place}"])
-        for x, shift, side in ((0, -9, "right"), (last, 9, "left")):
-            axes.annotate(
-                shorten(name, 13), (x, places[x]), xytext=(shift, 0), textcoords="offset points",
-                fontsize=11, ha=side, va="center",
-            )  # fmt: skip
-    axes.set(xlim=(-0.75, last + 0.75), ylim=(len(picture.lines) + 0.5, 0.5))
-    axes.set_xticks(range(last + 1), picture.orders)
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(1, len(picture.lines) + 1))
-    _plain_axes(axes)
-    return figure
-
-
 _DRAWN: dict[type[Any], Callable[[Any], Figure]] = {
     Intervals: _intervals,
     Points: _curves,
     Lines: _curves,
     Histogram: _histogram,
     HeatMap: _heat_map,
-    Slopes: _slopes,
 }

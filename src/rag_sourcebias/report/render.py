@@ -239,9 +239,6 @@ _MARKDOWN: dict[type[b.Block], Callable[[Any], Iterable[str]]] = {
     b.Paragraph: lambda block: [escape(block.text)],
     b.Cards: lambda block: _list((card.name, card.text) for card in block.cards),
     b.Checks: lambda block: [table(_checked(block))],
-    b.Statements: lambda block: _list(
-        (f"{who} ({tag})" if tag else who, text) for who, tag, text in block.rows
-    ),
     b.Findings: lambda block: _list(
         (f"{topic} ({b.ESTABLISHED[shown]})", text) for topic, shown, text in block.rows
     ),
@@ -314,10 +311,6 @@ _TERMINAL: dict[type[b.Block], Callable[[Any], Iterable[Line]]] = {
     b.Heading: lambda block: [((": ".join((block.text, *block.tags)), "bold underline"),)],
     b.Paragraph: lambda block: [((block.text, "dim" if block.look == "note" else ""),), ()],
     b.Checks: _checks,
-    b.Statements: lambda block: [
-        ("• ", (who, "bold"), f"{f' ({tag})' if tag else ''}{block.about}: {text}")
-        for who, tag, text in block.rows
-    ],
     b.Findings: _findings,
     b.Lines: lambda block: [
         tuple((text, _LOOKS[look]) for text, look in pieces) for pieces in block.rows

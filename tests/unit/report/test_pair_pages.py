@@ -16,7 +16,7 @@ from test_report_pages import HOSTILE, Page
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.report import document, first, headline, marked
-from rag_sourcebias.report.blocks import Statements, p_value, score
+from rag_sourcebias.report.blocks import Items, p_value, score
 from rag_sourcebias.reports import print_report, to_html, to_markdown, write_report
 
 FAST = PairCheckConfig(resamples=200)
@@ -117,9 +117,9 @@ def test_all_outputs_say_what_was_found(name) -> None:
     for test in report.sole_corpus:
         numbers = (score(test.mean_other), p_value(test.p_equivalent_adjusted))
         assert all(n in text for n in numbers for text in (html, markdown))
-    for found in blocks_of(report, Statements):
+    for found in blocks_of(report, Items):
         if "terminal" in found.to:
-            for _, _, sentence in found.rows:
+            for _, sentence in found.rows:
                 assert sentence in printed(report)
     for table in re.findall(r"(?:^\|.*\n)+", markdown_of(report), flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
