@@ -193,9 +193,9 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("tag", "fit", "labelled.csv", "--output", "detector"),
         (
             *("tag", "apply", "--store", f"corpus:{DATA}/nq-utd", "--detector", "detector"),
-            *("--unverified", "--sidecar", "tags.jsonl"),
+            *("--unverified", "--sidecar", "tags.sqlite"),
         ),
-        (*("start", f"corpus:{DATA}/nq-utd", "--sidecar", "tags.jsonl", "--json", "JSON"),),
+        (*("start", f"corpus:{DATA}/nq-utd", "--sidecar", "tags.sqlite", "--json", "JSON"),),
     ),
     "monitor": (
         (

@@ -726,8 +726,6 @@ READERS: tuple[Reader, ...] = (
     Reader("training history", "training_history.json", _write_history, _history()),
     Reader("anchor set", "a.json", _write_anchors, _anchors("a.json")),
     Reader("tag rules", "rules.yaml", _text("rules.yaml", RULES), _rules("rules.yaml")),
-    Reader("tag store: jsonl", "tags.jsonl", _p(_write_store, "tags.jsonl"),
-           _p(_store, "tags.jsonl")),
     Reader("tag store: sqlite", "tags.sqlite", _p(_write_store, "tags.sqlite"),
            _p(_store, "tags.sqlite")),
     Reader("manifest of rewrites", "manifest.json", _write_manifest, _manifest()),

@@ -22,6 +22,7 @@ from command_line import succeed as succeed_in
 
 pytest.importorskip("chromadb")
 
+from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias_integrations.chroma.collections import open_client
 
 pytestmark = pytest.mark.frameworks
@@ -136,7 +137,7 @@ def test_other_rules_need_overwrite_and_leave_a_backup(tmp_path: Path, wiki: Any
     (tmp_path / "rules.yaml").write_text(renamed, encoding="utf-8")
     assert "│ 40 │ 0 │ 40 │" in succeed(*APPLY, cwd=tmp_path)  # does the same
     text = succeed(*other, "--overwrite", cwd=tmp_path)
-    name = re.search(r"kept in (\S+/db\.before-\w{8}\.jsonl)", text)
+    name = re.search(r"kept in (\S+/db\.before-\w{8}\.sqlite)", text)
     assert name is not None
     assert content(wiki)["d0"][2]["rsb_source"] == "llm:y"
     old = succeed(*REPORT, "--sidecar", name[1], cwd=tmp_path)
@@ -182,8 +183,8 @@ def test_declared_provenance_comes_before_rules(tmp_path: Path, wiki: Any) -> No
     ("args", "words"),
     [
         (("apply", "--collection", "wikis"), ("'wikis'", "there are wiki")),
-        (("apply", "--overwrite", "--backup", "no/o.jsonl"), ("no/o.jsonl", "does not exist")),
-        (("apply", "--sidecar", "tags.txt"), ("tags.txt", ".jsonl", ".sqlite")),
+        (("apply", "--overwrite", "--backup", "no/o.sqlite"), ("no/o.sqlite", "does not exist")),
+        (("apply", "--sidecar", "tags.txt"), ("tags.txt", ".sqlite")),
         (("apply", "--sidecar", "no/tags.sqlite"), ("does not exist",)),
         (("start", "--sidecar", "tags.sqlite"), ("tags.sqlite does not exist", "tag apply")),
         (("start", "--json", "no/x.json"), ("no/x.json", "does not exist")),
@@ -270,7 +271,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         "  - {when: {id: {regex: '^d'}}, set: {source: human}}\n",
         encoding="utf-8",
     )
-    file, beside = tmp_path / "tags.jsonl", ("--sidecar", "tags.jsonl")
+    file, beside = tmp_path / "tags.sqlite", ("--sidecar", "tags.sqlite")
     process = subprocess.Popen(
         [*INTERRUPTIBLE, *APPLY, *beside],
         cwd=tmp_path,
@@ -279,13 +280,13 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         env=os.environ | ENVIRONMENT,
     )
     deadline = time.monotonic() + 60
-    while not (file.exists() and file.stat().st_size) and time.monotonic() < deadline:
+    while not (file.exists() and len(open_tag_store(file))) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 130, messages
     assert "run the same command again, and it goes on" in " ".join(messages.split())
-    done = len(file.read_text(encoding="utf-8").splitlines())
+    done = len(open_tag_store(file))
     assert 0 < done < n
     text = succeed(*APPLY, *beside, cwd=tmp_path)
     assert f"│ 3,000 │ {n - done:,} │ {done:,} │ 0 │ 0 │" in text
@@ -306,10 +307,10 @@ def test_a_server_is_tagged_like_a_folder(tmp_path: Path) -> None:
         # in a process of its own: Chroma never closes its HTTP clients
         done = run("tag", "apply", *store, "--rules", "rules.yaml", "--overwrite", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        [backup] = tmp_path.glob(f"127-0-0-1-{port}.before-*.jsonl")
+        [backup] = tmp_path.glob(f"127-0-0-1-{port}.before-*.sqlite")
         assert f"kept in {backup.name}" in done.stdout
-        assert "llm:old" in backup.read_text(encoding="utf-8")
-        assert run("tag", "report", *store, cwd=tmp_path).stdout.count("llm:x") == 2
+        assert open_tag_store(backup).counts() == {"llm:old": 1}
+        assert done.stdout.count("llm:x") == 1
 
 
 def test_the_rules_in_the_docs_do_what_they_say(tmp_path: Path) -> None:

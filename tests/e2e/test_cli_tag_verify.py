@@ -14,6 +14,7 @@ from command_line import refused, succeed, write_csv
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.trec import write_run
 from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.tagging.stores import open_tag_store
 
 pytest.importorskip("sklearn")
 
@@ -86,9 +87,9 @@ def test_each_domain_is_left_out_where_there_are_several(folder: Path) -> None:
 
 def test_nothing_is_written_before_people_have_looked(folder: Path) -> None:
     store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
-    apply = ("tag", "apply", *store, "--sidecar", "tags.jsonl")
+    apply = ("tag", "apply", *store, "--sidecar", "tags.sqlite")
     assert "nothing was written; let people say of some 50" in refused(*apply, cwd=folder)
-    assert not (folder / "tags.jsonl").exists()
+    assert not (folder / "tags.sqlite").exists()
     succeed("tag", "verify", "sheet.csv", *store, "-n", "60", cwd=folder)
     fill(folder, "sheet.csv", range(49))
     few = refused(*apply, "--verified", "sheet.csv", cwd=folder)
@@ -103,16 +104,16 @@ def test_nothing_is_written_before_people_have_looked(folder: Path) -> None:
     assert "(unknown) │ 0 " in said
     other = refused(
         "tag", "apply", "--store", "corpus:wiki.jsonl", "--detector", "alone",
-        "--verified", "sheet.csv", "--sidecar", "other.jsonl", cwd=folder,
+        "--verified", "sheet.csv", "--sidecar", "other.sqlite", cwd=folder,
     )  # fmt: skip
     assert "drawn for another detector" in other
     said = succeed(
-        "tag", "apply", *store, "--unverified", "--sidecar", "more.jsonl",
+        "tag", "apply", *store, "--unverified", "--sidecar", "more.sqlite",
         "--human-before", "2021", cwd=folder,
     )  # fmt: skip
     said = " ".join(said.split())
     assert "provenance 28" in said  # two years of six, of either source
-    assert '"origin": "unverified"' in (folder / "more.jsonl").read_text(encoding="utf-8")
+    assert "unverified" in (open_tag_store(folder / "more.sqlite").table().origins or ())
 
 
 def test_a_store_of_one_document_is_refused_before_anybody_looks(folder: Path) -> None:
@@ -137,9 +138,9 @@ def test_tags_that_tell_nothing_and_documents_of_one_kind_are_refused(folder: Pa
         rows = [(r["row_id"], r["text"], s) for r, s in zip(table, said, strict=True)]
         write_csv(folder / name, list(table[0]), rows)
         assert expected in refused("tag", "verify", name, cwd=folder)
-        apply = ("tag", "apply", *store, "--verified", name, "--sidecar", "none.jsonl")
+        apply = ("tag", "apply", *store, "--verified", name, "--sidecar", "none.sqlite")
         assert expected in refused(*apply, cwd=folder)
-        assert not (folder / "none.jsonl").exists()
+        assert not (folder / "none.sqlite").exists()
 
 
 def test_rows_left_out_or_changed_are_named(folder: Path) -> None:

@@ -53,7 +53,7 @@ VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
             "--rules",
             "rules.yaml",
             "--sidecar",
-            "t.jsonl",
+            "t.sqlite",
         ),
         ("start", "corpus:pairs"),
     ),

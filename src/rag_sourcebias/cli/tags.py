@@ -261,7 +261,7 @@ def tag_store(path: Path) -> TagStore | None:
     DataError
         If there is no such store.
     """
-    if path.suffix not in (".sqlite", ".jsonl", ".db"):
+    if path.suffix not in (".sqlite", ".db"):
         return None
     if not path.is_file():
         raise DataError(f"there is no tag store {path}")

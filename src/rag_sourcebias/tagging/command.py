@@ -186,11 +186,11 @@ def backup_file(
         path = Path(re.sub(r"\W+", "-", place.partition("://")[2]).strip("-") if server else place)
         parts = (path.name, *([collection] if collection else []))
         backup = path.parent / ".".join(
-            (*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "jsonl")
+            (*parts, f"before-{taggers_fingerprint(taggers)[:8]}", "sqlite")
         )
     require_writable_file("backup", backup)
-    if backup.suffix != ".jsonl":
-        raise DataError(f"--backup {backup}: tags are kept as JSON lines; name a .jsonl file")
+    if backup.suffix != ".sqlite":
+        raise DataError(f"--backup {backup}: tags are kept in a tag store; name a .sqlite file")
     return backup
 
 
@@ -561,7 +561,7 @@ def apply(
     sidecar: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the tags in this file (.sqlite, .jsonl) and leave the store as it is.",
+            help="Keep the tags in this .sqlite file and leave the store as it is.",
             rich_help_panel=_STORE,
         ),
     ] = None,
@@ -598,7 +598,7 @@ def apply(
     backup: Annotated[
         Path | None,
         typer.Option(
-            help="JSONL file for the tags that --overwrite replaces (default: beside the store).",
+            help=".sqlite file for the tags that --overwrite replaces (default: beside the store).",
             rich_help_panel=_WRITING,
         ),
     ] = None,

@@ -5,11 +5,12 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
@@ -25,7 +26,7 @@ from rag_sourcebias.io.beir import (
     read_rows,
 )
 from rag_sourcebias.io.files import read_json, write_atomic
-from rag_sourcebias.tagging.stores import JsonlTagStore, open_tag_store
+from rag_sourcebias.tagging.stores import open_tag_store
 
 # What a tagger is, and how several of them decide one document together.
 
@@ -162,14 +163,13 @@ def _combine(found: Sequence[DocTags]) -> DocTags:
 def taggers_fingerprint(taggers: Tagger | Sequence[Tagger]) -> str:
     """Identity of taggers in their order, as 16 hexadecimal digits.
 
-    A tagger says who it is by an attribute ``fingerprint`` (a text). A plain function without one
-    is known by its code, its defaults and the plain values it closes over; what it reads from
-    elsewhere is not seen, so set the attribute on a function that reads a file or a global.
+    A tagger says who it is by an attribute ``fingerprint``, a text that changes whenever it would
+    tag differently. A function without one is known by its source text and what it closes over.
 
     Raises
     ------
     DataError
-        Without taggers, or for an object that has no ``fingerprint`` and is no function.
+        Without taggers, or for one that has no ``fingerprint``.
 
     Examples
     --------
@@ -189,41 +189,18 @@ def digest(*parts: object) -> str:
     return hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
 
 
-def _identity(tagger: object) -> object:
+def _identity(tagger: object) -> str:
     named = getattr(tagger, "fingerprint", None)
     if isinstance(named, str) and named:
         return named
-    if isinstance(tagger, partial):
-        return ["partial", _identity(tagger.func), _plain(tagger.args), _plain(tagger.keywords)]
     if isinstance(tagger, FunctionType):
-        values = [cell.cell_contents for cell in tagger.__closure__ or ()]
-        values.append([tagger.__defaults__, tagger.__kwdefaults__])
-        return [
-            "function",
-            _code(tagger),
-            *(
-                _identity(value) if isinstance(value, FunctionType) else _plain(value)
-                for value in values
-                if value is not tagger  # it may call itself
-            ),
-        ]
+        with suppress(OSError):  # typed at a prompt, or made by exec: no source
+            closed = [repr(cell.cell_contents) for cell in tagger.__closure__ or ()]
+            return digest(inspect.getsource(tagger), closed)
     raise DataError(
-        f"a tagger ({'a bound method' if isinstance(tagger, MethodType) else type(tagger).__name__}"
-        ") has no fingerprint; give it an attribute 'fingerprint', a text that changes whenever it "
-        "would tag differently"
+        f"a tagger ({type(tagger).__name__}) has no fingerprint; give it an attribute "
+        "'fingerprint', a text that changes whenever it would tag differently"
     )
-
-
-def _code(function: FunctionType) -> object:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt, or made by exec
-        return _bytecode(function.__code__)
-
-
-def _bytecode(code: CodeType) -> object:
-    constants = [_bytecode(v) if isinstance(v, CodeType) else repr(v) for v in code.co_consts]
-    return [code.co_code.hex(), list(code.co_names), constants]
 
 
 def _plain(value: object) -> object:
@@ -380,7 +357,7 @@ class DocumentStore(Protocol):
         overwrite : bool
             Replace tags that other taggers wrote.
         backup : str or Path, optional
-            JSONL file that keeps the tags that are replaced.
+            Tag store (.sqlite) that keeps the tags that are replaced.
         on_progress : callable, optional
             Told how many documents are done.
 
@@ -563,8 +540,8 @@ class SidecarStore:
     ) -> TagResult:
         """Keep the tags of every document in the file; see :class:`DocumentStore`.
 
-        Old tags are appended to the backup, a tag store of JSON lines; without a name it is
-        ``<file>.before-<taggers>.jsonl``.
+        Old tags are put into the backup, a tag store; without a name it is
+        ``<file>.before-<taggers>.sqlite``.
 
         Raises
         ------
@@ -578,11 +555,12 @@ class SidecarStore:
                 f"{self.path} holds the tags of {len(self.tag_store)} documents by other taggers; "
                 "replace them with --overwrite (they are kept in a backup), or name another file"
             )
-        saved = Path(backup or f"{self.path}.before-{fingerprint[:8]}.jsonl")
+        saved = Path(backup or f"{self.path}.before-{fingerprint[:8]}.sqlite")
         if not dry_run:
             if replacing:
                 table = self.tag_store.table()
-                JsonlTagStore(saved).put((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
+                rows = ((doc_id, table.get(doc_id)) for doc_id in table.doc_ids)
+                open_tag_store(saved).put(rows)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # before the first tag, so that an interrupted pass is known as one of these taggers
             write_atomic(self._note, json.dumps({"taggers": fingerprint}) + "\n")

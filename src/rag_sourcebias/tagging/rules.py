@@ -24,8 +24,7 @@ import fnmatch
 import html
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -268,11 +267,6 @@ class ProvenanceTagger:
     HTML page, and from C2PA text manifests. When declarations disagree the source stays unknown.
     The origin is "provenance" even where the source is unknown: the document said something.
 
-    Attributes
-    ----------
-    seen : Counter
-        Declarations by ``"field: what it says"``, and ``"conflict"`` per disagreeing document.
-
     Examples
     --------
     >>> tagger = ProvenanceTagger()
@@ -280,32 +274,22 @@ class ProvenanceTagger:
     'llm:gpt-4o'
     """
 
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-
     @property
     def fingerprint(self) -> str:
         """Identity of what is read as a declaration; a release that reads more changes it."""
         return "provenance:1"
 
-    def read(self, text: str, metadata: Mapping[str, object]) -> tuple[Declaration, ...]:
-        """Every declaration of one document, metadata first."""
-        return tuple(read_declarations(text, metadata))
-
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
         """Tags of one document; None when it declares nothing."""
-        found = self.read(text, metadata)
+        found = list(read_declarations(text, metadata))
         if not found:
             return None
-        self.seen.update(f"{d.field}: {d.says}" for d in found)
         said = {d.says for d in found} - {"nothing"}
         models = {d.model for d in found if d.says == "llm" and d.model}
         source = None
-        if len(said) > 1 or len(models) > 1:
-            self.seen["conflict"] += 1
-        elif said == {"human"}:
+        if said == {"human"}:
             source = "human"
-        elif said == {"llm"}:
+        elif said == {"llm"} and len(models) < 2:
             source = f"llm:{models.pop()}" if models else UNNAMED_MODEL
         return DocTags(source=source, origin="provenance")
 
@@ -373,26 +357,6 @@ class DateTagger:
         return DocTags(source="human", origin="provenance")
 
 
-# Tags from ids and from rules on metadata, URL, id or text, which a YAML file may hold.
-#
-# ::
-#
-#     rules:
-#       - name: house bot              # optional
-#         when:                        # all must hold
-#           metadata:
-#             author: bot              # a value: equals; a list: one of
-#             generator: {regex: '^gpt-(?P<model>.+)$'}
-#             crawl.agent: {present: true}
-#           url_host: {glob: '*.example.com'}
-#           id: {regex: '^(?P<original>.+)-rewrite$'}
-#           text: {regex: '(?i)as an AI language model'}
-#         set:
-#           source: "llm:gpt-{model}"
-#           style: news
-#           pair_id: "{original}"
-
-
 # Conditions of tag rules: one test on the metadata, the URL, the id or the text of a document.
 
 
@@ -402,13 +366,10 @@ _TARGETS = get_args(Target)
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/?#]*@)?(\[[^\]]*\]|[^/:?#]+)", re.IGNORECASE)
 _MISSING = object()
 
-#: A document's value to a match: True or the regex match, False or None where it does not hold.
-Test = Callable[[object], "re.Match[str] | bool | None"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One condition; it is compiled when it is made.
+    """One condition; it is checked when it is made.
 
     Parameters
     ----------
@@ -434,41 +395,40 @@ class Condition:
     value: object
     key: str | None = None
     pattern: re.Pattern[str] | None = field(init=False, default=None)
-    _test: Test = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.target not in _TARGETS:
             raise DataError(f"target {self.target!r} is none of {list(_TARGETS)}")
         if (self.target == "metadata") != bool(self.key):
             raise DataError(f"key {self.key!r}: a metadata condition names a key, no other does")
-        if self.operator in {"regex", "glob"}:
-            object.__setattr__(self, "pattern", _pattern(self.operator, self.value))
-        object.__setattr__(self, "_test", self._compile())
-
-    def _compile(self) -> Test:
-        # isinstance keeps True from being equal to 1
         expected = self.value
-        if self.pattern is not None:
-            fits = self.pattern.match if self.operator == "glob" else self.pattern.search
-            return lambda value: None if value is _MISSING else fits(str(value))
+        if self.operator not in OPERATORS:
+            raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
+        if self.operator in {"regex", "glob"}:
+            object.__setattr__(self, "pattern", _pattern(self.operator, expected))
+        elif self.operator == "present" and not isinstance(expected, bool):
+            raise DataError(f"present: {expected!r} is not true or false")
+        elif self.operator == "equals" and not isinstance(expected, str | int | float | bool):
+            raise DataError(f"equals: {expected!r} is not one text, number, true or false")
+        elif self.operator == "in" and (
+            isinstance(expected, str) or not isinstance(expected, Collection) or not expected
+        ):
+            raise DataError(f"in: {expected!r} is not a list with at least one value")
+
+    def _holds(self, value: object) -> re.Match[str] | bool | None:
         if self.operator == "present":
-            if not isinstance(expected, bool):
-                raise DataError(f"present: {expected!r} is not true or false")
-            return lambda value: (value is not _MISSING and value is not None) is expected
-        if self.operator == "equals":
-            if not isinstance(expected, str | int | float | bool):
-                raise DataError(f"equals: {expected!r} is not one text, number, true or false")
-            return lambda value: (
-                value == expected and isinstance(value, bool) is isinstance(expected, bool)
-            )
-        if self.operator == "in":
-            if isinstance(expected, str) or not isinstance(expected, Collection) or not expected:
-                raise DataError(f"in: {expected!r} is not a list with at least one value")
-            values = tuple(expected)
-            return lambda value: any(
-                value == v and isinstance(value, bool) is isinstance(v, bool) for v in values
-            )
-        raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
+            return (value is not _MISSING and value is not None) is self.value
+        if self.pattern is not None:
+            if value is _MISSING:
+                return None
+            glob = self.operator == "glob"
+            return self.pattern.match(str(value)) if glob else self.pattern.search(str(value))
+        expected = self.value if self.operator == "in" else (self.value,)
+        # isinstance keeps True from being equal to 1
+        return any(
+            value == one and isinstance(value, bool) is isinstance(one, bool)
+            for one in cast("Collection[object]", expected)
+        )
 
     def match(
         self, doc_id: str, text: str, metadata: Mapping[str, object], url: str | None
@@ -482,11 +442,11 @@ class Condition:
                     value = value.get(part, _MISSING) if isinstance(value, Mapping) else _MISSING
                 value = _MISSING if value is None else value
             if isinstance(value, (list, tuple)) and self.operator != "present":
-                return next((hit for v in value if (hit := self._test(v))), None)
-            return self._test(value)
+                return next((hit for v in value if (hit := self._holds(v))), None)
+            return self._holds(value)
         if self.target == "url_host":
-            return self._test(_host(url) if url else _MISSING)
-        return self._test(doc_id if self.target == "id" else text)
+            return self._holds(_host(url) if url else _MISSING)
+        return self._holds(doc_id if self.target == "id" else text)
 
 
 def _pattern(operator: str, value: object) -> re.Pattern[str]:
@@ -544,15 +504,12 @@ class IdTagger:
         ``model`` (the source is then ``llm:<model>``) and ``style``. The default reads
         ``<pair_id>#<source>`` and ``<pair_id>@<source>``, where the source is ``human`` or
         ``llm:<model>``.
-    sources : mapping of str to str, optional
-        What the texts of the group ``source`` mean, such as ``{"orig": "human"}``. A text that is
-        not in it has to be a source name itself.
 
     Raises
     ------
     DataError
-        For a bad regex, one without these groups, one with both ``source`` and ``model``, or a
-        bad name in ``sources``; when tagging, for an id whose source text is no source name.
+        For a bad regex, one without these groups or one with both ``source`` and ``model``; when
+        tagging, for an id whose source text is no source name.
 
     Examples
     --------
@@ -561,9 +518,7 @@ class IdTagger:
     ('d17', 'llm:gpt-4o')
     """
 
-    def __init__(
-        self, pattern: str = ID_PATTERN, *, sources: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, pattern: str = ID_PATTERN) -> None:
         self._pattern = regular_expression(pattern, named=f"id pattern {pattern!r:.200}")
         named = set(self._pattern.groupindex)
         if not named or not named <= set(_GROUPS) or {"source", "model"} <= named:
@@ -571,12 +526,11 @@ class IdTagger:
                 f"id pattern {pattern!r} has the named groups {sorted(named)}; expected some of "
                 f"{list(_GROUPS)}, and not both source and model"
             )
-        self.sources = {text: check_source(name) for text, name in (sources or {}).items()}
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the pattern and of what the source texts mean."""
-        return "ids:" + digest(self._pattern.pattern, self.sources)
+        """Identity of the pattern."""
+        return "ids:" + digest(self._pattern.pattern)
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:  # noqa: ARG002
         """Tags of one document, with origin "declared"; None when the pattern does not fit."""
@@ -585,14 +539,11 @@ class IdTagger:
             return None
         groups = found.groupdict()
         source = groups.get("source") or None
-        if source is not None and (source := self.sources.get(source, source)):
+        if source is not None:
             try:
                 check_source(source)
             except DataError as error:
-                raise DataError(
-                    f"document id {doc_id!r}: {error}; the texts given a meaning are "
-                    f"{sorted(self.sources)}"
-                ) from error
+                raise DataError(f"document id {doc_id!r}: {error}") from error
         if groups.get("model"):
             source = f"llm:{groups['model']}"
         pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
@@ -609,6 +560,8 @@ class IdTagger:
 # One tag rule: conditions, and what documents that fulfil them are tagged with.
 
 
+#: Metadata keys that may hold the URL of a document; the first one with a text is used.
+_URL_KEYS = ("url", "source", "link")
 TAG_FIELDS = ("source", "style", "pair_id")
 #: A group of a regex in a field of a rule.
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -625,9 +578,8 @@ class TagRule:
     conditions : sequence of Condition
         All must hold.
     source, style, pair_id : str or None
-        What to tag, at least one. ``{name}`` stands for a named group of any regex of the rule,
-        ``{1}`` for a numbered group where only one regex has groups. A field whose group took no
-        part in the match stays unknown.
+        What to tag, at least one. ``{name}`` stands for a named group of any regex of the rule. A
+        field whose group took no part in the match stays unknown.
 
     Raises
     ------
@@ -650,26 +602,23 @@ class TagRule:
         templates = {name: getattr(self, name) for name in TAG_FIELDS}
         if not any(templates.values()):
             raise DataError(f"rule {self.name!r} tags nothing; expected one of {list(TAG_FIELDS)}")
-        patterns = [
-            c.pattern
-            for c in self.conditions
-            if c.operator == "regex" and c.pattern is not None and c.pattern.groups
+        groups = [
+            name
+            for condition in self.conditions
+            if condition.operator == "regex" and condition.pattern is not None
+            for name in condition.pattern.groupindex
         ]
-        groups = [name for pattern in patterns for name in pattern.groupindex]
         twice = next((name for name in groups if groups.count(name) > 1), None)
         if twice is not None:
             raise DataError(
                 f"rule {self.name!r}: two regexes have a group {twice!r}; expected different names"
             )
-        n_numbered = patterns[0].groups if len(patterns) == 1 else 0
-        known = {*groups, *map(str, range(1, n_numbered + 1))}
         for name, template in templates.items():
             for group in PLACEHOLDER.findall(template or ""):
-                if group not in known:
+                if group not in groups:
                     raise DataError(
                         f"rule {self.name!r}: {name} {template!r} uses the group {{{group}}}, "
-                        f"which is not to be had; groups are {sorted(known)} "
-                        "(numbers only where one regex alone has groups)"
+                        f"which no regex has; groups are {sorted(groups)}"
                     )
         if self.source is not None and not PLACEHOLDER.search(self.source):
             check_source(self.source)
@@ -684,8 +633,6 @@ class RuleTagger:
     Parameters
     ----------
     rules : sequence of TagRule
-    url_keys : sequence of str
-        Metadata keys that may hold the document's URL; the first one with a text is used.
 
     Attributes
     ----------
@@ -705,9 +652,7 @@ class RuleTagger:
     'llm:gpt-4o'
     """
 
-    def __init__(
-        self, rules: Sequence[TagRule], *, url_keys: Sequence[str] = ("url", "source", "link")
-    ) -> None:
+    def __init__(self, rules: Sequence[TagRule]) -> None:
         names = [rule.name for rule in rules]
         if not names:
             raise DataError("no tag rules; expected at least one")
@@ -715,16 +660,7 @@ class RuleTagger:
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"two tag rules are named {twice!r}; expected different names")
         self.rules = tuple(rules)
-        self.url_keys = tuple(url_keys)
         self.matched = dict.fromkeys(names, 0)
-        self._plans = tuple(
-            (
-                rule,
-                rule.conditions[0].match,
-                tuple((f, t) for f in TAG_FIELDS if (t := getattr(rule, f)) is not None),
-            )
-            for rule in self.rules
-        )
 
     @property
     def fingerprint(self) -> str:
@@ -737,24 +673,23 @@ class RuleTagger:
                 ]
                 for rule in self.rules
             ],
-            self.url_keys,
+            _URL_KEYS,
         )
 
     def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags | None:
         """Tags of one document, with origin "declared"; None when no rule gives any."""
-        url = next((u for k in self.url_keys if isinstance(u := metadata.get(k), str) and u), None)
+        urls = (metadata.get(key) for key in _URL_KEYS)
+        url = next((url for url in urls if isinstance(url, str) and url), None)
         found: dict[str, str] = {}
-        for rule, first, templates in self._plans:
-            if found and all(name in found for name, _ in templates):
-                continue
-            # most rules fail at their first condition: ask it before anything is set up
-            hit = first(doc_id, text, metadata, url)
-            groups = _groups(rule.conditions, hit, (doc_id, text, metadata, url)) if hit else None
+        for rule in self.rules:
+            missing = [name for name in TAG_FIELDS if getattr(rule, name) and name not in found]
+            groups = _groups(rule.conditions, doc_id, text, metadata, url) if missing else None
             if groups is None:
                 continue
             before = len(found)
-            for name, template in templates:
-                if name not in found and (value := _fill(template, groups)):
+            for name in missing:
+                value = _fill(getattr(rule, name), groups)
+                if value:
                     found[name] = value if name != "source" else _source(value, rule)
             self.matched[rule.name] += len(found) > before
         if not found:
@@ -769,18 +704,19 @@ class RuleTagger:
 
 def _groups(
     conditions: Sequence[Condition],
-    first: re.Match[str] | bool,
-    document: tuple[str, str, Mapping[str, object], str | None],
+    doc_id: str,
+    text: str,
+    metadata: Mapping[str, object],
+    url: str | None,
 ) -> dict[str, str | None] | None:
-    """Regex groups by name and number, or None when a condition after the first fails."""
+    """Regex groups by name, or None when a condition fails."""
     groups: dict[str, str | None] = {}
-    for number, condition in enumerate(conditions):
-        hit = condition.match(*document) if number else first
+    for condition in conditions:
+        hit = condition.match(doc_id, text, metadata, url)
         if not hit:
             return None
-        if isinstance(hit, re.Match) and condition.operator == "regex" and hit.re.groups:
+        if isinstance(hit, re.Match) and condition.operator == "regex":
             groups |= hit.groupdict()
-            groups |= {str(n): value for n, value in enumerate(hit.groups(), start=1)}
     return groups
 
 

@@ -1,12 +1,9 @@
 """Choose a tag store by the name of its file."""
 
-import json
-import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from io import SEEK_END
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -23,16 +20,12 @@ from rag_sourcebias.core.tags import (
     check_strings,
     content_hash,
     make_tags,
-    read_fields,
 )
 from rag_sourcebias.io.files import (
     MOST_KEYS,
     SqliteFile,
     check_file,
-    open_bytes,
     reason_of,
-    sound,
-    write_atomic,
 )
 
 # Tags in memory.
@@ -123,238 +116,6 @@ class MemoryTagStore:
             if not ids:
                 del self._ids_of[key]
         return key
-
-
-# A file of JSON lines that only grows, and survives a crash in the middle of a write.
-
-
-class AppendLog:
-    """The log of one process; not locked.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it and its folder are created by the first ``append``.
-
-    Attributes
-    ----------
-    lines : int
-        Records in the file.
-    torn : int
-        1 if the last line was cut short when the log was read, else 0.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.lines = 0
-        self.torn = 0
-        self._good = 0  # bytes up to the end of the last complete record
-        self._end = 0  # bytes of the file as this object knows it
-        self._lead = b""  # the line end that the last record lacks
-
-    def read(self) -> Iterator[tuple[str, object]]:
-        """Stream place (``file:line``) and content of each record, leaving out a torn last line.
-
-        Raises
-        ------
-        DataError
-            If another line is damaged (file and line are named), or the file cannot be read.
-        """
-        if not os.path.lexists(self.path):
-            return
-        with sound(self.path, "a log of tags"), open_bytes(self.path, lines=True) as stream:
-            for number, raw in enumerate(stream, start=1):
-                where = f"{self.path}:{number}"
-                self._end += len(raw)
-                if raw.strip():
-                    try:
-                        record = json.loads(raw.decode("utf-8-sig"))
-                    except (ValueError, RecursionError) as error:
-                        if raw.endswith(b"\n"):
-                            raise DataError(
-                                f"{where}: malformed JSON ({error}): {raw[:80]!r}"
-                            ) from error
-                        self.torn = 1
-                        return
-                    self.lines += 1
-                    yield where, record
-                self._good = self._end
-                self._lead = b"" if raw.endswith(b"\n") else b"\n"
-
-    def append(self, lines: list[str]) -> None:
-        """Add lines of ASCII, durably: all of them, or none when the disk is full.
-
-        Raises
-        ------
-        DataError
-            If the file was changed by someone else, or cannot be written.
-        """
-        if not lines:
-            return
-        data = self._lead + "".join(lines).encode("ascii")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as stream:
-                self._check_unchanged(stream.seek(0, SEEK_END))
-                stream.truncate(self._good)  # removes a torn line
-                self._end = self._good
-                rest = memoryview(data)
-                try:
-                    while rest:
-                        rest = rest[stream.write(rest) :]
-                    os.fsync(stream.fileno())
-                except OSError:
-                    with suppress(OSError):
-                        stream.truncate(self._good)
-                    raise
-        except OSError as error:
-            raise DataError(
-                f"tags cannot be added to {self.path}: {error.strerror or error}; none of these "
-                f"{len(lines)} rows were stored"
-            ) from error
-        self._good = self._end = self._good + len(data)
-        self.lines, self._lead = self.lines + len(lines), b""
-
-    def rewrite(self, lines: Iterable[str], *, count: int) -> None:
-        """Replace the content by ``count`` lines; a crash leaves the old file or the new one.
-
-        Raises
-        ------
-        DataError
-            As :meth:`append`.
-        """
-        if self.path.exists():
-            self._check_unchanged(self.path.stat().st_size)
-            write_atomic(self.path, lines)
-            self._good = self._end = self.path.stat().st_size
-            self.lines, self._lead = count, b""
-
-    def _check_unchanged(self, size: int) -> None:
-        if size != self._end:
-            raise DataError(
-                f"{self.path} has {size} bytes, not the {self._end} this process knows of: another "
-                "one changed it, or a write failed; open it again, or use a .sqlite tag store, "
-                "which several processes may share"
-            )
-
-
-# The lines of a tag log: a document with its tags, or a removal.
-
-
-_HASH_DIGITS = 32
-
-
-def put_line(row: TagRow) -> str:
-    """Return the line of a document: pure ASCII, so that lone surrogates can be written too."""
-    doc_id, tags, text_hash = row
-    record = {"doc_id": doc_id} | {name: getattr(tags, name) for name in TAG_FIELDS}
-    return json.dumps(record | ({"text_hash": text_hash.hex()} if text_hash else {})) + "\n"
-
-
-def read_record(record: object, where: str) -> TagRow | str:
-    """Return the row that a parsed line puts, or the id of the document it removes.
-
-    Raises
-    ------
-    DataError
-        Naming file and line, if it is neither.
-    """
-    doc_id = record.get("doc_id") if isinstance(record, dict) else None
-    if not isinstance(record, dict) or not isinstance(doc_id, str) or not doc_id:
-        raise DataError(f"{where}: expected a JSON object with a doc_id, found {str(record)[:80]}")
-    if record.get("removed") is True:
-        return doc_id
-    try:
-        return doc_id, read_fields(record), _hash(record.get("text_hash"))
-    except DataError as error:
-        raise DataError(f"{where}: {error}") from error
-
-
-def _hash(value: object) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, str) and len(value) == _HASH_DIGITS:
-        with suppress(ValueError):
-            return bytes.fromhex(value)
-    raise DataError(f"text_hash {value!r} is not a number of {_HASH_DIGITS} hexadecimal digits")
-
-
-# Tags in an append-only log of JSON lines.
-
-
-class JsonlTagStore(MemoryTagStore):
-    """Tags in memory and in a log that is replayed on opening; for one process at a time.
-
-    Each line holds one document as ``write_tags`` writes it, with ``text_hash`` beside its tags,
-    or a removal. A line that a crash cut short is left out when the log is read, and removed from
-    it by the next write. The log is compacted when most of it is outdated.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it and its folder are created by the first ``put``.
-
-    Raises
-    ------
-    DataError
-        If a line other than the last is damaged (file and line are named), or the file cannot be
-        read.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        super().__init__()
-        self.path = Path(path)
-        self._log = AppendLog(path)
-        for where, record in self._log.read():
-            change = read_record(record, where)
-            if isinstance(change, str):
-                self._forget(change)
-            else:
-                self._apply([change])
-
-    @property
-    def torn_lines(self) -> int:
-        """1 if the last line was cut short when the log was opened, else 0."""
-        return self._log.torn
-
-    def put(
-        self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
-    ) -> None:
-        """Store tags, replacing those a document had; of an id given twice the last row counts."""
-        checked = check_rows(rows, texts)
-        with self._lock:
-            self._log.append([put_line(row) for row in checked])
-            self._apply(checked)
-            self._compact_if_outdated()
-
-    def remove(self, doc_ids: Sequence[str]) -> int:
-        """Forget documents; return how many of them were in the store."""
-        with self._lock:
-            ids = [i for i in check_strings(doc_ids, "document id") if i in self._tags]
-            self._log.append([json.dumps({"doc_id": i, "removed": True}) + "\n" for i in ids])
-            removed = super().remove(ids)
-            self._compact_if_outdated()
-        return removed
-
-    def compact(self) -> None:
-        """Rewrite the log with one line per document; a crash leaves the old log or the new one.
-
-        Raises
-        ------
-        DataError
-            If the file was changed by someone else, or cannot be written.
-        """
-        with self._lock:
-            self._log.rewrite(
-                (put_line((i, tags, self._hash_of.get(i))) for i, tags in self._tags.items()),
-                count=len(self._tags),
-            )
-
-    def _compact_if_outdated(self) -> None:
-        # so many outdated lines a log may hold, beyond one per document
-        if self._log.lines > 2 * len(self._tags) + 10_000:
-            with suppress(DataError):  # the rows are stored; the next write tries again
-                self.compact()
 
 
 # The SQLite file of a tag store: its table, and what its cells can hold.
@@ -559,8 +320,8 @@ def open_tag_store(spec: str | Path | None = None) -> TagStore:
     Parameters
     ----------
     spec : str, Path or None
-        ``.jsonl``: a log of one process. ``.sqlite``, ``.sqlite3`` or ``.db``: a database several
-        processes may share. None: memory. A file that is missing is created by the first ``put``.
+        ``.sqlite``, ``.sqlite3`` or ``.db``: a database that several processes may share, created
+        by the first ``put``. None: memory.
 
     Raises
     ------
@@ -569,13 +330,9 @@ def open_tag_store(spec: str | Path | None = None) -> TagStore:
     """
     if spec is None:
         return MemoryTagStore()
-    if isinstance(spec, str | Path):
-        ending = Path(spec).suffix.lower()
-        if ending == ".jsonl":
-            return JsonlTagStore(spec)
-        if ending in _SQLITE:
-            return SqliteTagStore(spec)
+    if isinstance(spec, str | Path) and Path(spec).suffix.lower() in _SQLITE:
+        return SqliteTagStore(spec)
     raise DataError(
-        f"tag store {spec!r} is not recognised; name a file that ends in .jsonl or in "
-        f"{', '.join(_SQLITE)}, or give None to keep the tags in memory"
+        f"tag store {spec!r} is not recognised; name a file that ends in {', '.join(_SQLITE)}, or "
+        "give None to keep the tags in memory"
     )

@@ -57,7 +57,7 @@ print("fine")
 """
 
 
-@pytest.mark.parametrize("name", ["tags.sqlite", "tags.jsonl"])
+@pytest.mark.parametrize("name", ["tags.sqlite"])
 def test_a_full_disk_is_counted_and_nothing_else(name: str, tmp_path: Path) -> None:
     run = subprocess.run(
         # -B: bytecode would be cut off at the limit, and every later process would read it

@@ -79,7 +79,7 @@ def test_a_pass_counts_how_sources_are_known(tmp_path) -> None:
     file.write_text('{"_id": "a", "text": "x", "year": 2001}\n{"_id": "b@human", "text": "y"}\n')
     store = open_document_store(f"corpus:{file}")
     taggers = [DateTagger("2022"), IdTagger(), says("llm:any", "detected")]
-    for opened, dry in ((store, True), (SidecarStore(store, tmp_path / "t.jsonl"), False)):
+    for opened, dry in ((store, True), (SidecarStore(store, tmp_path / "t.sqlite"), False)):
         found = opened.tag(taggers, dry_run=dry)
         assert found.origins == {"declared": 1, "provenance": 1}
         assert found.conflicts == {("provenance", "detected"): 1, ("declared", "detected"): 1}

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +24,7 @@ from rag_sourcebias.core.tags import (
     from_metadata,
     to_metadata,
 )
-from rag_sourcebias.io.trec import read_tags
 from rag_sourcebias.tagging.stores import (
-    JsonlTagStore,
     MemoryTagStore,
     SqliteTagStore,
     open_tag_store,
@@ -37,7 +34,7 @@ HUMAN = DocTags(source="human", origin="declared")
 LLM = DocTags(source="llm:x", style="news", pair_id="p1", origin="detected", confidence=0.75)
 UNKNOWN = DocTags()
 SURROGATE = "lone \ud800 surrogate"
-FILES = ("tags.jsonl", "tags.sqlite")
+FILES = ("tags.sqlite",)
 
 
 @pytest.fixture(params=[None, *FILES])
@@ -265,29 +262,6 @@ def test_a_full_disk_loses_nothing_that_was_stored(path: Path) -> None:
     assert open_tag_store(path).table().doc_ids == ("kept", "more")
 
 
-# the log
-
-
-def test_a_log_cut_anywhere_keeps_the_complete_lines(tmp_path: Path) -> None:
-    whole = tmp_path / "whole.jsonl"
-    store = JsonlTagStore(whole)
-    store.put([("a", HUMAN), ("b", LLM)], texts={"a": "one"})
-    store.put([("é", LLM)])
-    data = whole.read_bytes()
-    ends = [0, *(n for n, byte in enumerate(data, start=1) if byte == ord("\n"))]
-    cut = tmp_path / "cut.jsonl"
-    for start, end in pairwise(ends):
-        for size in range(start, end):
-            cut.write_bytes(data[:size])
-            torn = JsonlTagStore(cut)
-            complete = ends.index(start) + (size == end - 1)  # only its line end is missing
-            assert len(torn) == complete
-            assert torn.torn_lines == int(start < size < end - 1)
-            torn.put([("next", HUMAN)])
-            again = JsonlTagStore(cut)
-            assert (len(again), again.torn_lines) == (complete + 1, 0)
-
-
 KILLED = """
 import sys
 from rag_sourcebias.tagging import open_tag_store
@@ -316,65 +290,6 @@ def test_a_killed_writer_leaves_a_store_that_opens(path: Path) -> None:
     assert store.get(["0-0", "19-49"]) == [DocTags(source="human")] * 2
     store.put([("after", LLM)])
     assert open_tag_store(path).get(["after"]) == [LLM]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"doc_id": "b", "sou', "malformed JSON"),
-        ("[1]", "expected a JSON object with a doc_id"),
-        ('{"source": "human"}', "expected a JSON object with a doc_id"),
-        ('{"removed": true}', "expected a JSON object with a doc_id"),
-        ('{"doc_id": "b", "source": 5}', "source 5 is not a tag"),
-        ('{"doc_id": "b", "confidence": 2}', "confidence 2 is not a number in"),
-        (
-            f'{{"doc_id": "b", "confidence": 1{"0" * 400}}}',
-            r"confidence 10{199} is not a number in",
-        ),
-        ('{"doc_id": "b", "origin": "guess"}', "origin 'guess' is not one of"),
-        ('{"doc_id": "b", "text_hash": "zz"}', "text_hash 'zz'"),
-        ('{"doc_id": "b", "text_hash": 1}', "text_hash 1"),
-    ],
-)
-def test_other_damage_names_file_and_line(tmp_path: Path, line: str, message: str) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text(f'{{"doc_id": "a"}}\n\n{line}\n{{"doc_id": "c"}}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=rf"t\.jsonl:3: {message}"):
-        JsonlTagStore(path)
-
-
-def test_compaction_keeps_everything_and_a_plain_tag_file_remains(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    store = JsonlTagStore(path)
-    for tags in (HUMAN, LLM, HUMAN):
-        store.put([("a", tags), ("b", LLM), ("gone", HUMAN)], texts={"a": "same", "b": "same"})
-    store.remove(["gone"])
-    store.compact()
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
-    store.put([("c", UNKNOWN)])
-    again = JsonlTagStore(path)
-    assert again.get(["a", "b", "gone", "c"]) == [HUMAN, LLM, UNKNOWN, UNKNOWN]
-    assert again.get_by_text(["same"]) == [LLM]
-    assert read_tags(path).doc_ids == ("a", "b", "c")
-    assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
-
-
-def test_an_outdated_log_is_compacted_by_itself(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    store = JsonlTagStore(path)
-    for _ in range(13):
-        store.put([(f"d{i}", HUMAN) for i in range(1_000)])
-    assert path.read_bytes().count(b"\n") < 13_000
-    assert len(JsonlTagStore(path)) == 1_000
-
-
-def test_a_second_writer_of_a_log_is_noticed(tmp_path: Path) -> None:
-    one, two = JsonlTagStore(tmp_path / "t.jsonl"), JsonlTagStore(tmp_path / "t.jsonl")
-    one.put([("a", HUMAN)])
-    with pytest.raises(DataError, match=r"another one changed it.*use a \.sqlite tag store"):
-        two.put([("b", HUMAN)])
-    assert len(two) == 0
-    assert JsonlTagStore(tmp_path / "t.jsonl").table().doc_ids == ("a",)
 
 
 # the database
@@ -518,8 +433,7 @@ def test_content_hash_has_128_bits_and_tells_surrogates_apart() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("t.jsonl", JsonlTagStore),
-        ("t.JSONL", JsonlTagStore),
+        ("t.SQLITE", SqliteTagStore),
         ("t.sqlite", SqliteTagStore),
         ("t.sqlite3", SqliteTagStore),
         ("t.db", SqliteTagStore),
@@ -532,9 +446,9 @@ def test_the_ending_chooses_the_store(
     assert type(open_tag_store(form(tmp_path / name))) is kind
 
 
-@pytest.mark.parametrize("spec", ["tags.csv", "tags", "", "t.jsonl.gz", 5, Path("x.parquet")])
+@pytest.mark.parametrize("spec", ["tags.csv", "tags", "", "t.jsonl", 5, Path("x.parquet")])
 def test_other_endings_are_refused(spec: object) -> None:
-    with pytest.raises(DataError, match=r"is not recognised; name a file that ends in \.jsonl or"):
+    with pytest.raises(DataError, match=r"is not recognised; name a file that ends in .sqlite"):
         open_tag_store(spec)  # type: ignore[arg-type]
 
 

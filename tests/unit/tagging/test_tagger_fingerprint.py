@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import sys
 
 import pytest
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.tagging.documents import taggers_fingerprint
 from rag_sourcebias.tagging.rules import Condition, IdTagger, ProvenanceTagger, RuleTagger, TagRule
 
 
-def rules(value: object = "bot", *, name: str = "r", source: str = "llm:x", **more: object):
+def rules(value: object = "bot", *, name: str = "r", source: str = "llm:x"):
     condition = Condition(target="metadata", key="author", operator="equals", value=value)
-    return RuleTagger([TagRule(name=name, conditions=[condition], source=source)], **more)
+    return RuleTagger([TagRule(name=name, conditions=[condition], source=source)])
 
 
 def test_equal_rules_are_equal_whatever_they_are_called_and_have_counted() -> None:
@@ -30,7 +28,6 @@ def test_equal_rules_are_equal_whatever_they_are_called_and_have_counted() -> No
     [
         rules("b0t"),
         rules(source="llm:y"),
-        rules(url_keys=("href",)),
         rules(True),
         [rules(), IdTagger()],
         IdTagger(),
@@ -57,18 +54,17 @@ def test_true_is_not_one_and_a_set_has_no_order() -> None:
     assert within(["a", "b"]) != within(["b", "c"])
 
 
-def test_ids_know_their_pattern_and_sources() -> None:
+def test_ids_know_their_pattern() -> None:
     pattern = r"(?P<source>\w+)$"
     assert (
         len(
             {
                 IdTagger().fingerprint,
                 IdTagger(pattern).fingerprint,
-                IdTagger(pattern, sources={"orig": "human"}).fingerprint,
                 ProvenanceTagger().fingerprint,
             }
         )
-        == 4
+        == 3
     )
 
 
@@ -76,41 +72,12 @@ def test_it_is_the_same_in_another_process() -> None:
     code = (
         "from rag_sourcebias.tagging import IdTagger\n"
         "from rag_sourcebias.tagging.documents import taggers_fingerprint\n"
-        "print(taggers_fingerprint([IdTagger(sources={'a': 'human', 'b': 'llm:x'})]))"
+        "print(taggers_fingerprint([IdTagger('(?P<style>.)')]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    tagger = IdTagger(sources={"b": "llm:x", "a": "human"})
+    tagger = IdTagger("(?P<style>.)")
     assert done.stdout.strip() == taggers_fingerprint(tagger)
     assert len(taggers_fingerprint(tagger)) == 16
-
-
-def make(source: str):
-    def tag(doc_id: str, text: str, metadata: object) -> DocTags | None:
-        return DocTags(source=source)
-
-    return tag
-
-
-def test_a_function_is_its_code_and_what_it_closes_over() -> None:
-    assert taggers_fingerprint(make("human")) == taggers_fingerprint(make("human"))
-    assert taggers_fingerprint(make("human")) != taggers_fingerprint(make("llm:x"))
-    typed_at_a_prompt: dict[str, object] = {}
-    exec("f = lambda i, t, m: None\ng = lambda i, t, m: 1", typed_at_a_prompt)
-    assert taggers_fingerprint(typed_at_a_prompt["f"]) != taggers_fingerprint(
-        typed_at_a_prompt["g"]
-    )
-
-
-def test_a_function_that_calls_itself_and_a_partial_have_one() -> None:
-    def again(doc_id: str, text: str, metadata: object) -> DocTags | None:
-        return again(doc_id[1:], text, metadata) if doc_id else None
-
-    def with_source(source: str, doc_id: str, text: str, metadata: object) -> DocTags:
-        return DocTags(source=source)
-
-    assert taggers_fingerprint(again)
-    human, other = (functools.partial(with_source, s) for s in ("human", "llm:x"))
-    assert taggers_fingerprint(human) != taggers_fingerprint(other)
 
 
 def test_an_object_has_to_say_who_it_is() -> None:
@@ -121,8 +88,6 @@ def test_an_object_has_to_say_who_it_is() -> None:
     mine = Mine()
     with pytest.raises(DataError, match=r"a tagger \(Mine\) has no fingerprint; give it"):
         taggers_fingerprint(mine)
-    with pytest.raises(DataError, match=r"Mine.* has no fingerprint"):
-        taggers_fingerprint(functools.partial(make, mine))
     mine.fingerprint = "mine:1"  # type: ignore[attr-defined]
     assert taggers_fingerprint(mine)
 

@@ -1,17 +1,16 @@
-"""Texts to numbers: hashed character and word n-grams, stylometry, perplexity."""
+"""Texts to numbers: hashed character and word n-grams, stylometry."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import MissingExtraError
 from rag_sourcebias.core.values import BoolArray, FloatArray
 
 # Measurable habits of writing: lengths, punctuation, function words, layout.
@@ -117,64 +116,22 @@ def _mean_and_sd(counts: Mapping[int, int]) -> tuple[float, float]:
     return mean, math.sqrt(max(square - mean * mean, 0.0))
 
 
-# Texts to numbers: hashed character and word n-grams, stylometry, perplexity.
+# Texts to numbers: hashed character and word n-grams, stylometry.
 
 
-_MOST_BITS = 24
-#: Texts to their perplexities (positive; NaN where there is none).
-Perplexity: TypeAlias = Callable[[Sequence[str]], FloatArray]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureSettings:
-    """What is counted in a text.
-
-    Parameters
-    ----------
-    char_bits, word_bits : int
-        Character and word n-grams are hashed into ``2**bits`` columns each, so that nothing has
-        to be learned or stored.
-    char_longest, word_longest : int
-        Longest n-gram; the shortest are 2 characters and 1 word.
-    max_chars : int
-        Of a longer text only the beginning is read.
-    perplexity : bool
-        The logarithm of the perplexity is a feature.
-    """
-
-    char_bits: int = 16
-    word_bits: int = 16
-    char_longest: int = 4
-    word_longest: int = 2
-    max_chars: int = 20_000
-    perplexity: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("char_bits", "word_bits"):
-            if not 1 <= (bits := getattr(self, name)) <= _MOST_BITS:
-                raise DataError(f"{name} is {bits}; expected 1 to {_MOST_BITS}")
-        if self.char_longest < 2 or self.word_longest < 1 or self.max_chars < 1:
-            raise DataError(
-                f"char_longest {self.char_longest}, word_longest {self.word_longest} and max_chars "
-                f"{self.max_chars} must be at least 2, 1 and 1"
-            )
-
-    @property
-    def n_hashed(self) -> int:
-        """Columns of n-grams."""
-        return int(2**self.char_bits + 2**self.word_bits)
-
-    @property
-    def n_dense(self) -> int:
-        """Columns of stylometry and perplexity."""
-        return len(STYLE_FEATURES) + self.perplexity
+# N-grams are hashed into 2**16 columns each, so that nothing has to be learned or stored.
+_COLUMNS = 2**16
+_CHARACTERS, _WORDS = (2, 4), (1, 2)  # shortest and longest n-gram
+_MAX_CHARS = 20_000  # of a longer text only the beginning is read
+N_HASHED = 2 * _COLUMNS
+N_DENSE = len(STYLE_FEATURES)
 
 
 class Features(NamedTuple):
     """Features of n texts.
 
-    ``hashed`` is a scipy CSR matrix of shape (n, n_hashed) whose two blocks have rows of length 1
-    (0 for a text without n-grams); ``dense`` a float64 array of shape (n, n_dense).
+    ``hashed`` is a scipy CSR matrix of shape (n, N_HASHED) whose two blocks have rows of length 1
+    (0 for a text without n-grams); ``dense`` a float64 array of shape (n, N_DENSE).
     """
 
     hashed: Any
@@ -203,21 +160,11 @@ def require_sklearn() -> None:
         ) from error
 
 
-def extract(
-    texts: Sequence[str], settings: FeatureSettings, *, perplexity: Perplexity | None = None
-) -> Features:
+def extract(texts: Sequence[str]) -> Features:
     """Features of texts.
-
-    Parameters
-    ----------
-    texts : sequence of str, length n
-    perplexity : callable, optional
-        Needed exactly when ``settings.perplexity`` is set.
 
     Raises
     ------
-    DataError
-        If the perplexities are needed and not given, are not n numbers, or not positive.
     MissingExtraError
         If scikit-learn is not installed.
     """
@@ -226,45 +173,18 @@ def extract(
     from sklearn.feature_extraction.text import HashingVectorizer
 
     # Lone surrogates cannot be hashed as UTF-8.
-    read = [text[: settings.max_chars].encode("utf-8", "replace").decode() for text in texts]
-    common = {"norm": None, "alternate_sign": False, "lowercase": False}
+    read = [text[:_MAX_CHARS].encode("utf-8", "replace").decode() for text in texts]
+    common = {
+        "norm": None, "alternate_sign": False, "lowercase": False, "n_features": _COLUMNS
+    }  # fmt: skip
     vectorizers = (
+        HashingVectorizer(analyzer="char_wb", ngram_range=_CHARACTERS, **common),
         HashingVectorizer(
-            analyzer="char_wb",
-            ngram_range=(2, settings.char_longest),
-            n_features=2**settings.char_bits,
-            **common,
-        ),
-        HashingVectorizer(
-            analyzer="word",
-            token_pattern=r"(?u)\w+|[^\w\s]",
-            ngram_range=(1, settings.word_longest),
-            n_features=2**settings.word_bits,
-            **common,
+            analyzer="word", token_pattern=r"(?u)\w+|[^\w\s]", ngram_range=_WORDS, **common
         ),
     )
-    dense = stylometry(read)
-    if settings.perplexity:
-        if perplexity is None:
-            raise DataError(
-                "this detector was fitted with perplexities; give it the same perplexity function"
-            )
-        values = np.asarray(perplexity(texts), dtype=np.float64)
-        if values.shape != (len(texts),):
-            raise DataError(
-                f"perplexity returned shape {values.shape} for {len(texts)} texts; expected one "
-                "number per text"
-            )
-        bad = np.flatnonzero(~((values > 0) | np.isnan(values)))
-        if len(bad):
-            raise DataError(
-                f"perplexity of text {bad[0]} is {values[bad[0]]!r}; expected a positive number, "
-                "or NaN where there is none"
-            )
-        # an infinite perplexity is a very large one
-        dense = np.column_stack([dense, np.log(np.minimum(values, 1e12))])
     blocks = [_scaled(vectorizer.transform(read)) for vectorizer in vectorizers]
-    return Features(sparse.hstack(blocks, format="csr"), dense)
+    return Features(sparse.hstack(blocks, format="csr"), stylometry(read))
 
 
 def _scaled(counts: Any) -> Any:  # noqa: ANN401 - scipy matrix

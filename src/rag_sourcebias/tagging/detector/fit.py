@@ -23,9 +23,9 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, from_plain, to_plain
 from rag_sourcebias.io.files import PathLike, open_file, read_arrays, read_json, sound, write_atomic
 from rag_sourcebias.tagging.detector.features import (
+    N_DENSE,
+    N_HASHED,
     Features,
-    FeatureSettings,
-    Perplexity,
     extract,
     require_sklearn,
 )
@@ -99,7 +99,6 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
         "schema_version": _VERSION,
         "target": detector.target,
         "labels": list(detector.labels),
-        "features": to_plain(detector.features),
         "factor": detector.calibration.factor,
         "likeness_limit": detector.domain.limit,
         "threshold": detector.threshold,
@@ -129,20 +128,13 @@ def save_detector(detector: Detector, folder: PathLike) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> Detector:
+def load_detector(folder: PathLike) -> Detector:
     """Read a detector that :func:`save_detector` wrote.
-
-    Parameters
-    ----------
-    folder : path
-    perplexity : callable, optional
-        The function it was fitted with, if it was fitted with one.
 
     Raises
     ------
     DataError
-        If the folder is no detector, is damaged, was written by a newer release, or needs a
-        perplexity function that is not given.
+        If the folder is no detector, is damaged or was written by a newer release.
     """
     path = Path(folder)
     file = path / _JSON
@@ -168,24 +160,18 @@ def load_detector(folder: PathLike, *, perplexity: Perplexity | None = None) -> 
             data = stream.read()
         if hashlib.sha256(data).hexdigest() != record["arrays_sha256"]:
             raise DataError(f"{_ARRAYS} is not the one that {_JSON} was written with")
-        detector = _read(record, read_arrays(path / _ARRAYS, content=data), perplexity)
-    if detector.features.perplexity and perplexity is None:
-        raise DataError(f"{path} was fitted with perplexities; give the same perplexity function")
-    return detector
+        return _read(record, read_arrays(path / _ARRAYS, content=data))
 
 
-def _read(
-    record: dict[str, Any], arrays: dict[str, Any], perplexity: Perplexity | None
-) -> Detector:
+def _read(record: dict[str, Any], arrays: dict[str, Any]) -> Detector:
     labels = tuple(str(label) for label in record["labels"])
-    features = from_plain(FeatureSettings, record["features"], where="features")
     shapes = {
-        "mean": (features.n_dense,),
-        "scale": (features.n_dense,),
-        "coef": (len(labels), features.n_hashed + features.n_dense),
+        "mean": (N_DENSE,),
+        "scale": (N_DENSE,),
+        "coef": (len(labels), N_HASHED + N_DENSE),
         "intercept": (len(labels),),
         "bias": (len(labels),),
-        "centre": (features.n_hashed,),
+        "centre": (N_HASHED,),
     }
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
@@ -194,7 +180,6 @@ def _read(
     detector = Detector(
         target=checked_target(record["target"]),
         labels=labels,
-        features=features,
         linear=LinearModel(
             **{name: arrays[name] for name in ("mean", "scale", "coef", "intercept")},
             converged=bool(record["converged"]),
@@ -208,7 +193,6 @@ def _read(
         foreign=tuple(
             from_plain(ForeignError, row, where="foreign") for row in record.get("foreign", ())
         ),
-        perplexity=perplexity,
     )
     if detector.fingerprint != record["fingerprint"]:
         raise DataError(f"its values are not those of fingerprint {record['fingerprint']!r}")
@@ -249,11 +233,6 @@ class DetectorTagger:
                 "max_error"
             )
         self.detector = detector
-
-    @classmethod
-    def load(cls, folder: PathLike, *, perplexity: Perplexity | None = None) -> DetectorTagger:
-        """Read the detector of a folder; see :func:`load_detector`."""
-        return cls(load_detector(folder, perplexity=perplexity))
 
     @property
     def fingerprint(self) -> str:
@@ -388,7 +367,6 @@ def fit_detector(
     domains: Groups | None = None,
     rng: np.random.Generator | int,
     max_error: float = 0.05,
-    perplexity: Perplexity | None = None,
     on_progress: Progress | None = None,
 ) -> Detector:
     """Fit a source or style detector to labelled documents.
@@ -418,8 +396,6 @@ def fit_detector(
         Assigns groups to folds; nothing else is random.
     max_error : float
         Wanted share of wrong tags among the decided, in (0, 1).
-    perplexity : callable, optional
-        Texts to perplexities, as one more feature; it is needed again for tagging.
     on_progress : callable, optional
         Told steps done and steps in all.
 
@@ -443,10 +419,9 @@ def fit_detector(
     require_sklearn()
     data = prepare(documents, target=target, groups=groups, domains=domains, n_folds=N_FOLDS)
     folds = group_folds(data.codes, data.groups, n_folds=N_FOLDS, rng=np.random.default_rng(rng))
-    settings = FeatureSettings(perplexity=perplexity is not None)
     n_domains = len(data.domains) if len(data.domains) > 1 else 0
     step = _steps(len(data.texts), N_FOLDS * (1 + n_domains), on_progress)
-    features = _extract(data.texts, settings, perplexity, step)
+    features = _extract(data.texts, step)
     n_labels = len(data.labels)
     linear, scores, alike = _learn(features, data.codes, folds, n_labels, step)
     calibration = fit_calibration(scores, data.codes)
@@ -457,7 +432,6 @@ def fit_detector(
     return Detector(
         target=target,
         labels=data.labels,
-        features=settings,
         linear=linear,
         calibration=calibration,
         domain=domain,
@@ -478,7 +452,6 @@ def fit_detector(
             "scikit-learn": version("scikit-learn"),
         },
         foreign=foreign,
-        perplexity=perplexity,
     )
 
 
@@ -552,21 +525,14 @@ def _steps(n_documents: int, n_fits: int, on_progress: Progress | None) -> Calla
     return step
 
 
-def _extract(
-    texts: tuple[str, ...],
-    settings: FeatureSettings,
-    perplexity: Perplexity | None,
-    step: Callable[[], None],
-) -> Features:
+def _extract(texts: tuple[str, ...], step: Callable[[], None]) -> Features:
     from scipy import sparse
 
     parts = []
     for start in range(0, len(texts), _BATCH):
-        parts.append(extract(texts[start : start + _BATCH], settings, perplexity=perplexity))
+        parts.append(extract(texts[start : start + _BATCH]))
         step()
     dense = np.concatenate([part.dense for part in parts])
-    if settings.perplexity and np.isnan(dense[:, -1]).all():
-        raise DataError("perplexity is NaN for every text; leave it out, or give numbers")
     return Features(sparse.vstack([part.hashed for part in parts], format="csr"), dense)
 
 

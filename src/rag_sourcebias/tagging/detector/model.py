@@ -21,9 +21,8 @@ from rag_sourcebias.core.values import (
     IntArray,
     beta_quantile,
     check_source,
-    to_plain,
 )
-from rag_sourcebias.tagging.detector.features import Features, FeatureSettings, Perplexity, extract
+from rag_sourcebias.tagging.detector.features import Features, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
 
 # Labelled documents as a detector learns from them: usable, unlike each other, in groups.
@@ -464,23 +463,14 @@ class Rate:
         return self.hits / self.n if self.n else float("nan")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
-    """Documents of similar confidence: what was promised and what was kept."""
-
-    n: int
-    confidence: float
-    accuracy: float
-
-
 def auroc(scores: FloatArray, positive: BoolArray) -> float:
     """Area under the ROC curve: P(a positive scores above a negative), ties half."""
+    from scipy.stats import rankdata
+
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if not n_positive or not n_negative:
         return float("nan")
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2
-    total = float(middle[inverse][positive].sum())
+    total = float(rankdata(scores)[positive].sum())
     return (total - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
 
 
@@ -491,24 +481,17 @@ def brier_score(probabilities: FloatArray, codes: IntArray) -> float:
     return float(((probabilities - hit) ** 2).sum(axis=1).mean() / 2)
 
 
-def reliability(
-    confidence: FloatArray, right: BoolArray, *, n_bins: int = 10
-) -> tuple[ReliabilityBin, ...]:
-    """Bins of equally many documents, from the least to the most confident."""
-    return tuple(
-        ReliabilityBin(
-            n=len(rows),
-            confidence=float(confidence[rows].mean()),
-            accuracy=float(right[rows].mean()),
-        )
-        for rows in np.array_split(np.argsort(confidence, kind="stable"), n_bins)
-        if len(rows)
-    )
+def calibration_error(confidence: FloatArray, right: BoolArray, *, n_bins: int = 10) -> float:
+    """Expected calibration error: mean over documents of |accuracy − confidence| of their bin.
 
-
-def calibration_error(bins: tuple[ReliabilityBin, ...]) -> float:
-    """Expected calibration error: mean over documents of |accuracy − confidence| of their bin."""
-    return sum(b.n * abs(b.accuracy - b.confidence) for b in bins) / sum(b.n for b in bins)
+    Bins hold equally many documents, from the least to the most confident.
+    """
+    order = np.argsort(confidence, kind="stable")
+    total = 0.0
+    for rows in np.array_split(order, n_bins):
+        if len(rows):
+            total += len(rows) * abs(float(right[rows].mean()) - float(confidence[rows].mean()))
+    return total / len(order)
 
 
 # What a detector achieved on documents it had not seen.
@@ -531,7 +514,6 @@ class DetectorReport:
         Each label against the rest; NaN where a test set lacks the label.
     brier, calibration_error : float
         Σ (p − y)² / 2, and mean |accuracy − confidence|, over all documents, unknown ones included.
-    reliability : tuple of ReliabilityBin
     error_of_all : Rate
         Wrong likeliest label, if every document were decided.
     unknown : Rate
@@ -554,7 +536,6 @@ class DetectorReport:
     auroc: Mapping[str, float]
     brier: float
     calibration_error: float
-    reliability: tuple[ReliabilityBin, ...]
     error_of_all: Rate
     unknown: Rate
     unlike: Rate
@@ -590,7 +571,6 @@ def evaluate(
     right = top == codes
     confusion = np.zeros((n_labels, n_labels + 1), dtype=np.int64)
     np.add.at(confusion, (codes, np.where(decided, top, n_labels)), 1)
-    bins = reliability(probabilities.max(axis=1), right)
     sensitivity = specificity = None
     human = np.array([label == "human" for label in labels])
     if sources and human.any() and not human.all():
@@ -608,8 +588,7 @@ def evaluate(
             label: auroc(probabilities[:, code], codes == code) for code, label in enumerate(labels)
         },
         brier=brier_score(probabilities, codes),
-        calibration_error=calibration_error(bins),
-        reliability=bins,
+        calibration_error=calibration_error(probabilities.max(axis=1), right),
         error_of_all=Rate.of(int((~right).sum()), n),
         unknown=Rate.of(int((~decided).sum()), n),
         unlike=Rate.of(int((~found.alike).sum()), n),
@@ -675,7 +654,6 @@ class Detector:
     ----------
     target : {"source", "style"}
     labels : tuple of str, length K
-    features : FeatureSettings
     linear : LinearModel
     calibration : Calibration
     domain : Domain
@@ -691,13 +669,10 @@ class Detector:
         Of the packages it was fitted with.
     foreign : tuple of ForeignError
         Each domain left out; empty where there is one, or none was named.
-    perplexity : callable or None
-        Given by the caller; not stored.
     """
 
     target: Target
     labels: tuple[str, ...]
-    features: FeatureSettings
     linear: LinearModel
     calibration: Calibration
     domain: Domain
@@ -706,15 +681,12 @@ class Detector:
     report: DetectorReport
     versions: Mapping[str, str] = field(default_factory=dict)
     foreign: tuple[ForeignError, ...] = ()
-    perplexity: Perplexity | None = None
 
     def predict(self, texts: Sequence[str]) -> Prediction:
         """Calibrated probabilities of texts, columns as ``labels``, and which may be trusted.
 
         Raises
         ------
-        DataError
-            If perplexities are needed and the function was not given or returns something else.
         MissingExtraError
             If scikit-learn is not installed.
         """
@@ -722,7 +694,7 @@ class Detector:
         alike = np.zeros(len(texts), dtype=np.bool_)
         for start in range(0, len(texts), _BATCH):  # n-grams of a batch at a time
             batch = slice(start, start + _BATCH)
-            known = extract(texts[batch], self.features, perplexity=self.perplexity)
+            known = extract(texts[batch])
             probabilities[batch] = self.calibration.probabilities(self.linear.scores(known))
             alike[batch] = self.domain.holds(known)
         return Prediction(probabilities, sure(probabilities, self.threshold), alike)
@@ -744,7 +716,6 @@ class Detector:
                 [
                     self.target,
                     self.labels,
-                    to_plain(self.features),
                     self.threshold,
                     self.calibration.factor,
                     self.domain.limit,

@@ -104,33 +104,3 @@ def test_a_detector_that_decides_nothing_is_no_tagger(detector: Detector, fresh:
     assert not mute.predict([fresh[0][1]]).decided.any()
     with pytest.raises(DataError, match="every document would stay unknown"):
         DetectorTagger(mute)
-
-
-def test_perplexity_is_a_feature_and_needed_again() -> None:
-    documents = simulated(60, seed=1, strength=0.0)  # nothing else tells the labels apart
-    label_of = {text: label for _, text, label in documents}
-
-    def perplexity(texts):
-        return np.array([5.0 if label_of[t] == "human" else 50.0 for t in texts])
-
-    detector = fit_detector(documents, rng=0, perplexity=perplexity)
-    assert detector.report.auroc["human"] > 0.95
-    assert fit_detector(documents, rng=0).report.auroc["human"] < 0.7
-    with pytest.raises(DataError, match="same perplexity function"):
-        dataclasses.replace(detector, perplexity=None).predict(["text"])
-
-
-def test_missing_perplexities_are_allowed_and_wrong_ones_named() -> None:
-    documents = simulated(30, seed=1)
-
-    def some(texts):
-        return np.array([np.nan if i % 3 == 0 else 10.0 + i for i in range(len(texts))])
-
-    assert fit_detector(documents, rng=0, perplexity=some).features.perplexity
-    for wrong, message in (
-        (lambda texts: np.ones(3), r"returned shape \(3,\) for 60 texts"),
-        (lambda texts: -np.ones(len(texts)), "perplexity of text 0 is .*-1.0"),
-        (lambda texts: np.full(len(texts), np.nan), "NaN for every text"),
-    ):
-        with pytest.raises(DataError, match=message):
-            fit_detector(documents, rng=0, perplexity=wrong)
