@@ -16,9 +16,8 @@ import chromadb
 from chroma_server import chroma_server
 from chroma_texts import TextVectors, fill, new_collection
 
-from rag_sourcebias.observe.recorder import Instrumentation
+from rag_sourcebias.observe.recorder import Instrumentation, instrument
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
-from rag_sourcebias_integrations.chroma.observe import instrument_chroma
 
 pytestmark = pytest.mark.frameworks
 
@@ -66,7 +65,7 @@ class TestWholeChroma(ChromaContract):
     """Every collection of the process."""
 
     def attach(self, target: Any, observer: Any, **options: Any) -> Instrumentation:
-        handle = instrument_chroma(observer, **options)
+        handle = instrument("chroma", observer, **options)
         handle.target = target
         return handle
 

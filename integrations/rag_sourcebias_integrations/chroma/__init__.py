@@ -11,11 +11,9 @@ from rag_sourcebias_integrations.chroma.migration import (
     migrate_projection,
     restore_collection,
 )
-from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection, instrument_chroma
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec, chroma_spec
 from rag_sourcebias_integrations.chroma.tagging import (
     ChromaStore,
-    atag_collection,
     open_store,
     tag_collection,
 )
@@ -25,12 +23,9 @@ __all__ = [
     "ChromaStore",
     "EncoderEmbeddingFunction",
     "FollowedCollection",
-    "InstrumentedCollection",
     "Migration",
-    "atag_collection",
     "chroma_spec",
     "follow_collection",
-    "instrument_chroma",
     "migrate_encoder",
     "migrate_projection",
     "open_store",

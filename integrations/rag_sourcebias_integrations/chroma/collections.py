@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,7 +17,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import (
     FINGERPRINT_KEY,
     METADATA_KEYS,
-    TAG_FIELDS,
     from_metadata,
     to_metadata,
 )
@@ -45,15 +44,6 @@ def request_size(
     return _checked(wanted, _SMALLEST if client is None else client.get_max_batch_size())
 
 
-async def async_request_size(
-    collection: Any,  # noqa: ANN401 - a chromadb collection
-    wanted: int | None,
-) -> int:
-    """:func:`request_size` for a collection of an asynchronous client."""
-    client = getattr(collection, "_client", None)
-    return _checked(wanted, _SMALLEST if client is None else await client.get_max_batch_size())
-
-
 def _checked(wanted: int | None, most: int) -> int:
     if wanted is None:
         return most
@@ -70,27 +60,9 @@ def _checked(wanted: int | None, most: int) -> int:
 # excluded from the text that is embedded and from the text that is shown to the language model.
 
 
-Layout = Literal["auto", "flat", "llama-index"]
 NODE_KEY = "_node_content"
 _EXCLUDED = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 _COMPACT = re.compile(r'\{"[^"\\]*":\S')  # JSON without a space after the colon
-
-
-def is_node(doc_id: str, metadata: Mapping[str, object], layout: Layout) -> bool:
-    """Whether the node JSON of a document has to be rewritten.
-
-    Raises
-    ------
-    DataError
-        If ``layout="llama-index"`` was asked for and the document has none.
-    """
-    there = isinstance(metadata.get(NODE_KEY), str)
-    if layout == "llama-index" and not there:
-        raise DataError(
-            f"document {doc_id!r} has no {NODE_KEY!r} as LlamaIndex writes it; expected "
-            'layout="auto" or layout="flat" for this collection'
-        )
-    return there and layout != "flat"
 
 
 def rewrite_node(doc_id: str, content: str, update: Mapping[str, object]) -> str:
@@ -245,14 +217,6 @@ def tag_update(
     if not _KEYS.isdisjoint(metadata):
         new |= dict.fromkeys(_KEYS.intersection(metadata).difference(new))
     return new
-
-
-def backup_line(doc_id: str, metadata: Mapping[str, object]) -> str:
-    """Line of a JSONL tag store that keeps the stored tags, and who wrote them."""
-    record = {"doc_id": doc_id} | {
-        name: metadata.get(key) for name, key in zip(TAG_FIELDS, METADATA_KEYS, strict=True)
-    }
-    return json.dumps(record | {"tagger": metadata.get(FINGERPRINT_KEY)}) + "\n"
 
 
 # Open a Chroma client: embedded, on disk, or a server.

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -437,7 +437,12 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
     progress = ledger.read()
     found = {collection.name: collection for collection in client.list_collections()}
     if progress is None:
-        return found[name] if name in found else _without_ledger(found, name)
+        if name not in found:
+            raise DataError(
+                f"collection {name!r} is missing and no migration of it is known; there are "
+                f"{sorted(found)}"
+            )
+        return found[name]
     if progress.phase is Phase.FINISHED:
         clear_finished(client, name, progress)
         return client.get_collection(name, embedding_function=None)
@@ -463,19 +468,6 @@ def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromad
                 )
                 keep()
     return client.get_collection(name, embedding_function=None)
-
-
-def _without_ledger(found: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - a collection
-    """Restore the original that version 0.1 had renamed: it kept no record of a migration."""
-    before = f"{name}--before-"
-    kept = [collection for other, collection in found.items() if other.startswith(before)]
-    if len(kept) != 1:
-        raise DataError(
-            f"collection {name!r} is missing, no migration of it is known and {len(kept)} "
-            f"collections are named {before!r}…, expected one; there are {sorted(found)}"
-        )
-    _rename(kept[0], name)
-    return kept[0]
 
 
 def give_name_back(client: Any, name: str, progress: Progress, ledger: Ledger) -> Phase:  # noqa: ANN401

@@ -1,11 +1,10 @@
-"""Observed Chroma collections for those who like a wrapper better, or all of them at once."""
+"""Observe the queries of a Chroma collection, of a client's collections, or of all of them."""
 
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial, wraps
-from types import MethodType
 from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
@@ -13,10 +12,9 @@ from chromadb import Collection
 from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
-from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.observe.events import RetrievalEvent, guarded
+from rag_sourcebias.observe.events import guarded
 from rag_sourcebias.observe.patching import Patch
-from rag_sourcebias.observe.recorder import Attachment, Instrumentation, Recorder, instrument
+from rag_sourcebias.observe.recorder import Attachment, Recorder
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
 
@@ -492,69 +490,3 @@ class _Watch:
         for obj in list(self._watched.values()):
             swap_out(obj, self)
         self._watched.clear()
-
-
-# Observed Chroma collections for those who like a wrapper better, or all of them at once.
-
-
-def instrument_chroma(
-    observer: Observer[RetrievalEvent],
-    **options: Any,  # noqa: ANN401 - those of instrument
-) -> Instrumentation:
-    """Observe every query of every collection in this process.
-
-    The same as ``instrument("chroma", observer, **options)``, see
-    :func:`rag_sourcebias.instrument`.
-    """
-    return instrument("chroma", observer, **options)
-
-
-class InstrumentedCollection:
-    """A collection whose ``query`` is observed; everything else is the collection's.
-
-    The collection itself is left alone, but ``isinstance(x, chromadb.Collection)`` is False:
-    where that matters use :func:`rag_sourcebias.instrument`, which works in place.
-
-    Parameters
-    ----------
-    collection : chromadb.Collection or AsyncCollection
-    observer : Observer of RetrievalEvent
-    **options
-        ``labels``, ``tags``, ``doc_id``, ``query_key``, ``queue`` of ``instrument``.
-
-    Attributes
-    ----------
-    instrumentation : Instrumentation
-        ``close()`` ends the observation, ``dropped`` counts what was lost.
-
-    Raises
-    ------
-    DataError
-        If the observer or an option is not one.
-    """
-
-    def __init__(
-        self,
-        collection: Any,  # noqa: ANN401
-        observer: Observer[RetrievalEvent],
-        **options: Any,  # noqa: ANN401
-    ) -> None:
-        recorder = Recorder(observer, **options)
-        recorders = [recorder]
-        query = collection.query
-        method = observing(
-            getattr(query, "__func__", query),
-            lambda _: tuple(recorders),
-            call=lambda inner, *args, **kwargs: inner.query(*args, **kwargs),
-        )
-        self._collection = collection
-        self.query = MethodType(method, collection)
-        self.instrumentation = Instrumentation(recorder, Attachment(self, recorders.clear))
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        if name == "_collection":  # not there yet: while being copied
-            raise AttributeError(name)
-        return getattr(self._collection, name)
-
-    def __repr__(self) -> str:
-        return f"InstrumentedCollection({self._collection!r})"

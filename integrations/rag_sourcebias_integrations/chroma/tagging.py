@@ -1,10 +1,8 @@
 """A Chroma collection as a store of documents whose tags are read and written in place."""
 
-import asyncio
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -18,16 +16,12 @@ from rag_sourcebias.tagging.documents import (
     tag_documents,
     taggers_fingerprint,
 )
-from rag_sourcebias.tagging.stores import AppendLog
+from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
     NODE_KEY,
-    Layout,
     Scalar,
-    async_request_size,
-    backup_line,
     held_tags,
-    is_node,
     open_client,
     pages,
     read_tags,
@@ -41,7 +35,6 @@ from rag_sourcebias_integrations.chroma.collections import (
 
 
 _Document: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text, metadata
-_BULK = 512  # texts at once
 
 
 @dataclass(slots=True)
@@ -58,72 +51,36 @@ class PagePlan:
         New tags of each.
     unchanged : list of DocTags
         Tags of the documents that these taggers did before.
-    backup : list of str
-        One line for each document whose tags are replaced.
+    backup : list of (str, DocTags)
+        Documents whose tags are replaced, with these.
     """
 
     ids: list[str] = field(default_factory=list)
     metadatas: list[dict[str, Scalar | None]] = field(default_factory=list)
     tags: list[DocTags] = field(default_factory=list)
     unchanged: list[DocTags] = field(default_factory=list)
-    backup: list[str] = field(default_factory=list)
+    backup: list[tuple[str, DocTags]] = field(default_factory=list)
 
 
-def _in_bulk(tagger: Tagger, documents: Sequence[_Document]) -> Tagger:
-    """Return a tagger for these documents in this order; by ``tag_many(texts)`` where it is there.
-
-    A detector is several times as fast with many texts at once.
-    """
-    many = getattr(tagger, "tag_many", None)
-    if many is None:
-        return tagger
-
-    texts = [text for _, text, _ in documents]
-    starts = range(0, len(texts), _BULK)
-    known: Iterator[DocTags | None] = chain.from_iterable(
-        many(texts[start : start + _BULK]) for start in starts
-    )
-
-    def answer(_id: str, _text: str, _metadata: Mapping[str, object]) -> DocTags | None:
-        return next(known)
-
-    answer.__qualname__ = type(tagger).__qualname__
-    return answer
-
-
-# One pass of taggers over a collection, as a sequence of calls that somebody else makes.
-# So the same pass serves the synchronous and the asynchronous collection.
+# One pass of taggers over a collection.
 
 
 _ORIGIN_KEY = METADATA_KEYS[3]
 _MOST_IDS = 100  # of missing documents that a result lists
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One method of the collection to call; its answer is sent back."""
-
-    method: str
-    arguments: Mapping[str, Any]
-
-
-Steps: TypeAlias = Generator[Call, Any, TagResult]
-
-
 class TagPass:
-    """A pass over one collection; :meth:`steps` may be run once.
+    """A pass over one collection; :meth:`run` may be called once.
 
     Parameters
     ----------
-    taggers : Tagger or sequence of Tagger
+    collection : chromadb.Collection
+    taggers : sequence of Tagger
         In order of trust.
-    layout : {"auto", "flat", "llama-index"}
+    size : int
+        Documents per request.
     overwrite : bool
         Replace tags that others wrote.
-    where : mapping, optional
-        Chroma filter of the documents to tag.
-    texts : bool
-        Whether the taggers are given the text of documents.
     dry_run : bool
     backup : str or Path or None
     on_progress : callable or None
@@ -131,38 +88,35 @@ class TagPass:
 
     def __init__(
         self,
-        taggers: Tagger | Sequence[Tagger],
+        collection: Any,  # noqa: ANN401 - a chromadb collection
+        taggers: Sequence[Tagger],
         *,
-        layout: Layout,
+        size: int,
         overwrite: bool,
-        where: Mapping[str, Any] | None,
-        texts: bool,
         dry_run: bool,
         backup: str | Path | None,
         on_progress: Callable[[int], None] | None,
     ) -> None:
         if overwrite and backup is None and not dry_run:
             raise DataError(
-                "overwrite=True replaces tags: name with backup= the JSONL file that keeps the "
+                "overwrite=True replaces tags: name with backup= the .sqlite file that keeps the "
                 "old ones"
             )
-        if layout not in ("auto", "flat", "llama-index"):
-            raise DataError(f"layout {layout!r} is not one of auto, flat, llama-index")
-        self._taggers: Sequence[Tagger] = [taggers] if callable(taggers) else list(taggers)
-        self._fingerprint = taggers_fingerprint(self._taggers)
-        self._layout: Layout = layout
+        self._collection = collection
+        self._taggers = taggers
+        self._fingerprint = taggers_fingerprint(taggers)
+        self._size = size
         self._overwrite = overwrite
-        self._where = where
-        self._include = ["metadatas", "documents"] if texts else ["metadatas"]
         self._dry_run = dry_run
-        self._log = None if backup is None else AppendLog(backup)
+        self._backup = backup
+        self._kept = None if backup is None else open_tag_store(backup)
         self._on_progress = on_progress
         self._counts = PassCounts()
         self._n_missing = 0
         self._missing: list[str] = []
 
-    def steps(self, size: int) -> Steps:
-        """Make the pass, with so many documents per request; every yielded call is to be answered.
+    def run(self) -> TagResult:
+        """Make the pass.
 
         Raises
         ------
@@ -170,27 +124,23 @@ class TagPass:
             If a document carries the tags of other taggers and ``overwrite`` is off, or a tagger
             fails; names the document.
         """
-        self._size = size
-        if self._log is not None and not self._dry_run:
-            for _ in self._log.read():  # checks a backup that is continued
-                pass
         if not self._overwrite:
             # so that nothing is written when some later page would be refused
             others = {_ORIGIN_KEY: {"$in": list(get_args(Origin))}}
-            self._plan((yield self._get(others, self._not_done(), limit=1)))
+            self._plan(self._get({"$and": [others, self._not_done()]}, limit=1))
         offset = 0
         while True:
-            page = yield self._get(offset=offset)
+            page = self._get(offset=offset)
             if not page["ids"]:
                 break
             offset += len(page["ids"])
-            yield from self._tag(page)
+            self._tag(page)
         if not self._dry_run:
-            yield from self._leftovers()
+            self._leftovers()
         result = self._counts.result(
             fingerprint=self._fingerprint,
             dry_run=self._dry_run,
-            backup=None if self._log is None or not self._log.lines else str(self._log.path),
+            backup=str(self._backup) if self._kept is not None and len(self._kept) else None,
         )
         return replace(
             result,
@@ -199,15 +149,15 @@ class TagPass:
             missing_ids=tuple(self._missing),
         )
 
-    def _tag(self, page: Mapping[str, Any]) -> Generator[Call, Any, None]:
+    def _tag(self, page: Mapping[str, Any]) -> None:
         plan = self._plan(page)
         gone: set[str] = set() if self._dry_run else set(plan.ids)
         if gone:
-            if self._log is not None:
-                self._log.append(plan.backup)
-            yield Call("update", {"ids": plan.ids, "metadatas": plan.metadatas})
+            if self._kept is not None:
+                self._kept.put(plan.backup)
+            self._collection.update(ids=plan.ids, metadatas=plan.metadatas)
             # an update passes over ids that are not there without a word
-            gone -= set((yield Call("get", {"ids": plan.ids, "include": []}))["ids"])
+            gone -= set(self._collection.get(ids=plan.ids, include=[])["ids"])
         for tags in plan.unchanged:
             self._counts.add(tags, written=False)
         for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
@@ -219,14 +169,14 @@ class TagPass:
             counts = self._counts
             self._on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
 
-    def _leftovers(self) -> Generator[Call, Any, None]:
+    def _leftovers(self) -> None:
         """Verify that every document is done, and do those that moved between pages or are new.
 
         Documents deleted during the pass shift the ones behind them to a page already read.
         """
         before: set[str] = set()
         while True:
-            page = yield self._get(self._not_done())
+            page = self._get(self._not_done())
             stuck = before.intersection(page["ids"])
             if stuck:
                 raise DataError(
@@ -236,12 +186,12 @@ class TagPass:
             if not page["ids"]:
                 return
             before = set(page["ids"])
-            yield from self._tag(page)
+            self._tag(page)
 
     def _plan(self, page: Mapping[str, Any]) -> PagePlan:
         """Plan one page, as ``Collection.get`` returned it."""
         plan = PagePlan()
-        texts = page["documents"] or [""] * len(page["ids"])
+        texts = page["documents"]
         todo: list[_Document] = []
         for doc_id, text, stored in zip(page["ids"], texts, page["metadatas"], strict=True):
             metadata = stored or {}
@@ -249,8 +199,7 @@ class TagPass:
                 plan.unchanged.append(read_tags(doc_id, metadata))
             else:
                 todo.append((doc_id, text or "", metadata))
-        taggers = [_in_bulk(tagger, todo) for tagger in self._taggers]
-        tagged = tag_documents(todo, taggers, conflicts=self._counts.conflicts)
+        tagged = tag_documents(todo, self._taggers, conflicts=self._counts.conflicts)
         for (doc_id, tags), (_, _, metadata) in zip(tagged, todo, strict=True):
             self._add(plan, doc_id, metadata, tags)
         return plan
@@ -267,9 +216,9 @@ class TagPass:
                     "replace them with overwrite=True (--overwrite), which keeps the old ones in "
                     "a backup, or tag with the same rules as before"
                 )
-            plan.backup.append(backup_line(doc_id, metadata))
+            plan.backup.append((doc_id, read_tags(doc_id, metadata)))
         update = tag_update(doc_id, metadata, tags, self._fingerprint)
-        if is_node(doc_id, metadata, self._layout):
+        if isinstance(metadata.get(NODE_KEY), str):
             update[NODE_KEY] = rewrite_node(doc_id, str(metadata[NODE_KEY]), update)
         plan.ids.append(doc_id)
         plan.metadatas.append(update)
@@ -279,18 +228,16 @@ class TagPass:
         # "$ne" also holds for documents without the key
         return {FINGERPRINT_KEY: {"$ne": self._fingerprint}}
 
-    def _get(self, *filters: Mapping[str, Any], limit: int | None = None, offset: int = 0) -> Call:
-        parts = [*([self._where] if self._where else []), *filters]
-        where = None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
-        return Call(
-            "get",
-            {
-                "where": where,
-                "limit": limit or self._size,
-                "offset": offset,
-                "include": self._include,
-            },
+    def _get(
+        self, where: Mapping[str, Any] | None = None, *, limit: int | None = None, offset: int = 0
+    ) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._collection.get(
+            where=where,
+            limit=limit or self._size,
+            offset=offset,
+            include=["metadatas", "documents"],
         )
+        return found
 
 
 # Tag the documents of a Chroma collection where they are; nothing is embedded again.
@@ -301,12 +248,9 @@ def tag_collection(
     taggers: Tagger | Sequence[Tagger],
     *,
     batch_size: int | None = None,
-    where: Mapping[str, Any] | None = None,
-    texts: bool = True,
     dry_run: bool = False,
     overwrite: bool = False,
     backup: str | Path | None = None,
-    layout: Layout = "auto",
     on_progress: Callable[[int], None] | None = None,
 ) -> TagResult:
     """Write tags into the metadata of a collection's documents, page by page.
@@ -324,19 +268,13 @@ def tag_collection(
         In order of trust; combined as by :func:`rag_sourcebias.tagging.tag_documents`.
     batch_size : int, optional
         Documents per request; as many as the client takes by default.
-    where : mapping, optional
-        Chroma filter of the documents to tag.
-    texts : bool
-        Whether to read the texts; without them taggers are given ``""``.
     dry_run : bool
         Count only.
     overwrite : bool
         Replace tags that other taggers wrote; needs ``backup``.
     backup : str or Path, optional
-        JSONL tag store to which the replaced tags are appended before they are replaced; it is
-        read by :func:`rag_sourcebias.tagging.open_tag_store`.
-    layout : {"auto", "flat", "llama-index"}
-        Whether to rewrite the node JSON of LlamaIndex; by default where a document has one.
+        Tag store (.sqlite) that keeps the replaced tags, see
+        :func:`rag_sourcebias.tagging.open_tag_store`.
     on_progress : callable, optional
         Told how many documents are done.
 
@@ -346,77 +284,20 @@ def tag_collection(
         If other taggers tagged documents before and ``overwrite`` is off, a tagger fails, or an
         argument is wrong.
     """
-    _require_collection(collection, asynchronous=False)
-    steps = TagPass(
-        taggers,
-        layout=layout,
-        overwrite=overwrite,
-        where=where,
-        texts=texts,
-        dry_run=dry_run,
-        backup=backup,
-        on_progress=on_progress,
-    ).steps(request_size(collection, batch_size))
-    state = _advance(steps, None)
-    while isinstance(state, Call):
-        state = _advance(steps, getattr(collection, state.method)(**state.arguments))
-    return state
-
-
-async def atag_collection(
-    collection: Any,  # noqa: ANN401 - a chromadb collection
-    taggers: Tagger | Sequence[Tagger],
-    *,
-    batch_size: int | None = None,
-    where: Mapping[str, Any] | None = None,
-    texts: bool = True,
-    dry_run: bool = False,
-    overwrite: bool = False,
-    backup: str | Path | None = None,
-    layout: Layout = "auto",
-    on_progress: Callable[[int], None] | None = None,
-) -> TagResult:
-    """Do what :func:`tag_collection` does with a collection of an ``AsyncHttpClient``.
-
-    Taggers run in a thread, so that the event loop is not blocked.
-    """
-    _require_collection(collection, asynchronous=True)
-    steps = TagPass(
-        taggers,
-        layout=layout,
-        overwrite=overwrite,
-        where=where,
-        texts=texts,
-        dry_run=dry_run,
-        backup=backup,
-        on_progress=on_progress,
-    ).steps(await async_request_size(collection, batch_size))
-    state = await asyncio.to_thread(_advance, steps, None)
-    while isinstance(state, Call):
-        answer = await getattr(collection, state.method)(**state.arguments)
-        state = await asyncio.to_thread(_advance, steps, answer)
-    return state
-
-
-def _advance(steps: Steps, answer: object) -> Call | TagResult:
-    try:
-        return steps.send(answer)
-    except StopIteration as stop:  # may not leave a thread
-        result: TagResult = stop.value
-        return result
-
-
-def _require_collection(collection: object, *, asynchronous: bool) -> None:
     methods = [getattr(collection, name, None) for name in ("get", "update", "count")]
     if not all(callable(method) for method in methods):
         raise DataError(f"{collection!r:.80} is not a Chroma collection")
-    if inspect.iscoroutinefunction(methods[0]) is not asynchronous:
-        have, other = (
-            ("of a synchronous client", "tag_collection")
-            if asynchronous
-            else ("of an AsyncHttpClient", "await atag_collection")
-        )
-        raise DataError(f"the collection is one {have}; use {other}(…)")
+    if inspect.iscoroutinefunction(methods[0]):
+        raise DataError("the collection is one of an AsyncHttpClient; open it with an HttpClient")
+    return TagPass(
+        collection,
+        [taggers] if callable(taggers) else list(taggers),
+        size=request_size(collection, batch_size),
+        overwrite=overwrite,
+        dry_run=dry_run,
+        backup=backup,
+        on_progress=on_progress,
+    ).run()
 
 
 # A Chroma collection as a store of documents whose tags are read and written in place.

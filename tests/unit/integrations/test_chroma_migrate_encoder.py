@@ -378,7 +378,7 @@ def test_a_switch_that_fails_half_way_is_undone(client: Any) -> None:
 def test_a_missing_name_of_which_nothing_is_known(client: Any) -> None:
     old = make(client)
     assert restore_collection(client, "shop").id == old.id
-    with pytest.raises(DataError, match=r"'ship' is missing, no migration .*\['shop'\]"):
+    with pytest.raises(DataError, match=r"'ship' is missing and no migration .*\['shop'\]"):
         restore_collection(client, "ship")
 
 

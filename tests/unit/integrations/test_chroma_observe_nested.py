@@ -22,7 +22,6 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.testing.contract import DOCUMENTS, QUERY
-from rag_sourcebias_integrations.chroma.observe import InstrumentedCollection
 
 pytestmark = pytest.mark.frameworks
 
@@ -112,15 +111,3 @@ def test_a_client_is_enough_to_observe_what_langchain_asks(collection) -> None:
         store.reset_collection()
         assert store.similarity_search(QUERY) == []
     assert [len(event.ranked) for event in observer.events] == [4, 0]
-
-
-def test_llama_index_takes_the_wrapper(collection) -> None:
-    observer = CollectingObserver()
-    retriever = llama_index_retriever(InstrumentedCollection(collection, observer))
-    bare = llama_index_retriever(collection).retrieve(QUERY)
-    found = retriever.retrieve(QUERY)
-    assert [(n.node_id, n.score, n.text) for n in found] == [
-        (n.node_id, n.score, n.text) for n in bare
-    ]
-    retriever._vector_store._collection.instrumentation.close()
-    assert [len(event.ranked) for event in observer.events] == [3]

@@ -120,24 +120,15 @@ def test_tagging_again_after_others_replaces_and_removes(
 
     tag_collection(store.client, old)
     embedded = {i: n.get_content(MetadataMode.EMBED) for i, n in read(store).items()}
-    tag_collection(store.client, IdTagger(), overwrite=True, backup=tmp_path / "b.jsonl")
+    tag_collection(store.client, IdTagger(), overwrite=True, backup=tmp_path / "b.sqlite")
     for i, node in read(store).items():
         assert {k for k in node.metadata if k.startswith("rsb_")} == TAGS
         assert node.excluded_llm_metadata_keys.count("rsb_source") == 1
         assert node.get_content(MetadataMode.EMBED) == embedded[i]
 
 
-def test_the_flat_layout_leaves_the_node_alone(store: ChromaVectorStore) -> None:
-    before = {i: n.metadata for i, n in read(store).items()}
-    tag_collection(store.client, IdTagger(), layout="flat")
-    assert {i: n.metadata for i, n in read(store).items()} == before
-    assert len(store.client.get(where={"rsb_source": "human"})["ids"]) > 0
-
-
 def test_a_mixed_collection_is_told_apart_document_by_document(store: ChromaVectorStore) -> None:
     store.client.add(ids=["p#human"], embeddings=[[1.0, 2.0]], documents=["plain"])
-    with pytest.raises(DataError, match=r"document 'p#human' has no '_node_content'"):
-        tag_collection(store.client, IdTagger(), layout="llama-index", dry_run=True)
     tag_collection(store.client, IdTagger())
     assert NODE_KEY not in store.client.get(ids=["p#human"])["metadatas"][0]
 
@@ -149,7 +140,6 @@ def test_a_damaged_node_is_named_before_anything_is_written(content: str) -> Non
     with pytest.raises(DataError, match=r"document 'a#human': '_node_content' is not a node"):
         tag_collection(collection, IdTagger())
     assert collection.get()["metadatas"] == [{NODE_KEY: content}]
-    assert tag_collection(collection, IdTagger(), layout="flat").n_written == 1
 
 
 def test_json_keeps_the_way_it_was_written() -> None:

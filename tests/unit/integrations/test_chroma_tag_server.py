@@ -1,9 +1,8 @@
-"""Tagging and migrating on a real Chroma server, by the synchronous and the asynchronous client."""
+"""Tagging and migrating on a real Chroma server."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.stores import open_tag_store
 
 pytest.importorskip("chromadb")
 
@@ -24,7 +21,7 @@ import chromadb
 
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.migration import migrate_encoder
-from rag_sourcebias_integrations.chroma.tagging import atag_collection, open_store, tag_collection
+from rag_sourcebias_integrations.chroma.tagging import open_store, tag_collection
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
 
@@ -58,8 +55,6 @@ def test_a_collection_on_a_server_is_tagged_like_any_other(port: int, tmp_path: 
     embedded = make(open_client(tmp_path), "sync")
     tag_collection(embedded, IdTagger(), batch_size=7)
     assert remote.get()["metadatas"] == embedded.get()["metadatas"]
-    with pytest.raises(DataError, match=r"one of a synchronous client; use tag_collection"):
-        asyncio.run(atag_collection(remote, IdTagger()))
 
 
 def test_an_encoder_is_migrated_on_a_server(port: int) -> None:
@@ -70,32 +65,14 @@ def test_an_encoder_is_migrated_on_a_server(port: int) -> None:
     assert migration.roll_back().id == client.get_collection("migrated").id == old.id
 
 
-def test_the_asynchronous_client_shares_the_pass(port: int, tmp_path: Path) -> None:
-    def old(doc_id: str, text: str, metadata: Any) -> DocTags:
-        assert threading.current_thread() is not threading.main_thread()
-        return DocTags(source="llm:old", origin="detected")
-
+def test_a_collection_of_the_asynchronous_client_is_refused(port: int) -> None:
     async def work() -> None:
         client = await chromadb.AsyncHttpClient(host="127.0.0.1", port=port)
         collection = await client.get_collection("async", embedding_function=None)
-        with pytest.raises(DataError, match=r"AsyncHttpClient; use await atag_collection"):
+        with pytest.raises(DataError, match=r"AsyncHttpClient; open it with an HttpClient"):
             tag_collection(collection, IdTagger())
-        steps: list[int] = []
-        dry = await atag_collection(collection, old, dry_run=True)
-        first = await atag_collection(collection, old, batch_size=20, on_progress=steps.append)
-        assert (dry.n_written, first.n_written, first.n_unchanged) == (50, 50, 0)
-        assert steps == [20, 40, 50]
-        assert (await atag_collection(collection, old)).n_unchanged == 50
-        with pytest.raises(DataError, match="carries tags of the taggers"):
-            await atag_collection(collection, IdTagger())
-        backup = tmp_path / "old.jsonl"
-        last = await atag_collection(collection, IdTagger(), overwrite=True, backup=backup)
-        assert (last.n_written, last.sources) == (50, {"human": 25, "llm:x": 25})
-        assert len(open_tag_store(backup)) == 50
-        found = await collection.get(ids=["d3#human"])
-        assert found["metadatas"][0]["rsb_source"] == "human"
         for http in client._server._clients.values():  # Chroma leaves its connections open
             await http.aclose()
 
-    make(open_client(f"http://127.0.0.1:{port}"), "async")
+    make(open_client(f"http://127.0.0.1:{port}"), "async", 1)
     asyncio.run(work())

@@ -57,7 +57,7 @@ def test_documents_and_tags_are_read_and_written(place: str, tmp_path: Path) -> 
         "b#llm:x": DocTags(source="llm:x", pair_id="b", origin="declared"),
         "c": DocTags(),
     }
-    again = store.tag([IdTagger(r"(?P<style>\w)$")], overwrite=True, backup=tmp_path / "old.jsonl")
+    again = store.tag([IdTagger(r"(?P<style>\w)$")], overwrite=True, backup=tmp_path / "old.sqlite")
     assert again.styles == {"n": 1, "x": 1, "c": 1}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +27,7 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, TagStore, from_metadata
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.stores import JsonlTagStore, MemoryTagStore
+from rag_sourcebias.tagging.stores import MemoryTagStore, SqliteTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
@@ -191,9 +190,9 @@ def test_a_sidecar_that_cannot_be_written_is_counted(tmp_path: Any) -> None:
     nodes = [node("one human")]
     assert tagger(nodes) is nodes
     assert dict(tagger.dropped.by_reason) == {"tag store failed": 1}
-    on_disk = JsonlTagStore(tmp_path / "tags.jsonl")
+    on_disk = SqliteTagStore(tmp_path / "tags.sqlite")
     SourceTagger(tag_by_word, store=on_disk)(nodes)
-    assert json.loads((tmp_path / "tags.jsonl").read_text().splitlines()[0])
+    assert len(on_disk) == 1
 
 
 # Several processes
