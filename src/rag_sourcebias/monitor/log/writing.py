@@ -79,23 +79,17 @@ def encoded(
     doc_ids: list[Any] = []  # all bytes, or all lists
     offset = now - monotonic
     max_documents, key = settings.max_documents, settings.key or b""
-    ids_of, known_tags = _IDS_OF[settings.documents], _KnownTags(tags)
-    known_code = known_tags.__getitem__
+    ids_of = _IDS_OF[settings.documents]
     broken: list[int] = []
     beside = _Beside(labels, settings)
     for number, (event, at) in enumerate(events):
         try:
-            kept = event.tags if len(event.tags) <= max_documents else event.tags[:max_documents]
-            try:
-                row, n_bad = bytes(map(known_code, map(id, kept))), event.bad_tags
-            except KeyError:
-                row, n_bad = known_tags.learn(kept)
-                n_bad += event.bad_tags
+            row, n_bad = _tag_row(event.tags[:max_documents], tags)
+            n_bad += event.bad_tags
             given, query_id = tuple(event.labels.items()), event.query_hash
             known = labels.get(given)
             code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
             query_id = "" if query_id is None else _short(query_id)
-            # An event puts its ranking together when asked for it, at the cost of all the rest.
             ids = None if ids_of is None else ids_of(event.ranked.doc_ids[:max_documents], key)
             if at is not None and 0 <= at < _LATEST:
                 when = at
@@ -188,28 +182,15 @@ class _Beside:
         return self._noted
 
 
-class _KnownTags(dict[int, int]):
-    """Codes of tags by identity: most are the same few objects, found in a third of the time.
-
-    What is held cannot be freed, so that nothing else gets its identity.
-    """
-
-    def __init__(self, codes: TagCodes) -> None:
-        super().__init__()
-        self._code_of = codes.__getitem__
-        self._held: list[Sequence[object]] = []
-
-    def learn(self, tags: Sequence[object]) -> tuple[bytes, int]:
-        """Return the codes of tags of which some may not be readable, and how many these are."""
-        try:
-            row = bytes(map(self._code_of, map(_GROUP, tags)))
-        except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
-            codes = [_code_of_one(tag, self._code_of) for tag in tags]
-            unknown = self._code_of((None, None))
-            return bytes(unknown if c is None else c for c in codes), codes.count(None)
-        self.update(zip(map(id, tags), row, strict=True))
-        self._held.append(tags)
-        return row, 0
+def _tag_row(tags: Sequence[object], codes: TagCodes) -> tuple[bytes, int]:
+    """Return the codes of tags of which some may not be readable, and how many these are."""
+    code_of = codes.__getitem__
+    try:
+        return bytes(map(code_of, map(_GROUP, tags))), 0
+    except Exception:  # noqa: BLE001 - one of them is no tag, whatever it is instead
+        found = [_code_of_one(tag, code_of) for tag in tags]
+        unknown = code_of((None, None))
+        return bytes(unknown if code is None else code for code in found), found.count(None)
 
 
 def _code_of_one(tag: object, code_of: Callable[[tuple[Any, ...]], int]) -> int | None:
