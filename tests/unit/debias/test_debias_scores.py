@@ -10,7 +10,6 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
@@ -18,8 +17,6 @@ from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
-from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.stats.ranking import relative_delta
 
 LLM, SECOND = "llm:x", "llm:y"
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=5)
@@ -160,36 +157,6 @@ def test_scores_are_the_definition(kind: str, other: str) -> None:
         expected = literal(spec, dataset, other, k)
         np.testing.assert_allclose(found.values[:, position], expected, atol=1e-12)
     assert 0 < found.of("baseline", 3).mean() < 1  # it is not all the same
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["dense", "calibrated", "reranked", pytest.param("bm25", marks=pytest.mark.frameworks)],
-)
-@pytest.mark.parametrize("ties", ["expected", "trec"])
-def test_the_existing_audit_finds_the_same(kind: str, ties) -> None:
-    dataset, spec = make(sources=("human", LLM), untagged=4), SPECS[kind]()
-    config = replace(CONFIG, ties=ties, gain="exponential")
-    found = score_debias(spec, dataset, config, other=LLM)
-    report = audit_source(
-        dataset,
-        [spec],
-        config=AuditConfig(
-            measures=("NDCG",), cutoffs=(1, 3, 5), ties=ties, gain="exponential", resamples=100
-        ),
-        length_matched=False,
-        rerank_controls=True,
-    )
-    (system,) = report.systems
-    for k in (1, 3, 5):
-        cell = system.cell(f"NDCG@{k}", LLM)
-        means = [found.of(row, k).mean() for row in ("baseline", "other")]
-        assert [cell.mean_baseline, cell.mean_other] == pytest.approx(means, abs=1e-12)
-        assert cell.relative_delta == pytest.approx(relative_delta(*means), abs=1e-9)
-        (alone,) = (s for s in system.sole_corpus if s.measure == f"NDCG@{k}")
-        assert [alone.mean_baseline, alone.mean_other] == pytest.approx(
-            [found.of(row, k).mean() for row in ("human-only", "llm-only")], abs=1e-12
-        )
 
 
 def test_every_judged_query_counts() -> None:

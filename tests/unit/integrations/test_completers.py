@@ -119,34 +119,6 @@ def test_errors_are_told_apart_and_echo_no_key(
     assert "sk-secret" not in str(found)
 
 
-def test_errors_of_the_openai_package_below_langchain() -> None:
-    ChatOpenAI = pytest.importorskip("langchain_openai").ChatOpenAI
-    answers = {
-        "A": (429, {"retry-after": "3"}, b'{"error": {"message": "no sk-secret"}}'),
-        "B": (200, {}, b'{"error": {"message": "over quota"}}'),
-        "C": (401, {}, b"{}"),
-        "D": chat_reply("fine"),
-    }
-    with serving(lambda p, body, s: answers[body["messages"][0]["content"]]) as server:
-        model = ChatOpenAI(model="m", base_url=server.url, api_key="sk-secret", max_retries=5)
-        completer = as_completer(model)
-        assert completer.fingerprint == as_completer(model).fingerprint
-        found = {}
-        for prompt in "ABC":
-            with pytest.raises(CompletionError) as caught:
-                completer.complete(prompt, **ASK)
-            found[prompt] = caught.value
-        fine = completer.complete("D", **ASK)
-        assert set(server.prompts.values()) == {1}
-    assert (found["A"].reason, found["A"].retry_after) == ("rate_limited", 3.0)
-    assert "sk-secret" not in str(found["A"])
-    assert found["B"].reason == "malformed"
-    assert found["C"].fatal
-    assert fine == Completion(text="fine", prompt_tokens=10, completion_tokens=2)
-    assert model.root_client.max_retries == 5  # the application's own calls are as they were
-    assert model.max_retries == 5
-
-
 class Client:
     """As the packages of OpenAI and others have it."""
 
@@ -285,28 +257,6 @@ class Told(FakeListChatModel):
                 )
             ]
         )
-
-
-def test_routes_into_a_dict_and_into_the_call_and_what_is_bound() -> None:
-    routes = {"max_tokens": "options.num_predict", "seed": "call.random"}
-    model = Told()
-    bound = model.bind(stop=["END"]).with_config(tags=["t"]).with_retry()
-    completer = as_completer(bound, parameters=routes)
-    found = completer.complete("Q", **ASK)
-    assert json.loads(found.text) == {
-        "temperature": 0.5,
-        "random": 3,
-        "top_k": 4,
-        "num_predict": 7,
-        "stop": ["END"],
-    }
-    assert found.finish_reason == "stop"
-    assert model.options == {"top_k": 4}
-    assert completer.fingerprint != as_completer(model, parameters=routes).fingerprint
-    assert model.watched == [True]
-    assert not is_suppressed()
-    with pytest.raises(DataError, match=r"no LangChain model.*a chain"):
-        LangChainCompleter(model | (lambda message: message))
 
 
 class Counting(BaseCallbackHandler):

@@ -32,13 +32,9 @@ from langchain_parts import FaissStore, QdrantStore, ids
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.observe.observers import (
-    CollectingObserver,
     CountingObserver,
-    ExposureObserver,
 )
-from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.langchain.embeddings import DebiasCompressor, EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.retriever import InstrumentedRetriever
@@ -122,19 +118,6 @@ def test_a_calibration_gives_the_order_of_calibrated_cosines_in_every_store(kind
     assert human_share(after) == EVEN
 
 
-def test_observed_exposure_is_that_of_the_runs_before_and_after() -> None:
-    store = filled("cosine")
-    before, after = ExposureObserver(), ExposureObserver()
-    retriever = reordered(DebiasCompressor(calibration()), scored(store, before))
-    with instrument(retriever, after):
-        lists = runs(retriever)
-    assert retriever.base_retriever.flush(10)
-    plain = runs(store.as_retriever(search_kwargs={"k": K}))
-    assert before.counts().shares()["human"] == pytest.approx(human_share(plain))
-    assert after.counts().shares()["human"] == pytest.approx(human_share(lists))
-    assert after.counts().n_retrievals == N_ASKED
-
-
 # what may not change
 
 
@@ -211,17 +194,6 @@ def test_without_usable_scores_the_order_stays_and_is_counted() -> None:
     assert compressor.dropped.total == 5
 
 
-def test_a_score_that_cannot_be_converted_changes_nothing() -> None:
-    def failing(score: float) -> float:
-        raise ZeroDivisionError
-
-    compressor = DebiasCompressor(calibration(), score_of=failing)
-    store = filled("cosine")
-    found = reordered(compressor, scored(store)).invoke("topic 1")
-    assert ids(found) == ids(store.as_retriever(search_kwargs={"k": K}).invoke("topic 1"))
-    assert dict(compressor.dropped.by_reason) == {"rescorer failed": 1}
-
-
 def test_a_calibration_of_another_encoder_is_refused() -> None:
     class Other(FavouringEncoder):
         fingerprint = "favouring-2"
@@ -271,18 +243,3 @@ def test_async_chains_and_threads_give_the_same_order() -> None:
         thread.join()
     assert wrong == []
     assert compressor.dropped.total == 0
-
-
-def test_the_lines_of_the_docstring() -> None:
-    store, encoder, observer = filled("cosine"), FavouringEncoder(), CollectingObserver()
-    base = InstrumentedRetriever(
-        store.as_retriever(search_kwargs={"k": 40}), observer, score_key="rsb_score"
-    )
-    retriever = ContextualCompressionRetriever(
-        base_compressor=DebiasCompressor(calibration(), encoder=encoder, top_n=10),
-        base_retriever=base,
-    )
-    assert len(retriever.invoke("topic 0")) == 10
-    assert isinstance(calibration().gaps[0], Interval)
-    assert base.flush(10)
-    assert len(observer.events) == 1

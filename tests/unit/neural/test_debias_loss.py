@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import numpy as np
@@ -25,7 +24,6 @@ QUERIES = ["alpha beta", "gamma", "delta epsilon", "zeta eta"]
 HUMAN = ["alpha gamma", "gamma delta iota", "epsilon", "eta kappa zeta"]
 LLM = ["alpha beta kappa", "gamma theta", "delta epsilon iota", "zeta"]
 NEGATIVES = ["theta", "kappa alpha", "iota beta", "gamma"]
-TRIPLES = {"query": QUERIES, "human": HUMAN, "llm": LLM}
 NAMED = {"reduction": "sum", "scale": 1.0}
 
 
@@ -261,70 +259,3 @@ def test_statistics_start_anew() -> None:
     before = loss.reset_statistics()
     assert (before.steps, before.pairs) == (2, 8)
     assert (loss.statistics.steps, loss.statistics.pairs, loss.step) == (0, 0, 2)
-
-
-# -- the trainer
-
-
-def train(loss_of, tmp_path, *, columns=TRIPLES, steps: int = 60) -> tuple:
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-
-    model = static_model()
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(tmp_path),
-        max_steps=steps,
-        per_device_train_batch_size=2,
-        learning_rate=0.02,
-        logging_steps=10,
-        save_strategy="no",
-        use_cpu=True,
-        report_to="none",
-        disable_tqdm=True,
-        seed=4,
-        dataloader_pin_memory=False,
-    )
-    loss = loss_of(model)
-    trainer = SentenceTransformerTrainer(
-        model=model, args=arguments, train_dataset=Dataset.from_dict(dict(columns)), loss=loss
-    )
-    trainer.train()
-    return model, loss, trainer
-
-
-def human_first(model: SentenceTransformer) -> float:
-    query, human, llm = (model.encode(column) for column in (QUERIES, HUMAN, LLM))
-    return float(
-        np.mean([cosine(q, h) > cosine(q, g) for q, h, g in zip(query, human, llm, strict=True)])
-    )
-
-
-def test_training_prefers_human_texts_as_the_weight_says(tmp_path) -> None:
-    def of(weight: float):
-        return lambda model: DebiasedRankingLoss(
-            losses.MultipleNegativesRankingLoss(model), weight, reduction="sum", scale=20.0
-        )
-
-    model, loss, trainer = train(of(5.0), tmp_path)
-    assert human_first(static_model()) < 1
-    assert human_first(model) == 1
-    logs = [entry for entry in trainer.state.log_history if "debias" in entry]
-    assert logs[0]["debias"] > logs[-1]["debias"]
-    assert logs[0]["loss"] == pytest.approx(logs[0]["rank"] + logs[0]["debias"], rel=1e-2)
-    assert loss.statistics.steps == loss.step == 60
-
-
-def test_training_at_weight_0_is_training_of_the_base_loss(tmp_path) -> None:
-    def weight_0(model: SentenceTransformer) -> DebiasedRankingLoss:
-        return DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 0.0, **NAMED)
-
-    pairs = {name: TRIPLES[name] for name in ("query", "human")}
-    base, _, _ = train(losses.MultipleNegativesRankingLoss, tmp_path, columns=pairs, steps=10)
-    start = copy.deepcopy(static_model().state_dict())
-    ours, _, _ = train(weight_0, tmp_path, steps=10)
-    for name, value in base.state_dict().items():
-        assert torch.equal(value, ours.state_dict()[name])
-        assert not torch.equal(value, start[name])

@@ -13,7 +13,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Reranker
 from rag_sourcebias.neural.causal import QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import CrossEncoderReranker, fast_dtype
-from rag_sourcebias.neural.perplexity import CausalPerplexity
 
 pytestmark = pytest.mark.frameworks
 
@@ -83,13 +82,6 @@ def test_queries_that_share_a_passage_score_as_if_alone(
     assert reranker.score([]).shape == (0,)
 
 
-def test_many_queries_of_one_passage(causal_folder: Path, tmp_path: Path) -> None:
-    reranker = QueryLikelihoodReranker(causal_folder, dtype="float32", cache=tmp_path)
-    pairs = [(f"{QUERIES[i % 4]} {'beta ' * (i % 7)}".strip(), PASSAGES[0]) for i in range(80)]
-    alone = np.concatenate([reranker.score([pair]) for pair in pairs])
-    assert reranker.score(pairs) == pytest.approx(alone, abs=1e-4)
-
-
 def test_long_passages_are_cut(causal_folder: Path, tmp_path: Path) -> None:
     reranker = QueryLikelihoodReranker(causal_folder, dtype="float32", max_length=3, cache=tmp_path)
     wanted = [literal_likelihood(causal_folder, q, t, max_length=3) for q, t in PAIRS]
@@ -129,41 +121,3 @@ def test_the_processor_chooses_the_dtype(
         file.write_text(cpuinfo)
     assert fast_dtype("cpu", cpuinfo=file) == dtype
     assert fast_dtype("cuda:0", cpuinfo=file) == "bfloat16"
-
-
-@pytest.mark.parametrize(
-    ("cap", "dtype"),
-    [
-        ("AVX2", "float32"),
-        ("avx512_core", "float32"),
-        ("AVX512_CORE_AMX", "bfloat16"),
-        ("", "bfloat16"),
-    ],
-)
-def test_instructions_that_torch_may_not_use_do_not_count(
-    cap: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "cpuinfo"
-    file.write_text(AVX2.replace("fma", "amx_tile amx_bf16"))
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", cap)
-    assert fast_dtype("cpu", cpuinfo=file) == dtype
-
-
-@pytest.mark.parametrize("chosen", ["float32", "bfloat16"])
-def test_the_chosen_dtype_is_stated_and_scores_agree(
-    chosen: str, causal_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_sourcebias.neural.causal.fast_dtype", lambda _device: chosen)
-    reranker = QueryLikelihoodReranker(causal_folder, cache=tmp_path)
-    assert (reranker.dtype, reranker.settings["dtype"]) == (chosen, chosen)
-    assert f":{chosen}:" in reranker.fingerprint
-    exact = QueryLikelihoodReranker(causal_folder, dtype="float32", cache=tmp_path).score(PAIRS)
-    assert reranker.score(PAIRS) == pytest.approx(exact, abs=0.1, rel=0.03)
-    assert np.array_equal(reranker.score(PAIRS), exact) == (chosen == "float32")
-    perplexity = CausalPerplexity(causal_folder)
-    assert perplexity.settings["dtype"] == chosen
-    found, wanted = (
-        model.log_perplexities(PASSAGES).values
-        for model in (perplexity, CausalPerplexity(causal_folder, dtype="float32"))
-    )
-    assert found == pytest.approx(wanted, abs=0.05, nan_ok=True)

