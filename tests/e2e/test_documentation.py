@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import json
 import re
-import runpy
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hashing_encoder import HashingEncoder
 from typer.testing import CliRunner
 
@@ -27,11 +24,6 @@ from rag_sourcebias.source.shards.work import LocalEngine
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-NEW = (
-    "index.md", "quick-start.md", "concepts.md", "reading-a-report.md", "statistics.md",
-    "frameworks.md", "extending.md", "faq.md", "scale.md",
-)  # fmt: skip
-FRAMEWORKS = ("frameworks.md",)
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -135,12 +127,6 @@ def test_large_corpora_run(tmp_path: Path) -> None:
     assert delta == pytest.approx(in_memory["relative_delta"], abs=1e-4)
 
 
-def test_every_example_of_the_new_pages_is_run() -> None:
-    run = {"quick-start.md", "concepts.md", "statistics.md", "extending.md", "scale.md"}
-    run.update(FRAMEWORKS)
-    assert {page for page in NEW if "```python" in PAGES[page]} == run
-
-
 def test_pages_show_what_the_commands_print(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,53 +197,6 @@ def test_links_lead_to_files_and_headings(page: str) -> None:
         ):
             lost.append(link)
     assert lost == []
-
-
-def navigation(entries: Sequence[object]) -> list[str]:
-    found = []
-    for entry in entries:
-        (value,) = entry.values() if isinstance(entry, dict) else (entry,)
-        found += navigation(value) if isinstance(value, list) else [str(value)]
-    return found
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    listed = navigation(yaml.safe_load(text)["nav"])
-    assert len(listed) == len(set(listed))
-    assert set(listed) >= set(NEW)
-    written = {"reference/", *(f"notebooks/{path.stem}.md" for path in NOTEBOOKS)}
-    assert set(listed) == {*PAGES, *written}
-
-
-def test_the_reference_names_every_public_package() -> None:
-    tree = ast.parse((DOCS / "_site" / "reference.py").read_text(encoding="utf-8"))
-    values = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in ("CORE", "INTEGRATIONS")
-    }
-    core, adapters = ({name.split(".")[0] for name in values[k]} for k in ("CORE", "INTEGRATIONS"))
-    home = ROOT / "src" / "rag_sourcebias"
-    public = {path.name for path in home.iterdir() if (path / "__init__.py").exists()}
-    assert public - {"cli"} == core
-    root = ROOT / "integrations" / "rag_sourcebias_integrations"
-    assert {path.name for path in root.iterdir() if (path / "__init__.py").exists()} == adapters
-
-
-def test_the_site_reads_what_was_written_for_the_repository() -> None:
-    hooks = runpy.run_path(str(DOCS / "_site" / "hooks.py"))
-    shown = hooks["on_page_markdown"](
-        "![P](../benchmarks/results/coverage-labels.svg) [C](../C.md)"
-    )
-    assert shown == "![P](plots/coverage-labels.svg) C"
-    assert hooks["on_page_content"]("<p>see :class:<code>~a.B</code>:</p><p>::</p>") == (
-        '<p>see <code class="short">B</code>:</p>'
-    )
-    drawn = hooks["on_page_content"]("<p>==== ===\nname is\n==== ===\na    1\n==== ===</p>")
-    assert drawn == "<pre><code>name is\n\na    1</code></pre>"
 
 
 def test_images_are_small_and_used() -> None:

@@ -60,17 +60,6 @@ def commands() -> list[list[str]]:
     return [shlex.split(line.replace("\\\n", " ")) for line in lines]
 
 
-@pytest.mark.parametrize(
-    "command", [c for c in commands() if c[0] == "rag-sourcebias"], ids=" ".join
-)
-def test_command_lines_parse(command: list[str]) -> None:
-    found, rest = get_command(app), command[1:]
-    while rest and rest[0] in getattr(found, "commands", {}):
-        found, rest = found.commands[rest[0]], rest[1:]
-    parsed = found.make_context(command[1], rest)
-    assert parsed.params.get("report") is not None or "--report" not in command
-
-
 NAMES = "|".join(get_command(app).commands)
 TABLE = [
     shlex.split(line)
@@ -88,19 +77,6 @@ def test_commands_of_the_table_exist(command: list[str]) -> None:
     known = {name for option in found.params for name in option.opts}
     assert not hasattr(found, "commands")
     assert {word for word in rest if word.startswith("--")} <= known
-
-
-def test_the_demo_leaves_out_what_is_slow() -> None:
-    """The language model comes with a target of its own, on what the demo has cached."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    recipes = dict(re.findall(r"^(demo[\w-]*):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
-    (audit,) = re.findall(r"^AUDIT := (.+)$", makefile, flags=re.MULTILINE)
-    asked = {target: "$(AUDIT)" in recipe for target, recipe in recipes.items()}
-    slow = {target: "--rerank ql:" in recipe for target, recipe in recipes.items()}
-    assert asked == {"demo": True, "demo-rerank": True}
-    assert slow == {"demo": False, "demo-rerank": True}
-    assert "--sample" in audit
-    assert "rerank" not in audit
 
 
 def test_make_targets_exist() -> None:
