@@ -89,7 +89,14 @@ CHANGED: dict[str, dict[str, str]] = {
         "remainder_share": "the parts of the score gap stand in one table",
         "r_squared": "the parts of the score gap stand in one table",
     },
-    "audit style": {"rank_range": "unfairness is the standard deviation of average ranks"},
+    "audit style": {
+        "rank_range": "unfairness is the standard deviation of average ranks",
+        "systems.pairs": "styles are compared with the original, not all with each other",
+    },
+    "audit answers": {
+        "scorers.correctness": "human correctness from few labels is what interval measures",
+        "scorers.auc_change": "the change within systems is left",
+    },
     "tag": {"detected_confidence": "start counts tags, and does not describe confidences"},
     "annotate": {
         "agreement.interval.lower": "the bootstrap draws units for two coefficients",
