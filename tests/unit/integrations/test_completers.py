@@ -20,7 +20,6 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import PrivateAttr
@@ -186,30 +185,6 @@ def test_label_scores_where_the_model_has_them(served) -> None:
     assert found.logprobs == pytest.approx((math.log(0.3), math.log(0.6)))
     assert (asked[0]["logprobs"], asked[0]["top_logprobs"], asked[0]["max_tokens"]) == (True, 20, 3)
     assert caught.value.fatal
-
-
-def test_alternatives_as_llama_index_lists_them() -> None:
-    from llama_index.core.base.llms.types import LogProb
-
-    class Listing(MockLLM):
-        temperature: float = 0.0
-        logprobs: bool = False
-        top_logprobs: int = 0
-
-        @property
-        def metadata(self) -> LLMMetadata:
-            return LLMMetadata(is_chat_model=True, model_name="listing")
-
-        def chat(self, messages, **kwargs):
-            options = [LogProb(token=t, logprob=v) for t, v in (("0", -2.0), ("1", -0.2))]
-            rows = [options] if self.logprobs and self.top_logprobs == 20 else None
-            message = ChatMessage(role="assistant", content=messages[0].content)
-            return ChatResponse(message=message, logprobs=rows, raw={"stop_reason": "max_tokens"})
-
-    completer = LlamaIndexCompleter(Listing())
-    assert completer.label_logprobs("Is it?", ("0", "1")).logprobs == (-2.0, -0.2)
-    assert completer.complete("Q", **ASK) == Completion(text="Q", finish_reason="length")
-    assert completer.name == "listing"
 
 
 def test_models_without_log_probabilities_name_the_other_modes() -> None:

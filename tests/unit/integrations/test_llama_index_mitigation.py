@@ -33,10 +33,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 
 pytestmark = pytest.mark.frameworks
@@ -168,16 +166,6 @@ def test_the_nodes_themselves_come_back_unchanged() -> None:
     assert names(found) != names(given)
 
 
-def test_tags_may_live_in_a_store() -> None:
-    index, tags = indexed("simple", tagged=False), MemoryTagStore()
-    plain = runs(index)
-    assert runs(index, DebiasPostprocessor(calibration())) == plain
-    tags.put([(t.doc_id, DocTags(source=t.source)) for t in texts()])
-    known = DebiasPostprocessor(calibration(), tag_store=tags)
-    assert human_share(runs(index, known)) == EVEN
-    assert known.dropped.total == 0
-
-
 # what goes wrong
 
 
@@ -198,17 +186,6 @@ def test_without_usable_scores_the_order_stays_and_is_counted() -> None:
         assert dict(post.dropped.by_reason) == {"rescorer failed": n}
     assert post.postprocess_nodes([], query_str="q") == []
     assert post.dropped.total == 3
-
-
-def test_more_are_retrieved_than_shown_also_where_nothing_is_reordered() -> None:
-    post = DebiasPostprocessor(calibration(), top_n=2)
-    human = scored(0.9, 0.8, 0.7, source="human")
-    assert post.postprocess_nodes(human, query_str="q") == human[:2]
-    assert post.dropped.total == 0
-    failing = scored(0.9, None, 0.7)
-    found = post.postprocess_nodes(failing, query_str="q")
-    assert all(a is b for a, b in zip(found, failing[:2], strict=True))
-    assert post.dropped.total == 1
 
 
 def test_a_calibration_of_another_encoder_is_refused() -> None:

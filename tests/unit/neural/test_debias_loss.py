@@ -148,27 +148,6 @@ def test_components_against_numpy() -> None:
     assert seen.mean_debias_loss == pytest.approx(0.3 * hinges.sum(), rel=1e-5)
 
 
-def test_gradient_of_the_whole_loss_against_differences() -> None:
-    model = static_model().double()
-    loss = DebiasedRankingLoss(
-        losses.MultipleNegativesRankingLoss(model), 0.3, reduction="mean", scale=20.0
-    )
-    features = batch(model, QUERIES, HUMAN, LLM)
-    (found,) = gradients(model, total(loss(features, None)))
-    weight = next(model.parameters())
-    rng = np.random.default_rng(7)
-    for _ in range(12):
-        place = (int(rng.integers(weight.shape[0])), int(rng.integers(weight.shape[1])))
-        values = []
-        for step in (1e-6, -2e-6):
-            with torch.no_grad():
-                weight[place] += step
-                values.append(number(total(loss(features, None))))
-        with torch.no_grad():
-            weight[place] += 1e-6
-        assert number(found[place]) == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-5)
-
-
 @pytest.mark.parametrize("rank_columns", ["human", "both", "all"])
 def test_what_the_base_loss_sees(rank_columns: str) -> None:
     model = static_model()
@@ -249,13 +228,3 @@ def test_a_loss_that_is_not_finite_names_the_step(weight: float) -> None:
     assert loss.statistics.steps == 1
     with torch.no_grad(), pytest.raises(TrainingDivergedError, match="outside of training"):
         loss(features, None)
-
-
-def test_statistics_start_anew() -> None:
-    model = static_model()
-    loss = DebiasedRankingLoss(losses.MultipleNegativesRankingLoss(model), 1.0, **NAMED)
-    for _ in range(2):
-        loss(batch(model, QUERIES, HUMAN, LLM), None)
-    before = loss.reset_statistics()
-    assert (before.steps, before.pairs) == (2, 8)
-    assert (loss.statistics.steps, loss.statistics.pairs, loss.step) == (0, 0, 2)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from tiny_training import paired_texts
 
 from rag_sourcebias.core.data import Qrels
-from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.tags import TrainingPairs, training_pairs
 from rag_sourcebias.neural.training_data import TrainingSettings, plan_batches
 
@@ -51,17 +49,3 @@ def test_steps_are_counted_and_seeded() -> None:
     # A longer training begins as the shorter one does.
     longer = plan_batches(pairs, replace(settings, max_steps=20))
     assert np.array_equal(batches, longer[:13])
-
-
-def test_too_few_pairs_for_one_batch() -> None:
-    pairs = training_pairs(paired_texts(7))
-    with pytest.raises(InsufficientDataError, match="do not fill one batch of 8") as found:
-        plan_batches(pairs, TrainingSettings(batch_size=8))
-    assert (found.value.n, found.value.n_needed) == (7, 8)
-
-
-def test_one_query_with_many_documents_cannot_fill_a_batch() -> None:
-    data = paired_texts(20)
-    one = replace(data, qrels=Qrels.from_rows(("q0", f"human-{i}", 1) for i in range(20)))
-    with pytest.raises(InsufficientDataError, match=r"20 .* rows of 1 queries and 20 pairs"):
-        plan_batches(training_pairs(one), TrainingSettings(batch_size=2))

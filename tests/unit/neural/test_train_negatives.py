@@ -76,12 +76,6 @@ def test_negatives_of_a_synthetic_corpus_are_never_relevant() -> None:
     assert all(len(set(row)) == 4 for row in negatives.tolist())
 
 
-def test_negatives_are_seeded() -> None:
-    data = paired_texts(40)
-    assert np.array_equal(mined(data, rng=3), mined(data, rng=3))
-    assert not np.array_equal(mined(data, rng=3), mined(data, rng=4))
-
-
 def test_a_short_ranking_is_filled_up_and_a_small_corpus_refused() -> None:
     data = paired_texts(6)
     negatives = mined(data, per_source=3, depth=1)
