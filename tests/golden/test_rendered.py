@@ -7,32 +7,15 @@ is meant, and looked at, ``python tests/golden/rendering.py NAME`` stores its ou
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from rendering import FOLDER, NAMES, SHOWN, html, rendered
-
-from rag_sourcebias.reports import read_report_json, write_figures, write_report_json
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_stored_report_is_shown_as_it_was(name: str) -> None:
     for file, text in rendered(name).items():
         assert text == (FOLDER / file).read_text(encoding="utf-8"), file
-
-
-def test_the_document_adds_at_most_half_to_the_figures_of_a_kind(tmp_path: Path) -> None:
-    sizes: dict[str, list[int]] = {}
-    for name in NAMES:
-        report = read_report_json(FOLDER / f"{name}.json.gz")
-        file = tmp_path / "report.json"
-        write_report_json(report, file)
-        bare = file.stat().st_size
-        write_figures(report, tmp_path)
-        total = sizes.setdefault(name.partition("-")[0], [0, 0])
-        total[0] += bare
-        total[1] += file.stat().st_size
-    assert all(bare < full <= 1.5 * bare for bare, full in sizes.values()), sizes
 
 
 def test_there_is_one_of_each_kind() -> None:

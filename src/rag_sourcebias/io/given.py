@@ -233,6 +233,8 @@ def tags_of(value: Any) -> TagTable:  # noqa: ANN401
         return value
     if isinstance(value, str | os.PathLike):
         return read_tags(_existing(value, "tags"))
+    if isinstance(value, Mapping) and set(map(type, value.values())) <= {str, type(None)}:
+        return TagTable.from_sources(dict(zip(map(str, value), value.values(), strict=True)))
     if _is_by_id(value):
         return TagTable.from_tags((str(key), _tag(row, key)) for key, row in value.items())
     columns = columns_of(value, "tags")
