@@ -30,7 +30,6 @@ COMMANDS = (
     "debias/run.py",
     "speed/twins.py",
     "robustness/encoder_swap.py",
-    "speed/encoder_swap.py",
     "debias/page.py",
 )
 
