@@ -2,7 +2,7 @@
 
     python benchmarks/speed/run.py [--quick] [--output FILE]
 
-Prints a Markdown table and writes JSON with versions and machine. Exit status 1 when a target is
+Prints a line for each and writes JSON with versions and machine. Exit status 1 when a target is
 missed (never with ``--quick``, whose sizes are too small for the targets).
 """
 
@@ -15,16 +15,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytrec_eval
 from interval_rows import interval_rows
+from rounds import finish, row
 from verb_rows import verb_rows
 from workload import Workload
 
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.stats.ranking import source_scores
 
 HERE = Path(__file__).parent
@@ -41,17 +40,6 @@ def best_seconds(*works: Callable[[], object], rounds: int) -> list[float]:
             work()
             best[i] = min(best[i], time.perf_counter() - start)
     return best
-
-
-def row(what: str, ours: str, reference: str, value: float, target: str, met: bool) -> dict:
-    return {
-        "what": what,
-        "ours": ours,
-        "reference": reference,
-        "value": round(value, 4),
-        "target": target,
-        "met": bool(met),
-    }
 
 
 def milliseconds(seconds: float) -> str:
@@ -219,16 +207,6 @@ def memory(*, n_queries: int) -> list[dict]:
     ]
 
 
-def table(rows: list[dict]) -> str:
-    lines = ["| what | ours | reference | value | target | met |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {r['what']} | {r['ours']} | {r['reference']} | {r['value']:.3g} | {r['target']} | "
-        f"{'yes' if r['met'] else 'NO'} |"
-        for r in rows
-    ]
-    return "\n".join(lines)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Speed and memory of the core.")
     parser.add_argument("--quick", action="store_true", help="small sizes, no verdict")
@@ -246,18 +224,7 @@ def main() -> int:
         *interval_rows(row, quick=quick),
         *verb_rows(row, quick=quick),
     ]
-    output = options.output
-    if output is None and not quick:
-        output = HERE.parent / "results" / "speed.json"
-    if output is not None:
-        record = {
-            "environment": environment() | {"pytrec-eval-terrier": version("pytrec-eval-terrier")},
-            "quick": quick,
-            "rows": rows,
-        }
-        output.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(table(rows))
-    return int(not quick and not all(r["met"] for r in rows))
+    return finish("speed", rows, quick=quick, output=options.output)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import pytrec_eval
 
 import rag_sourcebias as rsb
-from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.stats.ranking import source_scores
 
 CUTOFFS = (1, 3, 5)
@@ -80,7 +80,8 @@ def verb_rows(row: Callable[..., dict], *, quick: bool) -> list[dict]:
 
     def measures() -> object:
         return source_scores(
-            Run.from_dict(results), Qrels.from_dict(judged), TagTable.from_sources(sources),
+            Run.from_dict(results), Qrels.from_dict(judged),
+            TagTable.from_tags((d, DocTags(source=s)) for d, s in sources.items()),
             measures=("NDCG", "MAP"), cutoffs=CUTOFFS,
         )  # fmt: skip
 
