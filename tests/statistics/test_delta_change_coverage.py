@@ -99,18 +99,6 @@ def test_intervals_cover(name: str) -> None:
             assert asked > 0.9 * RUNS
 
 
-def test_zero_for_no_change_is_about_these_queries() -> None:
-    """Where one query in fifty changes, half of the samples of 50 show nothing, and say 0."""
-    values = SETTINGS["one in fifty changes"]()
-    rng = np.random.default_rng(0)
-    points = 0
-    for _ in range(RUNS):
-        found = delta_change_interval(*values[rng.integers(0, N, 50)].T)
-        points += found.lower == found.upper == 0.0
-    assert points / RUNS == pytest.approx(0.51, abs=0.1)
-    assert truth(values) != 0
-
-
 @pytest.mark.parametrize("name", ["all change", "one in five changes", "cutoff 1", "skewed, rare"])
 def test_systems_that_can_be_exchanged_are_rarely_told_apart(name: str) -> None:
     values = SETTINGS[name]()
@@ -140,12 +128,3 @@ def test_level_where_only_relative_delta_agrees(name: str) -> None:
         sample = values[rng.integers(0, N, 80)].T
         rejected += delta_change_test(*sample, resamples=199, rng=rng) <= 0.05
     assert 1 - rejected / RUNS >= acceptable(0.95, RUNS)
-
-
-def test_power() -> None:
-    values = SETTINGS["all change"]()  # a change of 47 points
-    rng = np.random.default_rng(0)
-    p_values = [
-        delta_change_test(*values[rng.integers(0, N, 80)].T, resamples=499) for _ in range(60)
-    ]
-    assert np.mean(np.array(p_values) < 0.05) > 0.9

@@ -101,26 +101,3 @@ def test_covers_with_few_queries(n_labels):
     pool, population, *_ = simulate("distribution", n_labels, n_queries=100, seed=1)
     assert pool >= acceptable(FLOOR, RUNS)
     assert population >= acceptable(FLOOR, RUNS)
-
-
-def test_covers_with_a_pilot_of_whole_queries():
-    pool, population, *_ = simulate("distribution", 250, n_queries=300, seed=2, n_pilot=100)
-    assert pool >= acceptable(FLOOR, RUNS)
-    assert population >= acceptable(FLOOR, RUNS)
-
-
-@pytest.mark.parametrize("kind", ["distribution", "one-hot", "five votes"])
-def test_half_as_wide_as_ppi_with_the_same_labels(kind):
-    pool, population, width_pool, width_population, ppi = simulate(
-        kind, 500, n_queries=1000, runs=200, seed=3
-    )
-    assert width_pool <= 0.45 * ppi
-    assert width_population <= 0.5 * ppi
-    assert min(pool, population) >= acceptable(FLOOR, 200)
-
-
-def test_a_perfect_judge():
-    pool, population, width_pool, _, _ = simulate("perfect", 100, runs=RUNS, seed=4)
-    assert pool == 1
-    assert width_pool == 0
-    assert population >= acceptable(FLOOR, RUNS)

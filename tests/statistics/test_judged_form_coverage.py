@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from simulation import FLOOR, acceptable
 
-from rag_sourcebias.stats import means
 from rag_sourcebias.stats.means import (
     difference_interval,
     judged_relative_delta_interval,
     mean_interval,
-    unpaired_difference_interval,
 )
 
 pytestmark = pytest.mark.slow
@@ -216,52 +214,6 @@ def test_paired_difference_of_binary_outcomes(n, mistakes, share, planted):
     assert min(widths) > 0
 
 
-def reaching(monkeypatch, found, unseen):
-    """Let pseudo-items be of these differences."""
-    reach = means.reach_of_differences
-    sizes = {"found": np.array([found]), "unseen": np.array([unseen])}
-    monkeypatch.setattr(means, "reach_of_differences", lambda *a: reach(*a)._replace(**sizes))
-
-
-def test_without_a_pseudo_item_binary_differences_are_not_covered(monkeypatch):
-    def run(rng):
-        y, f = two_binary(rng, 420, 0.95, 0.1, 0.02)
-        return difference_interval(y[:20], f[:20], f[20:]), 0.1
-
-    reaching(monkeypatch, 0.0, 0.0)
-    assert coverage(run) < acceptable(0.94, RUNS)
-
-
-def favoured(rng, n):
-    """People see no difference; the judge passes one wrong item in five of the first system."""
-    y = (rng.random((n, 2)) < 0.5).astype(float)
-    f = y.copy()
-    f[(rng.random(n) < 0.2) & (y[:, 0] == 0), 0] = 1.0
-    return y, f
-
-
-@pytest.mark.parametrize("n", [15, 40])
-@pytest.mark.parametrize("target", ["population", "pool"])
-def test_a_judge_that_favours_one_of_two_equal_systems(n, target):
-    def run(rng):
-        y, f = favoured(rng, n + 300)
-        truth = (y[:, 0] - y[:, 1]).mean() if target == "pool" else 0.0
-        return difference_interval(y[:n], f[:n], f[n:], target=target), truth
-
-    assert coverage(run) >= acceptable(0.94, RUNS)
-
-
-def test_the_same_with_less_for_a_difference_that_is_found_is_not_covered(monkeypatch):
-    """Differences would be found oftener, and where there are none."""
-    reaching(monkeypatch, 0.3, 1.0)
-
-    def run(rng):
-        y, f = favoured(rng, 317)
-        return difference_interval(y[:17], f[:17], f[17:]), 0.0
-
-    assert coverage(run) < acceptable(0.94, RUNS)
-
-
 def rarely_far(rng, n):
     """Grades of two systems that are 5 but for a few, and a judge who says nothing."""
     y = np.full((n, 2), 5.0) - (rng.random((n, 2)) < 0.1) * rng.choice([0.0, 1.0], (n, 2))
@@ -276,29 +228,6 @@ def test_rare_far_departures_of_grades(n):
     def run(rng):
         y, f = rarely_far(rng, n + 200)
         return difference_interval(y[:n], f[:n], f[n:], bounds=(1, 5)), truth
-
-    assert coverage(run) >= acceptable(0.94, RUNS)
-
-
-def test_rare_far_departures_are_missed_by_what_labels_show(monkeypatch):
-    reaching(monkeypatch, 0.0, 0.0)
-
-    def run(rng):
-        y, f = rarely_far(rng, 230)
-        return difference_interval(y[:30], f[:30], f[30:], bounds=(1, 5)), 0.03 * (4.95 - 2)
-
-    assert coverage(run) < acceptable(0.94, RUNS)
-
-
-@pytest.mark.parametrize("target", ["population", "pool"])
-def test_grades_of_a_nearly_perfect_judge(target):
-    """Labels that all agree with the judge say little of those that do not."""
-
-    def run(rng):
-        y = rng.integers(1, 6, (315, 2)).astype(float)
-        f = np.where(rng.random(y.shape) < 0.95, y, np.clip(y + rng.choice([-1, 1], y.shape), 1, 5))
-        truth = (y[:, 0] - y[:, 1]).mean() if target == "pool" else 0.0
-        return difference_interval(y[:15], f[:15], f[15:], target=target, bounds=(1, 5)), truth
 
     assert coverage(run) >= acceptable(0.94, RUNS)
 
@@ -328,17 +257,5 @@ def test_relative_delta(n):
         y, f, means = two_sources(rng, n + 400)
         truth = 200 * (means[0] - means[1]) / means.sum()
         return judged_relative_delta_interval(y[:n], f[:n], f[n:]), truth
-
-    assert coverage(run) >= BOUND
-
-
-def test_unpaired_difference():
-    def run(rng):
-        sides = []
-        for n, mean in ((20, 3.0), (60, 4.0)):
-            y = rng.gamma(2.0, mean / 2, n + 200)
-            f = judged(y, rng)
-            sides.append(mean_interval(y[:n], f[:n], f[n:]))
-        return unpaired_difference_interval(*sides), -1.0
 
     assert coverage(run) >= BOUND

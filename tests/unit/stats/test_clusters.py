@@ -25,13 +25,6 @@ def test_repeating_observations_adds_no_certainty():
     assert (once.lower, once.upper) == pytest.approx((thrice.lower, thrice.upper))
 
 
-def test_cluster_labels_may_be_any_numbers():
-    values = np.random.default_rng(0).normal(size=20)
-    labels = np.repeat(np.arange(10), 2)
-    a, b = clustered_mean(values, labels), clustered_mean(values, 7 - 3 * labels)
-    assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper))
-
-
 class TestBounded:
     bounds = (0.0, 1.0)
 
@@ -42,42 +35,6 @@ class TestBounded:
         exact = stats.binomtest(hits, 50).proportion_ci(method="exact")
         assert interval.lower == pytest.approx(exact.low, abs=0.02)
         assert interval.upper == pytest.approx(exact.high, abs=0.02)
-
-    @pytest.mark.parametrize("value", [0.0, 1.0])
-    def test_all_alike_uses_the_number_of_clusters(self, value):
-        """30 pairs in 10 queries, all won: the queries are what was sampled."""
-        values, clusters = np.full(30, value), np.repeat(np.arange(10), 3)
-        interval = clustered_mean(values, clusters, bounds=self.bounds)
-        queries = clustered_mean(values[:10], np.arange(10), bounds=self.bounds)
-        pairs = clustered_mean(values, np.arange(30), bounds=self.bounds)
-        assert interval.half_width > queries.half_width - 1e-9
-        assert queries.half_width > 2 * pairs.half_width
-        assert interval.n_labeled == 10
-
-    def test_all_tied_is_narrower_than_wins_and_losses_but_no_point(self):
-        tied, split = (
-            clustered_mean(v, np.arange(100), bounds=self.bounds)
-            for v in (np.full(100, 0.5), np.repeat([0.0, 1.0], 50))
-        )
-        assert 0.01 < tied.half_width < 0.2 * split.half_width
-
-    def test_clusters_that_agree_though_pairs_do_not(self):
-        """One win and one loss in every query: the spread between queries is zero."""
-        values, clusters = np.tile([0.0, 1.0], 20), np.repeat(np.arange(20), 2)
-        assert clustered_mean(values, clusters, bounds=self.bounds).half_width > 0.03
-
-    def test_dependence_widens(self):
-        values = np.repeat([1.0, 0.0, 1.0, 0.0, 1.0], 20)
-        loose = clustered_mean(values, np.arange(100), bounds=self.bounds)
-        tight = clustered_mean(values, np.repeat(np.arange(20), 5), bounds=self.bounds)
-        assert tight.half_width > 1.5 * loose.half_width
-
-    def test_other_bounds_shift_and_scale(self):
-        values = (np.random.default_rng(0).random(60) < 0.2).astype(float)
-        base = clustered_mean(values, np.arange(60), bounds=(0, 1))
-        moved = clustered_mean(3 * values - 1, np.arange(60), bounds=(-1, 2))
-        assert moved.lower == pytest.approx(3 * base.lower - 1, abs=1e-5)
-        assert moved.upper == pytest.approx(3 * base.upper - 1, abs=1e-5)
 
     def test_values_outside_are_refused(self):
         with pytest.raises(DataError, match=r"from 0\.0 to 2\.0, outside the bounds"):
@@ -102,17 +59,9 @@ class TestRefusals:
         with pytest.raises(InsufficientDataError, match="at least 2"):
             clustered_standardised_mean(np.arange(n, dtype=float), np.zeros(n, dtype=int))
 
-    def test_no_values_with_bounds(self):
-        with pytest.raises(InsufficientDataError, match="at least 2 clusters"):
-            clustered_mean(np.empty(0), np.empty(0, dtype=int), bounds=(0, 1))
-
     def test_shapes(self):
         with pytest.raises(DataError, match="3 values but 2 cluster labels"):
             clustered_mean(np.ones(3), np.arange(2))
-
-    def test_level(self):
-        with pytest.raises(DataError, match="confidence_level"):
-            clustered_mean(np.arange(3.0), np.arange(3), confidence_level=1)
 
     def test_standardised_without_spread(self):
         with pytest.raises(InsufficientDataError, match="without spread"):

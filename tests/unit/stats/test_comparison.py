@@ -25,15 +25,6 @@ def parts(truth, judge, n=40):
     return truth[:n], judge[:n], judge[n:]
 
 
-def test_a_biased_judge_is_corrected_per_system():
-    truth, judge = two_systems()
-    assert (judge[:, 0] - judge[:, 1]).mean() < -0.1  # the judge alone has it upside down
-    found = difference_interval(*parts(truth, judge), target="pool")
-    true = (truth[:, 0] - truth[:, 1]).mean()
-    assert found.lower <= true <= found.upper
-    assert found.lower > 0
-
-
 def test_difference_is_regression_on_the_judges_difference():
     """Estimate by least squares; variance by leaving items out, plus that of the pool."""
     from rag_sourcebias.core.values import t_quantile
@@ -148,30 +139,6 @@ def test_labels_that_all_agree_leave_a_width_while_an_item_is_unlabelled(scale):
     assert widths == sorted(widths, reverse=True)
     done = difference_interval(both, both, both[:0], bounds=scale, target="pool")
     assert done.lower == done.upper == 0
-
-
-def test_swapping_systems_changes_the_sign():
-    truth, judge = two_systems(5)
-    one = difference_interval(*parts(truth, judge))
-    other = difference_interval(*parts(truth[:, ::-1], judge[:, ::-1]))
-    assert (one.lower, one.estimate, one.upper) == pytest.approx(
-        (-other.upper, -other.estimate, -other.lower)
-    )
-    one = judged_relative_delta_interval(*parts(truth, judge))
-    other = judged_relative_delta_interval(*parts(truth[:, ::-1], judge[:, ::-1]))
-    assert (one.lower, one.estimate, one.upper) == pytest.approx(
-        (-other.upper, -other.estimate, -other.lower)
-    )
-
-
-def test_relative_delta_is_that_of_the_estimated_means():
-    truth, judge = two_systems(7)
-    y, f, pool = parts(truth, judge)
-    design = np.column_stack([np.ones(40), f])
-    towards = np.r_[1, np.concatenate([f, pool]).mean(axis=0)]
-    a, b = towards @ np.linalg.lstsq(design, y, rcond=None)[0]
-    found = judged_relative_delta_interval(y, f, pool)
-    assert found.estimate == pytest.approx((a - b) / ((a + b) / 2) * 100)
 
 
 def test_relative_delta_ends_solve_fiellers_equation():

@@ -87,26 +87,6 @@ def test_recalibration_is_nearest_zero_among_the_best(seed):
         assert error(lam * 0.999) > error(lam)
 
 
-def test_recalibration_brings_the_mean_error_to_zero():
-    rng = np.random.default_rng(3)
-    gains = np.array([0.0, 1.0, 3.0, 7.0])
-    labels = RankedLabels.from_grid(
-        rng.dirichlet(np.ones(4), size=(30, 5)), 1 / np.log2(np.arange(2, 7)), gains
-    )
-    y = 0.6 * labels.utilities()[:10]
-    lam = recalibration(labels.take(np.arange(10)), y)
-    values = labels.utilities_at(lam)
-    assert lam < 0
-    assert values.shape == (30,)
-    assert values[:10].mean() == pytest.approx(y.mean(), abs=1e-9)
-
-
-def test_one_hot_judges_stay_as_they_are():
-    labels = one_document(0.0, 1.0, 0.0)
-    for y in (0.0, 0.7, 1.0, 3.0, 10.0):
-        assert recalibration(labels, np.array([y])) == 0.0
-
-
 def test_values_are_checked():
     labels = one_document(0.5, 0.3, 0.2)
     with pytest.raises(DataError, match=r"shape \(2,\) for 1 queries"):

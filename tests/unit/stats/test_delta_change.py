@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.stats.changes import delta_change_interval, delta_change_test
@@ -49,55 +47,12 @@ def test_with_many_queries_it_is_little_wider_than_that_of_the_jackknife() -> No
     assert 1.96 * error < found.half_width < 1.1 * 1.96 * error
 
 
-@given(seed=st.integers(0, 10_000), share=st.sampled_from([0.02, 0.1, 1.0]))
-@settings(max_examples=40, deadline=None)
-def test_exchanging_mirrors_the_result(seed: int, share: float) -> None:
-    h1, l1, h2, l2 = systems(60, seed=seed, share=share)
-    found = delta_change_interval(h1, l1, h2, l2)
-    sources = delta_change_interval(l1, h1, l2, h2)
-    assert (sources.lower, sources.upper) == pytest.approx((-found.upper, -found.lower))
-    assert sources.method == found.method
-    times = delta_change_interval(h2, l2, h1, l1)
-    assert (times.lower, times.upper) == pytest.approx((-found.upper, -found.lower))
-    p_values = [
-        delta_change_test(*columns, resamples=500)
-        for columns in ((h1, l1, h2, l2), (h2, l2, h1, l1), (l1, h1, l2, h2))
-    ]
-    assert p_values[0] == p_values[1] == pytest.approx(p_values[2], abs=1e-12)
-
-
 @pytest.mark.parametrize("n", [20, 300])
 def test_no_change_is_exactly_zero(n: int) -> None:
     h, low, _, _ = systems(n)
     found = delta_change_interval(h, low, h.copy(), low.copy())
     assert (found.estimate, found.lower, found.upper) == (0.0, 0.0, 0.0)
     assert delta_change_test(h, low, h, low) == 1.0
-
-
-def test_one_change_is_not_zero_and_twins_exchanged_are_a_change() -> None:
-    """Controls: neither one query that changed nor the same mean change is no change."""
-    h, low, _, _ = systems(80)
-    one = low.copy()
-    one[0] = 1.0 - one[0]
-    found = delta_change_interval(h, low, h, one)
-    assert found.lower < 0 < found.upper
-    swapped = h.copy()
-    swapped[:2] = h[1::-1]
-    assert change(h, low, swapped, low) == pytest.approx(0, abs=1e-9)
-    found = delta_change_interval(h, low, swapped, low)
-    assert found.lower < 0 < found.upper
-
-
-def test_no_jump_as_queries_change() -> None:
-    """A switch went from [−19.7, 55.2] at 14 to [10.1, 31.3] at 15 changed queries of 80."""
-    h = np.full(80, 0.5)
-    ends = []
-    for changed in range(1, 31):
-        after = h.copy()
-        after[:changed] = 0.0
-        found = delta_change_interval(h, h, h, after)
-        ends.append((found.lower, found.upper))
-    assert np.abs(np.diff(ends, axis=0)).max() < 2.3
 
 
 def brute_force(h1, l1, h2, l2) -> float:
@@ -137,13 +92,6 @@ def test_drawn_swaps_agree_with_all_swaps(monkeypatch) -> None:
     monkeypatch.setattr("rag_sourcebias.stats.changes._EXACT_LIMIT", 0)
     drawn = delta_change_test(*columns, resamples=20_000, rng=1)
     assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 20_000))
-
-
-def test_unchanged_queries_do_not_count() -> None:
-    columns = systems(10, seed=1, lift=0.1)
-    padded = [np.concatenate((c, np.full(30, 0.5))) for c in columns]
-    assert delta_change_test(*padded) < 1  # still enumerated: ten queries changed
-    assert delta_change_test(*padded, rng=1) == delta_change_test(*padded, rng=2)
 
 
 def test_refusals_say_what_is_needed() -> None:

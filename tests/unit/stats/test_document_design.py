@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -40,13 +39,6 @@ def test_chances_follow_weight_and_doubt():
     assert sample.inclusion.sum() == pytest.approx(60)
     assert (sample.inclusion[labels.weights == 0] == 0).all()
     assert (labels.weights[sample.rows] > 0).all()
-
-
-def test_a_judge_without_doubt_leaves_what_it_expects():
-    labels = pool(one_hot=True)
-    gain = labels.probs @ GAINS
-    expected = 1 + np.sqrt(gain / gain[labels.weights > 0].mean())
-    np.testing.assert_allclose(residual_spread(labels), expected)
 
 
 def test_a_judge_that_tells_nothing_apart_leaves_equal_chances():
@@ -116,14 +108,6 @@ def test_the_pilot_is_certain_and_counts():
     assert sample.inclusion[[3, 400]].tolist() == [1, 1]
     assert {3, 400} <= set(sample.rows.tolist())
     assert sample.inclusion[11] == 0  # rank 12 has no weight: its label decides nothing
-
-
-def test_a_sample_survives_json():
-    sample = design_document_sample(pool(), 50, rng=0)
-    again = DocumentSample.from_dict(json.loads(json.dumps(sample.to_dict())))
-    np.testing.assert_array_equal(again.rows, sample.rows)
-    np.testing.assert_array_equal(again.inclusion, sample.inclusion)
-    assert (again.seed, again.fingerprint) == (sample.seed, sample.fingerprint)
 
 
 def test_refusals():

@@ -9,7 +9,6 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
 from rag_sourcebias.stats.documents import (
-    LabeledDocuments,
     design_document_sample,
     document_interval,
 )
@@ -108,43 +107,6 @@ def test_equal_to_the_formula_written_out():
     v = w / p + root**2 * (x[s] @ np.linalg.solve(a, gap))
     variance = ((1 - p) * (v * left_out) ** 2).sum() / 60**2
     assert interval.half_width == pytest.approx(t_quantile(0.975, 77) * np.sqrt(variance))
-
-
-def test_unbiased_for_the_pool_even_with_a_wrong_judge():
-    labels, y = pool("inverted")
-    rng = np.random.default_rng(8)
-    estimates = []
-    for _ in range(600):
-        sample = design_document_sample(labels, 100, rng=rng)
-        estimates.append(document_interval(labels, sample, y[sample.rows]).estimate)
-    error = np.mean(estimates) - labels.total(y).mean()
-    assert abs(error) < 4 * np.std(estimates) / np.sqrt(600)
-
-
-def test_the_population_is_less_certain_than_the_pool():
-    labels, y = pool()
-    sample = design_document_sample(labels, 150, rng=2)
-    widths = [
-        document_interval(labels, sample, y[sample.rows], target=t).half_width
-        for t in ("pool", "population")
-    ]
-    assert widths[0] < widths[1]
-    wide = document_interval(labels, sample, y[sample.rows], confidence_level=0.99)
-    assert wide.half_width > widths[1]
-
-
-def test_pilot_labels_are_used_as_they_are():
-    labels, y = pool()
-    rows = np.arange(0, 240)  # twenty whole queries, not drawn at random
-    known = LabeledDocuments(rows=rows, human_gains=y[rows])
-    sample = design_document_sample(labels, 350, pilot=known, rng=4)
-    assert set(rows[labels.weights[rows] > 0].tolist()) <= set(sample.rows.tolist())
-    errors = []
-    for seed in range(300):
-        sample = design_document_sample(labels, 350, pilot=known, rng=seed)
-        interval = document_interval(labels, sample, y[sample.rows], target="pool")
-        errors.append(interval.estimate - labels.total(y).mean())
-    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(300)
 
 
 @pytest.mark.parametrize(

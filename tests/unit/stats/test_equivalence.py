@@ -76,17 +76,6 @@ def test_one_sided_ends_hold_on_their_own(n: int, margin: float) -> None:
     assert stats.binom.pmf(0, 58, 0.04 / 0.9) > 0.05
 
 
-def test_rare_losses_are_not_waved_through() -> None:
-    # A loss of 1 on 4 % of queries: at 40 queries a fifth of all samples shows none.
-    rng = np.random.default_rng(1)
-    second = np.full(40, 0.9)
-    count = 0
-    for _ in range(400):
-        first = np.where(rng.uniform(size=40) < 0.04 / 0.9, 0.0, second)
-        count += equivalence_test(first, second, margin=0.04).equivalent
-    assert count <= 400 * 0.05
-
-
 @pytest.mark.parametrize("margin", [0.01, 0.02, 0.03])
 def test_the_queries_needed_are_the_first_number_with_the_power(margin: float) -> None:
     """Both tests pass with .8 from the first n with t(.95) + t(.9) ≤ margin · √n / spread."""

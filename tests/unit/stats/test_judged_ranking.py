@@ -94,15 +94,6 @@ def test_weighted_sums_agree_with_the_ranked_labels(measure):
     assert taken.utilities() == pytest.approx(ranking.values(measure)[[3, 3, 0]])
 
 
-def test_documents_without_a_label_are_counted():
-    run = Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0}})
-    labels = LabelDistributions.from_rows([("q", "b", [0, 1]), ("q", "z", [1, 0])])
-    ranking = JudgedRanking.join(run, labels)
-    assert ranking.unjudged(1).tolist() == [1]
-    assert ranking.unjudged(10).tolist() == [2]
-    assert ranking.values("MRR@3").tolist() == [0.5]
-
-
 def test_refusals():
     run, qrels = random_data()
     labels = LabelDistributions.from_qrels(qrels, n_grades=4)

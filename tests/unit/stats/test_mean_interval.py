@@ -109,24 +109,6 @@ def test_clusters_are_left_out_as_a_whole():
     assert "clusters are independent" in found.assumptions
 
 
-def test_binary_clusters_count_as_many_items_as_their_labels_are_worth():
-    rng = np.random.default_rng(3)
-    question = np.repeat(np.arange(140), 8)
-    known = question < 40
-    codes = {"clusters": question[known], "clusters_unlabeled": question[~known]}
-
-    def width(correct, **options):
-        judge = np.where(rng.random(1120) < 0.85, correct, 1 - correct)
-        found = mean_interval(correct[known], judge[known], judge[~known], **options)
-        return found.upper - found.lower
-
-    apart = (rng.random(1120) < 0.8).astype(float)
-    together = np.repeat(rng.random(140) < 0.8, 8).astype(float)
-    single = width(apart)
-    assert width(apart, **codes) < 1.3 * single  # as 40 trials they would be twice as wide
-    assert width(together, **codes) > 1.8 * single
-
-
 @pytest.mark.parametrize("method", ["regression", "labels"])
 def test_few_labels_on_an_unknown_scale_are_refused(method):
     y, f, pool = sample(n=9)
@@ -243,15 +225,6 @@ def test_two_values_have_wilsons_interval_on_the_items_that_give_this_variance(t
     )
 
 
-def test_bounds_only_cut_where_labels_are_spread():
-    y, f, pool = sample(n=40)
-    free = mean_interval(y, f, pool)
-    cut = mean_interval(y, f, pool, bounds=(0, 1000))
-    assert (cut.lower, cut.upper) == (free.lower, free.upper)
-    tight = mean_interval(y, f, pool, bounds=(0, float(y.max())))
-    assert tight.upper <= y.max()
-
-
 def test_refusals_name_what_is_wrong():
     y, f, pool = sample()
     with pytest.raises(InsufficientDataError, match=r"1 human label.*from 10 on"):
@@ -268,13 +241,6 @@ def test_refusals_name_what_is_wrong():
         mean_interval(y, f, pool, method="ppi", clusters=range(30), clusters_unlabeled=range(200))
     with pytest.raises(DataError, match="clusters of the unlabelled items are missing"):
         mean_interval(y, f, pool, clusters=range(30))
-
-
-def test_one_honest_line():
-    y, f, pool = sample()
-    assert str(mean_interval(y, f, pool)).endswith(
-        "(95%, regression on the judge, n = 30 + 200 unlabelled, judge r = 0.91)"
-    )
 
 
 def test_long_tails_without_known_ends_are_told() -> None:

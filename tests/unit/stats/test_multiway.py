@@ -77,18 +77,6 @@ def test_is_never_below_one_factor_alone():
     assert multiway_variance(terms, [query, document]) == alone
 
 
-def test_terms_without_a_cluster_are_alone():
-    terms, (query, document) = lopsided(2)
-    document = np.where(document > 5, -1, document)
-    own = document.copy()
-    own[document < 0] = 1000 + np.arange((document < 0).sum())
-    assert multiway_variance(terms, [query, document]) == multiway_variance(terms, [query, own])
-    together = np.where(document < 0, 1000, document)
-    assert multiway_variance(terms, [query, document]) != pytest.approx(
-        multiway_variance(terms, [query, together]), rel=1e-6
-    )
-
-
 class TestIndependentShare:
     def test_is_the_share_of_the_variance(self):
         rng = np.random.default_rng(0)
@@ -119,13 +107,6 @@ class TestIndependentShare:
         units, document = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
         share = independent_share(np.zeros(60), units, [document], confidence_level=0.95)
         assert share == pytest.approx(3 / 20)
-
-    def test_one_document_for_all_is_one_observation(self):
-        terms = np.random.default_rng(0).normal(size=20)
-        share = independent_share(
-            terms - terms.mean(), np.arange(20), [np.zeros(20, np.int64)], confidence_level=0.95
-        )
-        assert share == pytest.approx(1 / 20)
 
 
 class TestDesignEffect:

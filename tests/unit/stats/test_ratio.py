@@ -42,13 +42,6 @@ class TestDelta:
         assert interval.upper == pytest.approx(200 * math.tanh((x + t * error) / 2))
         assert interval.n_labeled == n
 
-    def test_size_of_the_interval_on_80_queries(self):
-        """27.5 and 45.6 of 100 wins over 80 queries: about −50 [−96, −2], noise-dominated."""
-        interval = relative_delta_interval(*at_one(22, 37, 80), method="delta")
-        assert interval.estimate == pytest.approx(-50.8, abs=0.1)
-        assert -100 < interval.lower < -92
-        assert -6 < interval.upper < 2
-
 
 def test_fieller_is_the_set_of_ratios_that_a_t_test_does_not_reject():
     h, low = correlated(60)
@@ -97,23 +90,9 @@ class TestAuto:
         assert interval.lower == pytest.approx(200 * (2 * low - 1), abs=1e-4)
         assert interval.upper == pytest.approx(200 * (2 * high - 1), abs=1e-4)
 
-    def test_a_source_that_never_scores_is_not_taken_to_be_absent(self):
-        h, _ = correlated(100)
-        interval = relative_delta_interval(h, np.zeros(100))
-        assert interval.estimate == interval.upper == 200.0
-        assert 150 < interval.lower < 195
-        mirrored = relative_delta_interval(np.zeros(100), h)
-        assert (mirrored.lower, mirrored.upper) == pytest.approx((-200, -interval.lower))
-
 
 class TestNoVariation:
     """Nothing varies in the sample: not certainty, so no interval of width zero."""
-
-    def test_constant_scores(self):
-        interval = relative_delta_interval(np.ones(80), np.full(80, 0.63))
-        assert interval.estimate == pytest.approx(200 * 0.37 / 1.63)
-        assert interval.lower < interval.estimate - 2
-        assert interval.upper > interval.estimate + 2
 
     @pytest.mark.parametrize("method", ["delta", "bootstrap", "fieller"])
     def test_methods_by_name_refuse(self, method):
@@ -136,11 +115,6 @@ class TestRefusals:
         assert caught.value.n_needed == 388
         enough = relative_delta_interval(np.tile(h, 4), np.tile(low, 4), method=method)
         assert enough.method == method
-
-    def test_a_source_that_never_scores(self):
-        with pytest.raises(InsufficientDataError, match=r"0\.0 standard errors") as caught:
-            relative_delta_interval(*at_one(40, 0, 100), method="delta")
-        assert caught.value.n_needed is None
 
     def test_fieller_at_extreme_confidence(self):
         h, low = correlated(40)
@@ -165,8 +139,3 @@ class TestRefusals:
     def test_bad_columns(self, h, low, message):
         with pytest.raises(DataError, match=message):
             relative_delta_interval(np.array(h, dtype=float), np.array(low, dtype=float))
-
-    @pytest.mark.parametrize("level", [0, 1, 95])
-    def test_bad_level(self, level):
-        with pytest.raises(DataError, match="confidence_level"):
-            relative_delta_interval(*correlated(), confidence_level=level)

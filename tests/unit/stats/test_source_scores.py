@@ -103,29 +103,6 @@ def test_untagged_documents_keep_their_ranks_and_belong_to_nobody():
     np.testing.assert_array_equal(scores.n_relevant, [[1], [1]])
 
 
-def test_chosen_sources_in_the_order_asked_for():
-    run = Run.from_dict({"q": {"a": 3.0, "b": 2.0, "c": 1.0}})
-    qrels = Qrels.from_dict({"q": {"a": 1, "b": 1, "c": 1}})
-    tags = tag({"a": "human", "b": "llm:x", "c": "llm:y"})
-    scores = source_scores(
-        run, qrels, tags, sources=["llm:y", "human"], measures=["MRR"], cutoffs=[5]
-    )
-    assert scores.sources == ("llm:y", "human")
-    np.testing.assert_allclose(scores.values.ravel(), [1 / 3, 1.0])
-
-
-def test_merged_sources():
-    """Human against all language models together."""
-    run = Run.from_dict({"q": {"b": 3.0, "a": 2.0, "c": 1.0}})
-    qrels = Qrels.from_dict({"q": {"a": 1, "b": 1, "c": 1}})
-    tags = tag({"a": "human", "b": "llm:x", "c": "llm:y"}).merge_sources(
-        {"llm": ["llm:x", "llm:y"]}
-    )
-    scores = source_scores(run, qrels, tags, measures=["MAP"], cutoffs=[3])
-    assert scores.of("MAP@3", "llm").item() == pytest.approx((1 + 2 / 3) / 2)
-    assert scores.of("MAP@3", "human").item() == pytest.approx(1 / 2)
-
-
 class TestErrors:
     run = Run.from_dict({"q": {"a": 1.0}})
     qrels = Qrels.from_dict({"q": {"a": 1, "b": 0}})

@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import kendalltau
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.stats.means import difference_interval
 from rag_sourcebias.stats.systems import compare_systems
 
 
@@ -97,14 +96,6 @@ def test_the_quantile_is_that_of_a_plain_joint_bootstrap():
         largest.append(max(t))
     assert found.quantile == pytest.approx(np.quantile(largest, 0.95), abs=0.12)
     assert found.quantile > 2.2  # one difference alone would have 2.02
-
-
-def test_two_systems_are_one_difference():
-    y, f = world(m=2)
-    both = compare_systems(*parts(y, f, 60)), difference_interval(*parts(y, f, 60))
-    assert both[0].difference[0] == pytest.approx(both[1].estimate)
-    width = both[0].upper[0] - both[0].lower[0]
-    assert width == pytest.approx(2 * both[1].half_width, rel=0.1)
 
 
 def test_ranks_and_tau_follow_from_the_differences():

@@ -67,11 +67,6 @@ def test_match_lengths_cuts_to_the_shortest_version():
         assert len(set(counts[np.flatnonzero(given.tags.pair_codes == code)])) == 1
 
 
-def test_match_lengths_with_an_empty_version():
-    matched = match_lengths(corpus(("h", "human", "p", "words here"), ("l", "llm:x", "p", " … ")))
-    assert matched.texts == ("", " … ")
-
-
 def test_match_lengths_needs_pairs():
     with pytest.raises(DataError, match="no document has a pair_id"):
         match_lengths(corpus(("a", "human", None, "x")))
