@@ -73,3 +73,24 @@ def test_standardised_mean_has_no_unit():
     a, b = (clustered_standardised_mean(s * values, np.arange(50)) for s in (1, 40))
     assert a.estimate == pytest.approx(values.mean() / values.std(ddof=1))
     assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper))
+
+
+def test_standardised_mean_has_the_error_of_its_derivative():
+    """Weights of single observations are moved a little: mean and deviation both answer."""
+    rng = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(200), 3)
+    values = 2.0 + rng.normal(size=200)[clusters] + rng.gamma(2.0, 0.5, 600)
+
+    def standardised(weights):
+        mean = weights @ values / weights.sum()
+        return mean / np.sqrt(weights @ (values - mean) ** 2 / weights.sum())
+
+    step = 1e-6
+    slope = np.array([
+        (standardised(1 + step * (clusters == c)) - standardised(np.ones(600))) / step
+        for c in range(200)
+    ])  # fmt: skip
+    error = np.sqrt(slope @ slope * 200 / 199)
+    found = clustered_standardised_mean(values, clusters)
+    assert found.estimate == pytest.approx(values.mean() / values.std(ddof=1))
+    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 199) * error, rel=0.01)

@@ -12,6 +12,7 @@ from rag_sourcebias.stats.documents import (
     LabeledDocuments,
     design_document_sample,
     inclusion_probabilities,
+    outlook,
     residual_spread,
 )
 
@@ -129,3 +130,14 @@ def test_refusals():
         DocumentSample.from_dict({"rows": [], "inclusion": [], "fingerprint": ""})
     with pytest.raises(DataError, match="chance of inclusion is 0"):
         DocumentSample(rows=np.array([0]), inclusion=np.zeros(2), seed=0, fingerprint="x")
+
+
+def test_a_pilot_takes_ten_documents():
+    labels = pool()
+    rows = np.arange(10)  # all have a rank with weight
+    known = LabeledDocuments(rows=rows, human_gains=GAINS[rows % 4])
+    assert outlook(labels, pilot=known, target="pool", confidence_level=0.95).residual > 0
+    few = LabeledDocuments(rows=rows[1:], human_gains=GAINS[rows[1:] % 4])
+    with pytest.raises(InsufficientDataError, match="a pilot of 9 labelled documents") as caught:
+        outlook(labels, pilot=few, target="pool", confidence_level=0.95)
+    assert (caught.value.n, caught.value.n_needed) == (9, 10)

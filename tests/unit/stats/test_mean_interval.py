@@ -109,6 +109,16 @@ def test_clusters_are_left_out_as_a_whole():
     assert "clusters are independent" in found.assumptions
 
 
+def test_three_labels_within_bounds_have_a_shift():
+    y = np.array([1.0, 2.0, 6.0])
+    centred = (y - y.mean()) / 3 / np.sqrt(2 / 3)  # what the mean owes each label, HC2
+    error = np.sqrt(centred @ centred)
+    skewness = (centred**3).sum() / error**3 * np.sqrt(6)
+    found = mean_interval(y, y, [], method="labels", bounds=(-100, 100))
+    expected = shifted(3.0, error, t_quantile(0.975, 2), skewness)
+    assert (found.lower, found.upper) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("method", ["regression", "labels"])
 def test_few_labels_on_an_unknown_scale_are_refused(method):
     y, f, pool = sample(n=9)

@@ -146,6 +146,15 @@ def test_no_width_is_zero_while_an_item_is_unlabelled():
         assert (found.upper - found.lower).min() > 0.2
 
 
+@pytest.mark.parametrize(("scale", "bounds"), [((0, 1), None), ((1, 5), (1, 5))])
+def test_differences_stay_within_what_the_scale_allows(scale, bounds):
+    y = np.array(scale)[[[1, 0, 0]] * 200].astype(float)
+    y[:2] = scale[1]  # a few items tell nothing apart
+    found = compare_systems(y[:15], y[:15], y[15:], bounds=bounds)
+    assert found.upper[0] == found.upper[1] == scale[1] - scale[0]
+    assert found.difference.max() < found.upper[0]
+
+
 @pytest.mark.parametrize(
     ("n", "m", "baseline", "needed"), [(9, 3, None, 10), (29, 10, None, 30), (29, 38, 0, 30)]
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.core.values import Interval
@@ -55,6 +57,33 @@ def test_a_margin_of_zero_never_says_alike_of_an_interval_with_width():
 def test_the_level_of_the_interval_decides():
     assert skew_code(interval(1, 9, level=0.9), 0.08, margin=5.0) is SkewCode.FAVOURS_BASELINE
     assert skew_code(interval(1, 9, level=0.99), 0.04, margin=5.0) is SkewCode.CANNOT_TELL
+
+
+def assurance(found, size, margin):
+    """Chance that so many queries end in a verdict, over 99 truths the interval leaves open.
+
+    Of the two verdicts the likelier counts.
+    """
+    z = stats.norm.ppf(0.975)
+    error = (found.upper - found.lower) / 2 / z
+    later = error * math.sqrt(found.n_labeled / size)
+    chances = []
+    for q in range(1, 100):
+        truth = found.estimate + error * stats.t.ppf(q / 100, found.n_labeled - 1)
+        inside = stats.norm.cdf(margin - z * later, truth, later) - stats.norm.cdf(
+            -margin + z * later, truth, later
+        )
+        apart = stats.norm.sf(z * later, abs(truth), later)
+        chances.append(max(inside, apart))
+    return np.mean(chances)
+
+
+@pytest.mark.parametrize("ends", [(-2, 6), (-7, 1), (-9, 3), (-20, 40)])
+def test_queries_needed_are_the_first_number_that_reaches_a_verdict_in_four_of_five(ends):
+    found = interval(*ends)
+    needed = queries_for_verdict(found, margin=5.0)
+    assert assurance(found, needed, 5.0) >= 0.8 - 1e-3
+    assert assurance(found, 0.99 * needed, 5.0) < 0.8
 
 
 class TestQueriesNeeded:

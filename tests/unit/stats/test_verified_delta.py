@@ -12,6 +12,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.io.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.stats.skew import queries_for_verdict
 from rag_sourcebias.stats.verified import (
     draw_chances,
     draw_rows,
@@ -24,12 +25,15 @@ from rag_sourcebias.stats.verified import (
 N = 40
 
 
-def data(seed: int = 0) -> tuple[Run, Qrels, dict[str, str]]:
+def data(seed: int = 0, *, lead: float = 0.0) -> tuple[Run, Qrels, dict[str, str]]:
     rng = np.random.default_rng(seed)
     run, qrels, sources = {}, {}, {}
     for q in range(N):
         docs = [f"{q}-{i}{s}" for i in range(2) for s in "hl"]
-        run[f"q{q}"] = {**{d: float(rng.integers(6)) for d in docs}, f"x{q}": 3.0}
+        run[f"q{q}"] = {
+            **{d: float(rng.integers(6)) + lead * (d[-1] == "h") for d in docs},
+            f"x{q}": 3.0,
+        }
         qrels[f"q{q}"] = {d: 1 + int(d[-2]) for d in docs}
         sources |= {d: "human" if d[-1] == "h" else "llm:x" for d in docs}
     return Run.from_dict(run, name="r"), Qrels.from_dict(qrels), sources
@@ -71,6 +75,20 @@ def test_with_every_document_verified_it_is_the_figure_of_the_audit(measure, gai
         assert found.estimate == pytest.approx(expected, abs=1e-9)
 
 
+def test_exchanging_sources_mirrors_the_interval_of_clustered_queries() -> None:
+    """Queries that were not seen are as extreme in either direction, and weigh as much."""
+    run, qrels, sources = data(lead=1.0)
+    exchanged = {"human": "llm:x", "llm:x": "human"}
+    clusters = {q: f"topic {i // 4}" for i, q in enumerate(qrels.query_ids)}
+    found = []
+    for names in ({}, exchanged):
+        tags = TagTable.from_tags((d, DocTags(source=names.get(s, s))) for d, s in sources.items())
+        report = measure_source_bias(run, qrels, tags, clusters=clusters)
+        found.append(report.systems[0].verdicts[0].interval)
+    assert (found[1].lower, found[1].upper) == pytest.approx((-found[0].upper, -found[0].lower))
+    assert found[0].n_labeled == 10
+
+
 def test_a_report_of_detected_tags_carries_the_corrected_figures() -> None:
     run, qrels, sources = data()
     tagged = {d: "human" if i % 4 == 0 else s for i, (d, s) in enumerate(sources.items())}
@@ -89,6 +107,37 @@ def test_a_report_of_detected_tags_carries_the_corrected_figures() -> None:
             run, qrels, table, verified=verified(tagged, sources),
             config=AuditConfig(measures=("MAP",)),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("lead", [0.0, 3.0])
+def test_cells_of_verified_tags_are_those_of_the_true_tags(lead: float) -> None:
+    """Where all are verified: means per source, queries with several documents, and what it takes.
+
+    One query more has a single relevant document: it counts in the means, and in no comparison.
+    """
+    run, qrels, sources = data(lead=lead)
+    lists = {r.query_id: dict(zip(r.doc_ids, r.scores.tolist(), strict=True)) for r in run}
+    grades = {q: {} for q in qrels.query_ids}
+    for q, d, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
+        grades[qrels.query_ids[q]][qrels.doc_ids[d]] = int(grade)
+    run = Run.from_dict({**lists, "single": {"one": 1.0}}, name="r")
+    qrels = Qrels.from_dict({**grades, "single": {"one": 1}})
+    sources = {**sources, "one": "human"}
+    tagged = {d: "human" if i % 4 == 0 else s for i, (d, s) in enumerate(sources.items())}
+    table = TagTable.from_tags((d, DocTags(source=s)) for d, s in tagged.items())
+    report = measure_source_bias(run, qrels, table, verified=verified(tagged, sources))
+    (cell,) = (c for c in report.systems[0].cells if c.measure == "NDCG@5")
+    slots = relevant_slots(run, qrels, "NDCG", 5)
+    human = np.array([sources[qrels.doc_ids[d]] == "human" for d in slots.doc])
+    assert cell.mean_baseline == pytest.approx(slots.plain[human].sum() / (N + 1))
+    assert cell.mean_other == pytest.approx(slots.plain[~human].sum() / (N + 1))
+    assert cell.centred.expected_baseline == pytest.approx(slots.plain.sum() / (N + 1) / 2)
+    assert cell.centred.n_queries == N
+    decided = lead > 0
+    assert (cell.p_value < 0.05) == decided
+    needed = queries_for_verdict(cell.centred.interval, margin=report.config.margin)
+    assert cell.n_needed == (None if decided else needed)
+    assert needed is not None
 
 
 def test_what_cannot_be_known_is_refused() -> None:
