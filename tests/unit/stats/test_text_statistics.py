@@ -17,6 +17,7 @@ from rag_sourcebias.stats.texts import (
     meteor_similarity,
     similarity,
     text_scores,
+    text_statistics,
     words,
 )
 
@@ -165,3 +166,20 @@ def test_installed_statistics(monkeypatch):
     values = importlib.import_module("rag_sourcebias.stats.texts")
     monkeypatch.setattr(values, "find_spec", lambda name: None if name == "nltk" else builtins)
     assert installed_statistics() == ("words", "BLEU", "ROUGE-L", "Jaccard", "overlap")
+
+
+def test_texts_without_a_reference_are_counted_and_never_drawn():
+    texts = {"a": ["x y", None, "z", "w v", "u"]}
+    references = [["x"], ["y"], None, ["w"], ["u"]]
+    everything = text_statistics(texts, references, statistics=["overlap"])[0]
+    assert everything.n == 3
+    assert everything.average == 1.0  # each keeps its reference
+    assert everything.mean is None
+    drawn = text_statistics(texts, references, statistics=["words", "overlap"], sample=2)
+    assert [found.n for found in drawn] == [4, 2]
+    texts["a"][4] = "t"  # values that differ have a mean with notes
+    (found,) = text_statistics(texts, references, statistics=["overlap"])
+    assert found.mean.notes == (
+        "1 of 5 texts are missing",
+        "1 of 5 texts have no reference",
+    )

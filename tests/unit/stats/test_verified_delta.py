@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -184,3 +185,9 @@ def test_draws_have_their_chances_and_size() -> None:
     error = np.sqrt(chance * (1 - chance) / 4_000) + 1e-9
     assert (np.abs(times / 4_000 - chance) < 5 * error).all()
     assert len(sources) == len(chance)
+
+
+def test_a_mark_at_the_very_end_draws_the_last_document() -> None:
+    """Chances may sum to a little less than a whole number."""
+    last = SimpleNamespace(permutation=lambda rows: rows, random=lambda: 1 - 1e-13)
+    assert draw_rows(np.array([1.0, 1.0, 1 - 1e-12]), last).tolist() == [0, 1, 2]
