@@ -93,17 +93,6 @@ def test_output_in_a_fence_is_a_figure(fence: str) -> None:
     assert problems(f"Look:\n\n{fence}\n") == ["'0.763' is not generated from a result"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["at k = 5 with 300 queries in 2024", "a test at 5 %", "95 % intervals", "Python 3.11, 1.2.3",
-     "Apache-2.0 and CC BY 4.0", "`k1=0.9`", "[a](https://x.org/0.5)", "NDCG@5 × 100", "±30 points",
-     "```csv\nq1,0.9\n```", "```console\n$ run --k 0.5 \\\n    --b 0.4\n```",
-     "```python\nf(0.5)  # the score\n```"],
-)  # fmt: skip
-def test_what_is_no_measurement_is_none(text: str) -> None:
-    assert problems(text) == []
-
-
 @pytest.mark.usefixtures("results")
 @pytest.mark.parametrize(
     ("row", "shown"),
@@ -124,24 +113,6 @@ def test_paths_lead_to_values(row: str, shown: str) -> None:
     assert problems(f"It is <!--=x-->{shown}<!--/-->.", f"x | {row}") == []
     wrong = problems("It is <!--=x-->9.99<!--/-->.", f"x | {row}")
     assert wrong == [f"x: '9.99' in the text, {shown!r} in the result"]
-
-
-@pytest.mark.usefixtures("results")
-@pytest.mark.parametrize(
-    ("text", "row", "what"),
-    [
-        ("<!--=x-->1<!--/-->", "x | made > rows > k=1 > value | {}", "2 rows fit"),
-        ("<!--=x-->1<!--/-->", "x | made > rows > name=c > value | {}", "0 rows fit"),
-        ("<!--=x-->1<!--/-->", "x | made > nothing | {}", "no 'nothing' in"),
-        ("<!--=x-->1<!--/-->", "x | absent > nothing | {}", "absent.json"),
-        ("<!--=x-->1<!--/-->", "x | made > text | {} | {}", "not name | path | format"),
-        ("<!--=y-->1<!--/-->", "x | made > share > a | {}", "no figure is named y"),
-        ("no figure", "x | made > share > a | {}", "nothing shows x"),
-        ("<!--=x-->0.5 and on", "x | made > share > a | {}", "a mark without its end"),
-    ],
-)
-def test_what_leads_nowhere_is_said(text: str, row: str, what: str) -> None:
-    assert any(what in found for found in problems(f"It is {text}", row))
 
 
 def test_pages_written_whole_are_named() -> None:

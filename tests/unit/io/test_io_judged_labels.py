@@ -61,21 +61,3 @@ def test_refusals_name_file_and_line(tmp_path, rows, message):
     with pytest.raises(DataError, match=message) as error:
         read_label_distributions(path)
     assert str(path) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("qid,docid,score\nq,d,1\n", r"recognised as labels \(columns p0 … pR, .*are qid, docid"),
-        ("qid,grade\nq,1\n", "recognised as doc_id; its columns are qid, grade"),
-        ("qid,docid,grade\nq,d,0.5\n", ":2: grade 0.5 is not a whole number"),
-        ("qid,docid,grade\nq,d,-1\n", ":2: grade -1 is not a whole number of at least 0"),
-        ("qid,docid,votes\nq,d,\n", ":2: expected a list of numbers"),
-        ("qid,docid,votes\nq,d,[]\n", r":2: expected a list of numbers, found \[\]"),
-        ('qid,docid,votes\nq,d,"[1, 2"\n', r":2: '\[1, 2' is not a list of numbers"),
-        ("qid,docid,p0,p1\nq,d,0.5,\n", ":2: '' is not a number"),
-    ],
-)
-def test_text_refusals(tmp_path, text, message):
-    with pytest.raises(DataError, match=message):
-        read_label_distributions(write(tmp_path / "t.csv", text))

@@ -204,24 +204,3 @@ def test_a_changed_file_is_not_read(tmp_path):
     path.unlink()
     with pytest.raises(DataError, match=r"corpus\.jsonl does not exist"):
         before.read(before.shards[0])
-
-
-def test_the_fingerprint_says_what_is_read(tmp_path):
-    path = put(tmp_path / "a" / "corpus.jsonl", PLAIN)
-    os.utime(path, ns=(1, 1))
-
-    def fingerprint(**options: object) -> str:
-        return open_corpus(path.parent, **options).fingerprint
-
-    first = fingerprint()
-    assert fingerprint(name="another") == first
-    path.parent.rename(tmp_path / "b")
-    path = tmp_path / "b" / "corpus.jsonl"
-    assert fingerprint() == first
-    others = [fingerprint(titles=False), fingerprint(shard_documents=2)]
-    put(path.parent / "tags.tsv", "doc_id\tsource\nd1\thuman\n")
-    others.append(fingerprint())
-    (path.parent / "tags.tsv").unlink()
-    os.utime(path, ns=(1, 2))
-    others.append(fingerprint())
-    assert len({first, *others}) == 5

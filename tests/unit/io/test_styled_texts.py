@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -47,27 +46,6 @@ def test_records_keep_order_and_unicode(tmp_path, end):
     assert texts.documents["loud"] == ("KÖLN! RHEIN! 🎉",) * 2
     assert texts.queries["original"][0] == "wo liegt Köln?"
     assert texts.name == "a.jsonl"
-
-
-def test_gzip_and_missing_versions(tmp_path):
-    rows = [
-        record(),
-        record("q2", doc_id=None, query_styles={}, doc_styles={"formal": "  ", "loud": None}),
-        record("q3", human=None),
-    ]
-    plain = write(tmp_path / "a.jsonl", rows)
-    packed = tmp_path / "a.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    texts = read_styled_texts(packed, name="mine")
-    assert texts.name == "mine"
-    assert texts.doc_ids[1] == "q2"
-    assert [texts.documents[s][1] for s in ("human", "formal", "loud")] == [
-        "Köln liegt am Rhein.",
-        None,
-        None,
-    ]
-    assert texts.queries["formal"] == ("Wo befindet sich Köln?", None, "Wo befindet sich Köln?")
-    assert texts.documents["human"][2] is None
 
 
 TABLE = [

@@ -49,22 +49,6 @@ def test_a_value_that_is_not_finite_is_named(tmp_path, value, dtype):
         file.take([9, 7])
 
 
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros(3, np.float32), r"array of shape \(3,\); expected \(n, d\)"),
-        (np.zeros((3, 2, 2), np.float32), r"array of shape \(3, 2, 2\); expected"),
-        (np.zeros((3, 0), np.float32), r"array of shape \(3, 0\); expected"),
-        (np.zeros((3, 2)), "holds float64; expected float32 or float16"),
-        (np.zeros((3, 2), np.int8), "holds int8; expected"),
-        (np.array([["a"]], dtype=object), r"v\.npy is not a complete \.npy file of numbers"),
-    ],
-)
-def test_arrays_that_are_no_vectors(tmp_path, array, message):
-    with pytest.raises(DataError, match=message):
-        VectorFile(saved(tmp_path / "v.npy", array))
-
-
 def test_a_changed_file_is_not_read(tmp_path):
     path = saved(tmp_path / "v.npy", np.zeros((3, 2), np.float32))
     os.utime(path, ns=(1, 1))

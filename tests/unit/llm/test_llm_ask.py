@@ -10,7 +10,6 @@ import pytest
 
 from rag_sourcebias.core.completions import Completion, CompletionError, LabelScores, Request
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.llm.ask import Asker, CompletionCache, RetryPolicy
 
 FAST = RetryPolicy(attempts=3, base=0.0)
@@ -50,10 +49,6 @@ class Scripted:
 
 def failed(reason, **options) -> CompletionError:
     return CompletionError(f"it failed: {reason}", reason=reason, **options)
-
-
-def test_scripted_completer_has_the_shape_of_the_seam() -> None:
-    assert isinstance(Scripted(), Completer)
 
 
 def test_every_request_ends_once_whatever_the_order() -> None:
