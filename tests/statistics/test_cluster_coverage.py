@@ -54,22 +54,6 @@ def test_win_rates(setting, g):
 
 
 @pytest.mark.parametrize("g", [5, 20, 200])
-@pytest.mark.parametrize("skew", [False, True])
-def test_unbounded_means(g, skew):
-    rng = np.random.default_rng(g)
-    covered = 0
-    for _ in range(RUNS):
-        cluster = np.repeat(np.arange(g), 2)
-        values = rng.normal(size=g)[cluster] + rng.normal(size=2 * g)
-        if skew:
-            values = np.exp(values / 2) - np.exp(0.25)
-        interval = clustered_mean(values, cluster)
-        covered += interval.lower <= 0 <= interval.upper
-    # t intervals of skewed means with 5 clusters are known to fall a little short
-    assert covered / RUNS >= acceptable(0.90 if skew and g < 100 else FLOOR, RUNS)
-
-
-@pytest.mark.parametrize("g", [5, 20, 200])
 @pytest.mark.parametrize("shape", ["normal", "skewed", "binary"])
 def test_standardised_means(g, shape):
     def draw(clusters):

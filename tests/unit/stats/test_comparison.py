@@ -114,18 +114,6 @@ def test_a_judge_who_is_right_about_all_labels_leaves_a_width(target, unit):
     assert found.upper - found.lower > 0.2
 
 
-def test_grades_that_are_mostly_equal_may_part_by_half_the_scale():
-    """Two pseudo-items of half the scale; a reader who sees n = 20 knows nothing of rarer ones."""
-    y = np.full((20, 2), 5.0)
-    y[:2, 0], y[2, 1] = 4.0, 4.0
-    constant = np.zeros((220, 2))
-    found = difference_interval(y, constant[:20], constant[20:], bounds=(1, 5))
-    assert found.upper == pytest.approx(ends(y[:, 0] - y[:, 1], 1, (20 / 19, 2, 2))[1], rel=0.05)
-    y[:7, 0] = 4.0  # one in three departs: labels show what there is
-    seen = difference_interval(y, constant[:20], constant[20:], bounds=(1, 5))
-    assert seen.upper - seen.lower < found.upper - found.lower
-
-
 @pytest.mark.parametrize("scale", [(0.0, 1.0), (1.0, 5.0)])
 def test_labels_that_all_agree_leave_a_width_while_an_item_is_unlabelled(scale):
     values = np.array(scale)[np.arange(200) % 2]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -121,15 +119,6 @@ def test_other_errors_are_not_swallowed():
         run(["labels"], sizes=[1])
     with pytest.raises(DataError, match="299 clusters for 300 items"):
         run(["labels"], clusters=np.arange(299))
-
-
-def test_reproducible_and_plain():
-    first, second = run(["regression", "bootstrap"], rng=9), run(["regression", "bootstrap"], rng=9)
-    assert first == second
-    assert first != run(["regression", "bootstrap"], rng=10)
-    assert json.loads(json.dumps(first.to_dict()))["cells"][1]["method"] == "bootstrap"
-    with pytest.raises(KeyError):
-        first.cell("ppi", 20)
 
 
 def test_zero_width_holds_the_truth_up_to_rounding():

@@ -130,14 +130,6 @@ def test_a_useless_judge_is_named(kind, note):
     assert (interval.correlation is None) == (kind == "constant")
 
 
-def test_queries_without_documents_count():
-    labels, y = pool()
-    more = replace(labels, n_queries=80)
-    sample = design_document_sample(more, 600, rng=0)
-    interval = document_interval(more, sample, y[sample.rows], target="pool")
-    assert interval.estimate == pytest.approx(labels.total(y).sum() / 80)
-
-
 def test_refusals():
     labels, y = pool()
     sample = design_document_sample(labels, 100, rng=0)

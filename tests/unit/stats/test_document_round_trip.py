@@ -7,7 +7,6 @@ import csv
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.plan import plan_labels
 from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
 from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
@@ -80,16 +79,3 @@ def test_from_a_pool_to_an_interval(tmp_path):
     more = plan_labels(labels, n_labels=3 * plan.n_labels, target="pool", pilot=pilot)
     assert more.half_width < interval.half_width
     assert more.n_pilot == plan.n_labels
-
-
-def test_a_sheet_of_another_pool_is_refused(tmp_path):
-    labels, grade = judged_pool()
-    sample = design_document_sample(labels, 100, rng=7)
-    path = tmp_path / "labels.csv"
-    rows = sheet_rows(labels, sample.rows)
-    write_label_sheet(path, rows, n_grades=4, design=sample.to_dict(), rng=7)
-    annotate(path, grade)
-    filled = read_label_sheet(path)
-    fewer = labels.take(np.arange(150))
-    with pytest.raises(DataError, match="drawn from another pool"):
-        document_interval(fewer, DocumentSample.from_dict(filled.design), GAINS[filled.grades])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from measure_oracles import build, expected, literal, pytrec, random_case
 
-from rag_sourcebias.stats.ranking import MEASURES, group_scores, score_run
+from rag_sourcebias.stats.ranking import MEASURES, score_run
 
 CUTOFFS = (1, 2, 3, 4, 5, 6, 9)
 
@@ -59,27 +59,3 @@ def test_one_block(size, n_relevant):
         for measure, k in product(MEASURES, CUTOFFS):
             brute = expected(run, grades, measure=measure, k=k, gain="linear")
             assert ours.of(f"{measure}@{k}", "all")[0] == pytest.approx(brute, abs=1e-12)
-
-
-def test_groups_within_blocks():
-    """Two groups tied in one block: each is scored as if the other were not relevant."""
-    run = {"h1": 2.0, "l1": 2.0, "x": 2.0, "h2": 1.0, "l2": 1.0, "y": 1.0}
-    grades = {"h1": 2, "l1": 1, "h2": 1, "l2": 3}
-    run_, qrels = build({"q": run}, {"q": grades})
-    groups = np.array([0 if d.startswith("h") else 1 for d in qrels.doc_ids])
-    ours = group_scores(run_, qrels, groups, ("h", "l"), measures=MEASURES, cutoffs=CUTOFFS)
-    for name, measure, k in product("hl", MEASURES, CUTOFFS):
-        own = {d: g for d, g in grades.items() if d.startswith(name)}
-        brute = expected(run, own, measure=measure, k=k, gain="linear")
-        assert ours.of(f"{measure}@{k}", name)[0] == pytest.approx(brute, abs=1e-12)
-
-
-def test_large_tie_block_is_quick_and_right():
-    """Expected reciprocal rank of one document among m tied ones is H(m) / m."""
-    m = 5000
-    run, qrels = build({"q": {f"d{i}": 0.0 for i in range(m)}}, {"q": {"d7": 1}})
-    scores = score_run(run, qrels, measures=["MRR", "P", "NDCG"], cutoffs=[m])
-    assert scores.of(f"MRR@{m}", "all")[0] == pytest.approx(np.sum(1 / np.arange(1, m + 1)) / m)
-    assert scores.of(f"P@{m}", "all")[0] == pytest.approx(1 / m)
-    discount = 1 / np.log2(np.arange(2, m + 2))
-    assert scores.of(f"NDCG@{m}", "all")[0] == pytest.approx(discount.mean())

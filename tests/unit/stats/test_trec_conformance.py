@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from measure_oracles import build, pytrec, random_case
 
-from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.stats.ranking import MEASURES, score_run
 
 CUTOFFS = (1, 2, 3, 5, 10, 40)  # 40 is beyond every list
@@ -65,20 +64,3 @@ def test_document_ids_break_ties_by_code_point_as_strcmp_does_on_utf8():
         qrels = {"q": {relevant: 1}}
         mine = trec(run, qrels).of("MRR@40", "all")[0]
         assert mine == pytest.approx(pytrec(run, qrels, (1,))["q"]["MRR"], abs=1e-12)
-
-
-def test_duplicates_keep_the_first_entry():
-    run = Run.from_arrays(
-        query_ids=["q"],
-        query_codes=np.zeros(4, dtype=int),
-        doc_codes=np.array([1, 0, 1, 2]),
-        doc_ids=["a", "b", "c"],
-        scores=np.array([4.0, 3.0, 2.0, 1.0]),
-    )
-    qrels = {"q": {"c": 1, "a": 1}}
-    ours = score_run(run, Qrels.from_dict(qrels), measures=MEASURES, cutoffs=CUTOFFS, ties="trec")
-    theirs = pytrec({"q": {"b": 4.0, "a": 3.0, "c": 1.0}}, qrels, CUTOFFS)["q"]
-    assert run.n_duplicates == 1
-    for name, value in theirs.items():
-        measure = "MRR@40" if name == "MRR" else name
-        assert ours.of(measure, "all")[0] == pytest.approx(value, abs=1e-12)

@@ -7,7 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.exposure import count_pairs, other_above, twin_ranks
+from rag_sourcebias.stats.exposure import count_pairs, twin_ranks
 
 
 def pairs(n, *, sources=("human", "llm:x")):
@@ -116,9 +116,3 @@ def test_count_pairs():
     assert count_pairs(TagTable.from_tags([])) == 0
     loose = TagTable.from_tags([("a", DocTags(source="human")), ("b", DocTags(pair_id="p"))])
     assert count_pairs(loose) == 0
-
-
-def test_other_above():
-    np.testing.assert_array_equal(
-        other_above(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 2.0])), [1.0, 0.5, 0.0]
-    )

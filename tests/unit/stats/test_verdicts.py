@@ -54,11 +54,6 @@ def test_a_margin_of_zero_never_says_alike_of_an_interval_with_width():
     assert skew_code(interval(0, 0), 1.0, margin=0.0) is SkewCode.ALIKE
 
 
-def test_the_level_of_the_interval_decides():
-    assert skew_code(interval(1, 9, level=0.9), 0.08, margin=5.0) is SkewCode.FAVOURS_BASELINE
-    assert skew_code(interval(1, 9, level=0.99), 0.04, margin=5.0) is SkewCode.CANNOT_TELL
-
-
 def assurance(found, size, margin):
     """Chance that so many queries end in a verdict, over 99 truths the interval leaves open.
 

@@ -121,14 +121,6 @@ def test_equal_units_may_be_counted_together():
     np.testing.assert_allclose(counted.ends(0.95), apart.ends(0.95), atol=1e-6)
 
 
-@pytest.mark.parametrize("n", [6, 20, 80])
-def test_a_small_step_among_many_values_moves_the_ends_by_as_little(n):
-    rows = np.random.default_rng(n).random(n)
-    for at in range(n):
-        moved = rows + 1e-6 * (np.arange(n) == at)
-        np.testing.assert_allclose(share(rows).ends(0.95), share(moved).ends(0.95), atol=2e-6)
-
-
 def largest_step(interval, n=80):
     """Largest move of an end, in points, as queries in which one source scores 0 go 0, 1, …, 30.
 
