@@ -103,32 +103,6 @@ def test_the_figures_of_table_3_come_back(tmp_path: Path) -> None:
     assert percent["interval"]["lower"] < percent["value"] < percent["interval"]["upper"]
 
 
-def test_pages_renamed_files_and_gaps(tmp_path: Path) -> None:
-    sheet(tmp_path, "--sample", "-n", "10", "--annotators", "ann,bob", "--task", "quality")
-    fill(tmp_path, "ann", lambda n, h, m: {"quality": h if n else ""})
-    key = json.loads((tmp_path / "sheets.key.json").read_text())
-    rows = [row for row in key["rows"] if row["annotator"] == 1]
-    page = [[r["row_id"], "AB"[r["order"].index(1)]] for r in rows]
-    write_csv(tmp_path / "bob-answers.csv", ["row_id", "quality"], page)
-    (tmp_path / "sheets" / "ann.csv").rename(tmp_path / "filled (1).csv")
-    (tmp_path / "sheets.key.json").rename(tmp_path / "secret.json")
-    files = ("filled (1).csv", "bob-answers.csv")
-    assert "--key" in refused("annotate", *files, cwd=tmp_path)
-    given = ("annotate", *files, "--key", "secret.json")
-    text = succeed(*given, "--json", "figures.json", cwd=tmp_path)
-    assert "quality: majority of 9 pairs" in text
-    assert "1 pairs left out for too few answers" in text
-    assert "1 of the questions asked have no answer" in text
-    assert "│ no majority │ 100.0% │" in text
-    assert json.loads((tmp_path / "figures.json").read_text())["n_units"] == 10
-    assert "majority of 10 pairs" in succeed(*given, "--min-answers", "1", cwd=tmp_path)
-    # Always the same place is a habit.
-    habit = [[r["row_id"], "A"] for r in rows]
-    write_csv(tmp_path / "bob-answers.csv", ["row_id", "quality"], habit)
-    one = ("annotate", "bob-answers.csv", "--key", "secret.json", "--min-answers", "1")
-    assert "text A was chosen 10 times and text B 0 times" in succeed(*one, cwd=tmp_path)
-
-
 def pairs(folder: Path, n: int = 6, *, judged: bool = True) -> Path:
     (folder / "corpus").mkdir(parents=True)
     for source in ("human", "gpt", "llama"):
@@ -199,16 +173,3 @@ def test_errors_name_file_and_row(tmp_path: Path) -> None:
     assert "holds no filled sheet" in refused("annotate", "empty", cwd=tmp_path)
     replaced = sheet(tmp_path, "--sample", "-n", "5", "--annotators", "1", "--overwrite")
     assert "5 of 160 pairs" in replaced
-
-
-def test_help_teaches(tmp_path: Path) -> None:
-    text = succeed("annotate", "--help", cwd=tmp_path)
-    for word in ("example", "--annotators", "blind", "default: 50, as", "annotate sheets"):
-        assert word in text
-    assert "Table 3" in succeed("annotate", "--help", cwd=tmp_path)
-
-
-def test_sheets_that_are_not_there_are_named(tmp_path: Path) -> None:
-    assert "nowhere does not exist; name filled sheets" in refused(
-        "annotate", "nowhere", cwd=tmp_path
-    )

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import inside, read_csv, refused, succeed
 from paired_texts import human_text, paired_dataset
-from typer.main import get_command
 
-from rag_sourcebias.cli.app import app
 from rag_sourcebias.io.beir import read_beir, write_beir
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairReport
@@ -75,14 +73,6 @@ def test_too_many_broken_pairs_end_with_code_1(folder: Path) -> None:
     assert inside(*arguments, "0.05", cwd=folder)[0] == 0
 
 
-def test_the_report_is_written_before_the_command_fails(folder: Path) -> None:
-    code, *_ = inside(
-        "check-pairs", "data", "--no-sole-corpus", "--fail-above", "0", "--report", "r", cwd=folder
-    )
-    assert code == 1
-    assert report_of(folder / "r").sources[0].summary.n_broken == 1
-
-
 def test_thresholds_sources_and_settings_are_used(folder: Path) -> None:
     told = succeed(
         "check-pairs", "data", "--threshold", "numbers_kept=off", "--threshold", "writing=off",
@@ -99,30 +89,6 @@ def test_thresholds_sources_and_settings_are_used(folder: Path) -> None:
     assert {test.measure for test in report.sole_corpus} == {"NDCG@5", "MAP@5"}
     assert report.sole_corpus[0].margin == 0.4
     assert "equally hard within ±40 on 2 of 2 measures" in told
-
-
-def test_without_qrels_pairs_are_checked_alone(folder: Path) -> None:
-    shutil.rmtree(folder / "data" / "qrels")
-    told = succeed("check-pairs", "data", "--report", "r", cwd=folder)
-    assert "no judgments to check" in told
-    assert "? labels copied" in told
-    assert report_of(folder / "r").sole_corpus == ()
-    message = refused("check-pairs", "data", "--retriever", "bm25", cwd=folder)
-    assert "retrievers ['bm25'] need queries and judgments" in message
-
-
-def test_a_report_is_shown_again(folder: Path) -> None:
-    first = succeed("check-pairs", "data", "--no-sole-corpus", "--report", "r", cwd=folder)
-    shown = succeed("start", "r/report.json", cwd=folder)
-    assert shown.split("Warning")[0] in first
-
-
-def test_names_of_sources_are_no_emoji(folder: Path) -> None:
-    corpus = folder / "data" / "corpus"
-    (corpus / "rewriter.jsonl").rename(corpus / "x.jsonl")
-    code, _, told = inside("check-pairs", "data", "--fail-above", "0", cwd=folder)
-    assert code == 1
-    assert "llm:x: checking 30 pairs" in told
 
 
 def append(path: Path, row: dict[str, str]) -> None:
@@ -155,14 +121,6 @@ def test_folders_that_hold_no_pairs_are_refused(folder: Path) -> None:
     )
     message = refused("check-pairs", "data", cwd=folder)
     assert "no document of 'human' has a counterpart in 'llm:x'" in message
-
-
-def test_help_teaches_with_examples_that_parse() -> None:
-    command = get_command(app).commands["check-pairs"]
-    examples = [line.strip() for line in command.help.split("\n") if "check-pairs" in line]
-    assert len(examples) == 4
-    for example in examples:
-        command.make_context("check-pairs", example.split()[2:])
 
 
 @pytest.mark.frameworks

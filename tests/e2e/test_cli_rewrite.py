@@ -21,7 +21,6 @@ from model_server import LocalServer, Reply, chat_reply, serving
 pytest.importorskip("openai")
 
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.llm.ask import RetryPolicy
 
 pytestmark = pytest.mark.server
 
@@ -286,25 +285,6 @@ def test_wrong_data_is_refused(tmp_path: Path, server: LocalServer) -> None:
     assert asked(server) == 6
 
 
-def test_a_server_that_refuses_or_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait", lambda *_: None)
-    documents(tmp_path / "in", 12)
-    command = ("rewrite", "in", "--model", "openai:m", "-o", "out")
-    down = ("--base-url", "http://127.0.0.1:9/v1", "--concurrency", "2")
-    assert "cannot be reached" in refused(*command, *down, cwd=tmp_path)
-
-    def wrong_key(path: str, body: dict, seen: int) -> Reply:
-        return 401, {}, json.dumps({"error": {"message": "bad key sk-secret"}}).encode()
-
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    with serving(wrong_key) as server:
-        message = refused(*command, "--base-url", server.url, "-o", "out2", cwd=tmp_path)
-    assert "check the key (OPENAI_API_KEY)" in message
-    assert "sk-secret" not in message
-
-
 def test_a_run_stops_when_the_money_is_spent(tmp_path: Path, server: LocalServer) -> None:
     documents(tmp_path / "in")
     command = ("rewrite", "in", *model(server), "-o", "out")
@@ -316,13 +296,3 @@ def test_a_run_stops_when_the_money_is_spent(tmp_path: Path, server: LocalServer
     assert "--max-cost 0.12 USD is spent" in " ".join(text.split())
     succeed(*command, *prices, cwd=tmp_path)
     assert asked(server) == N
-
-
-def test_the_sample_and_help(tmp_path: Path, server: LocalServer) -> None:
-    command = ("rewrite", "--sample", "--limit", "4", *model(server), "-o", "out")
-    text = succeed(*command, cwd=tmp_path)
-    assert "4 documents by people" in text
-    assert read_beir(tmp_path / "out").corpus.tags.counts() == {"human": 4, "llm:writer": 4}
-    text = succeed("rewrite", "--help", cwd=tmp_path)
-    for word in ("local:smollm2", "--prompts", "styles", "--dry-run", "example", "check-pairs"):
-        assert word in text

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from chroma_server import chroma_server
-from command_line import ENVIRONMENT, INTERRUPTIBLE, inside, run, write_csv
+from command_line import inside, write_csv
 from command_line import refused as refused_in
 from command_line import succeed as succeed_in
 
 pytest.importorskip("chromadb")
 
-from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias_integrations.chroma.collections import open_client
 
 pytestmark = pytest.mark.frameworks
@@ -163,13 +156,6 @@ def test_a_sidecar_leaves_the_store_as_it_is(tmp_path: Path, wiki: Any) -> None:
     assert "holds tags of 1 documents that the store lacks, first d0" in messages
 
 
-def test_a_rule_that_decides_nothing_is_named(tmp_path: Path, wiki: Any) -> None:
-    idle = "  - name: never\n    when: {text: {glob: zzz}}\n    set: {style: odd}\n"
-    (tmp_path / "rules.yaml").write_text(RULES + idle, encoding="utf-8")
-    assert "no document was decided by: never" in succeed(*APPLY, "--dry-run", cwd=tmp_path)
-    assert "no document was decided by: never" in succeed(*APPLY, cwd=tmp_path)
-
-
 def test_declared_provenance_comes_before_rules(tmp_path: Path, wiki: Any) -> None:
     declared = {"AI-Disclosure": 'mode=ai-originated, model="gpt-4o"'}
     wiki.update(ids=["d1"], metadatas=[declared])
@@ -213,24 +199,6 @@ def test_bad_input_is_named_with_a_remedy(
     assert sorted(p.name for p in tmp_path.iterdir()) == files
 
 
-def test_an_empty_store_and_one_of_several_collections(tmp_path: Path, wiki: Any) -> None:
-    open_client(tmp_path / "db").create_collection("empty", embedding_function=None)
-    assert "2 collections, name one of them: empty, wiki" in refused(*APPLY, cwd=tmp_path)
-    message = refused(*APPLY, "--collection", "empty", cwd=tmp_path)
-    assert "chroma:empty holds no documents" in message
-    assert "│ 40 │ 40 │" in succeed(*APPLY, "--collection", "wiki", cwd=tmp_path)
-
-
-def test_without_the_extra_it_is_named(tmp_path: Path, wiki: Any) -> None:
-    # a module that raises what a missing package raises
-    lines = "raise ModuleNotFoundError(\"No module named 'chromadb'\", name='chromadb')\n"
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "chromadb.py").write_text(lines)
-    done = run(*REPORT, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
-    assert done.returncode == 2
-    assert "pip install 'rag-sourcebias[chroma]'" in done.stderr
-
-
 def test_a_detector_decides_what_the_rules_do_not_know(tmp_path: Path, wiki: Any) -> None:
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
@@ -261,56 +229,6 @@ def test_a_detector_decides_what_the_rules_do_not_know(tmp_path: Path, wiki: Any
     assert {row["rsb_origin"] for row in decided} == {"unverified"}
     truth = dict(zip(unknown, ["human"] * 5 + ["llm:x"] * 5, strict=True))
     assert all(tags[i].get("rsb_source", truth[i]) == truth[i] for i in unknown)
-
-
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    n = 3_000
-    fill(tmp_path, n=n, text="a" * 12 + "!")  # slow for the regex below
-    (tmp_path / "rules.yaml").write_text(
-        "rules:\n  - {when: {text: {regex: '^(a+)+$'}}, set: {style: odd}}\n"
-        "  - {when: {id: {regex: '^d'}}, set: {source: human}}\n",
-        encoding="utf-8",
-    )
-    file, beside = tmp_path / "tags.sqlite", ("--sidecar", "tags.sqlite")
-    process = subprocess.Popen(
-        [*INTERRUPTIBLE, *APPLY, *beside],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | ENVIRONMENT,
-    )
-    deadline = time.monotonic() + 60
-    while not (file.exists() and len(open_tag_store(file))) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, messages = process.communicate(timeout=60)
-    assert process.returncode == 130, messages
-    assert "run the same command again, and it goes on" in " ".join(messages.split())
-    done = len(open_tag_store(file))
-    assert 0 < done < n
-    text = succeed(*APPLY, *beside, cwd=tmp_path)
-    assert f"│ 3,000 │ {n - done:,} │ {done:,} │ 0 │ 0 │" in text
-
-
-@pytest.mark.server
-def test_a_server_is_tagged_like_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
-    make = (
-        "import chromadb, sys\n"
-        "c = chromadb.PersistentClient('db').create_collection('wiki', embedding_function=None)\n"
-        "c.add(ids=['a', 'b'], embeddings=[[1.0, 0.0], [2.0, 0.0]], documents=['x', 'y'],\n"
-        "      metadatas=[{'author': 'bot', 'rsb_source': 'llm:old'}, {'author': 'Ann'}])\n"
-    )
-    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True)
-    with chroma_server(tmp_path / "db") as port:
-        store = ("--store", f"chroma:http://127.0.0.1:{port}")
-        # in a process of its own: Chroma never closes its HTTP clients
-        done = run("tag", "apply", *store, "--rules", "rules.yaml", "--overwrite", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        [backup] = tmp_path.glob(f"127-0-0-1-{port}.before-*.sqlite")
-        assert f"kept in {backup.name}" in done.stdout
-        assert open_tag_store(backup).counts() == {"llm:old": 1}
-        assert done.stdout.count("llm:x") == 1
 
 
 def test_the_rules_in_the_docs_do_what_they_say(tmp_path: Path) -> None:

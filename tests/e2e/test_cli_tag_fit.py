@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 import typer
-from command_line import INTERRUPTIBLE, write_csv
+from command_line import write_csv
 from simulated_texts import simulated
 from typer.testing import CliRunner
 
@@ -58,30 +56,6 @@ def test_a_table_gives_a_detector_and_its_held_out_figures(table: Path, tmp_path
     assert DetectorTagger(detector).tag_many(["some text"])
 
 
-def test_the_same_seed_gives_the_same_files(table: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        run(table, "--output", tmp_path / name, "--seed", 3)
-    read = [(tmp_path / name / "model.npz").read_bytes() for name in ("a", "b")]
-    assert read[0] == read[1]
-
-
-def test_json_lines_with_own_columns_and_one_llm(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    labels = ("human", "llm:a", "llm:b")
-    lines = [
-        json.dumps({"body": text, "who": label, "about": doc_id.partition("@")[0]})
-        for doc_id, text, label in simulated(30, seed=1, labels=labels)
-    ]
-    file.write_text("\n".join([*lines, '{"body": "nobody knows", "about": "x"}']), "utf-8")
-    options = ("--label", "who", "--group", "about", "--output", tmp_path / "d")
-    shown = run(file, *options, "--one-llm")
-    assert "30 groups (column 'about')" in shown
-    assert "left out: 1 without a label" in shown
-    assert load_detector(tmp_path / "d").labels == ("human", "llm:any")
-    run(file, *options)
-    assert load_detector(tmp_path / "d").labels == labels
-
-
 def test_styles(tmp_path: Path) -> None:
     rows = [
         (text, label, doc_id.partition("@")[0])
@@ -110,13 +84,6 @@ def test_a_folder_of_twins(tmp_path: Path) -> None:
         run(corpus, "--output", tmp_path / "d", "--text", "text")
 
 
-def test_a_weak_detector_is_warned_about(tmp_path: Path) -> None:
-    rows = [(text, label) for _, text, label in simulated(40, seed=2, strength=0.0)]
-    file = write_csv(tmp_path / "t.csv", ["text", "label"], rows)
-    shown = run(file, "--output", tmp_path / "d", "--max-error", 0.01)
-    assert "Warning: no threshold keeps an error of 1.0%" in shown
-
-
 def test_what_is_refused_before_the_work(table: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no column 'autor'; its columns are id, pair_id"):
         run(table, "--output", tmp_path / "d", "--label", "autor")
@@ -136,23 +103,3 @@ def test_what_is_refused_before_the_work(table: Path, tmp_path: Path) -> None:
     with pytest.raises(InsufficientDataError, match="at least 20"):
         run(few, "--output", tmp_path / "d")
     assert not (tmp_path / "d").exists()
-
-
-def test_ctrl_c_leaves_no_detector(tmp_path: Path) -> None:
-    rows = [(text, label) for _, text, label in simulated(1500, seed=1, n_words=300)]
-    write_csv(tmp_path / "t.csv", ["text", "source"], rows)
-    command = [*INTERRUPTIBLE, "tag", "fit", "t.csv", "--output", "d"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert "learning sources" in process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted: no detector was written" in messages
-    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
-
-
-def test_help_teaches() -> None:
-    shown = run("--help")
-    for words in ("example", "human or llm:<model>", "rag-sourcebias[detector]", "--group"):
-        assert words in shown

@@ -116,15 +116,6 @@ def test_nothing_is_written_before_people_have_looked(folder: Path) -> None:
     assert "unverified" in (open_tag_store(folder / "more.sqlite").table().origins or ())
 
 
-def test_a_store_of_one_document_is_refused_before_anybody_looks(folder: Path) -> None:
-    first = (folder / "wiki.jsonl").read_text("utf-8").splitlines()[0]
-    (folder / "single.jsonl").write_text(first + "\n", "utf-8")
-    store = ("--store", "corpus:single.jsonl", "--detector", "detector")
-    told = refused("tag", "verify", "single.csv", *store, cwd=folder)
-    assert "documents of corpus:single.jsonl that can be drawn: 1;" in told
-    assert not (folder / "single.csv").exists()
-
-
 def test_tags_that_tell_nothing_and_documents_of_one_kind_are_refused(folder: Path) -> None:
     store = ("--store", "corpus:wiki.jsonl", "--detector", "detector")
     sources = np.random.default_rng(0).choice(["human", "llm"], 60)

@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,10 @@ pytest.importorskip("chromadb")
 
 from chromadb.errors import NotFoundError
 
-from rag_sourcebias_integrations.chroma.carry import Ledger, Phase, Progress
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 from rag_sourcebias_integrations.chroma.follow import follow_collection
-from rag_sourcebias_integrations.chroma.migration import migrate_encoder, restore_collection
+from rag_sourcebias_integrations.chroma.migration import migrate_encoder
 
 pytestmark = pytest.mark.frameworks
 
@@ -282,41 +279,6 @@ def test_a_collection_made_between_the_renames_is_moved_aside_and_carried(client
     assert collections(client) == ["shop"]
 
 
-def test_a_collection_made_while_a_killed_switch_left_no_name_is_moved_aside(client: Any) -> None:
-    old = make(client)
-    migration = migrate_encoder(old, NEW, client=client)
-
-    migration.old = Between(old, lambda: None)
-    migration.old.modify = killed(old)  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        migration.switch()
-    Ledger(client, "shop").write(replace(migration.progress, phase=Phase.SWITCHING))
-    assert "shop" not in collections(client)
-    other = client.get_or_create_collection(
-        "shop", embedding_function=EncoderEmbeddingFunction(OLD)
-    )
-    other.add(ids=["mine"], documents=["mine"])
-    restored = restore_collection(client, "shop")
-    assert restored.id == old.id
-    assert restored.count() == 41
-    assert restored.get(ids=["mine"])["documents"] == ["mine"]
-    assert restore_collection(client, "shop").id == old.id  # nothing more to do
-    new = migrate_encoder(restored, NEW, client=client).switch()
-    assert new.count() == 41
-
-
-def killed(collection: Any) -> Any:
-    """``modify`` of a process that dies after its first call, so that it undoes nothing."""
-    calls = itertools.count()
-
-    def modify(**options: Any) -> None:
-        if next(calls) == 0:
-            collection.modify(**options)
-            raise KeyboardInterrupt
-
-    return modify
-
-
 def test_a_handle_that_follows_the_name_needs_no_restart(client: Any) -> None:
     old = make(client)
     encoders = {128: EncoderEmbeddingFunction(OLD), 512: EncoderEmbeddingFunction(NEW)}
@@ -352,18 +314,6 @@ class ByDimension:
         return self._client.get_collection(name, embedding_function=self._encoders[length])
 
 
-def test_a_following_handle_waits_for_an_exchange_and_then_gives_up(client: Any) -> None:
-    make(client)
-    handle = follow_collection(client, "shop", patience=0.2)
-    ledger = Ledger(client, "shop")
-    state = {"old": "x", "new": "y", "shadow_name": "s", "before_name": "b"}
-    ledger.write(Progress(phase=Phase.SWITCHING, **state))
-    began = time.monotonic()
-    handle.delete(ids=["d1"])  # a killed migration must not stop the application for ever
-    assert time.monotonic() - began >= 0.2
-    assert handle.count() == 39
-
-
 def test_a_switch_that_fails_half_way_is_undone(client: Any) -> None:
     migration = migrate_encoder(make(client), NEW, client=client)
     client.delete_collection(migration.shadow_name)  # its second rename must fail
@@ -373,13 +323,6 @@ def test_a_switch_that_fails_half_way_is_undone(client: Any) -> None:
     assert migration.state == "ready"
     assert client.get_collection("shop").id == migration.old.id
     assert migration.old.name == "shop"
-
-
-def test_a_missing_name_of_which_nothing_is_known(client: Any) -> None:
-    old = make(client)
-    assert restore_collection(client, "shop").id == old.id
-    with pytest.raises(DataError, match=r"'ship' is missing and no migration .*\['shop'\]"):
-        restore_collection(client, "ship")
 
 
 KILLED = """
@@ -447,13 +390,6 @@ def test_a_collection_that_is_written_to_all_the_time_is_not_switched(client: An
     assert migration.switch().count() == 40 + next(numbers)
 
 
-def test_documents_without_text_are_listed(client: Any) -> None:
-    old = make(client)
-    old.add(ids=["x", "y"], embeddings=[[0.0] * 128] * 2)
-    with pytest.raises(DataError, match=r"2 documents have no stored text.*\['x', 'y'\]"):
-        migrate_encoder(old, NEW, client=client)
-
-
 def test_an_encoder_that_gives_other_vectors_each_time_is_refused(client: Any) -> None:
     class Random(HashingEncoder):
         def _encode(self, texts: Any) -> np.ndarray:
@@ -462,20 +398,6 @@ def test_an_encoder_that_gives_other_vectors_each_time_is_refused(client: Any) -
 
     with pytest.raises(DataError, match=r"'d0' is encoded to another vector than the copy holds"):
         migrate_encoder(make(client), Random(), client=client)
-
-
-def test_an_empty_collection_and_one_of_old_settings(client: Any) -> None:
-    migration = migrate_encoder(empty(client), NEW, client=client)
-    assert migration.n_documents == 0
-    assert migration.new.configuration_json["hnsw"]["space"] == "cosine"
-    assert migration.new.metadata == {"hnsw:space": "cosine", "owner": "me"}
-    assert migration.switch().count() == 0
-
-
-def empty(client: Any) -> Any:
-    return client.create_collection(
-        "shop", embedding_function=None, metadata={"hnsw:space": "cosine", "owner": "me"}
-    )
 
 
 def test_langchain_finds_the_new_vectors_under_the_old_name(client: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chroma_server import chroma_server
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.errors import DataError
@@ -22,7 +20,7 @@ pytest.importorskip("chromadb")
 
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-from rag_sourcebias_integrations.chroma.migration import migrate_encoder, migrate_projection
+from rag_sourcebias_integrations.chroma.migration import migrate_projection
 
 pytestmark = pytest.mark.frameworks
 
@@ -200,27 +198,6 @@ class Gap:
         return getattr(self.collection, name)
 
 
-def test_documents_without_text_and_with_uris_come_along(client: Any) -> None:
-    old = make(client)
-    old.add(ids=["x", "y"], embeddings=np.eye(2, 64, dtype=np.float32), metadatas=[{"k": 1}] * 2)
-    old.add(ids=["u"], embeddings=np.eye(1, 64, dtype=np.float32), uris=["file:a"])
-    found = projection()
-    migration = migrate_projection(
-        old, found, client=client, encoder=ProjectedEncoder(ENCODER, found)
-    )
-    assert rows(migration.new) == rows(old)
-    assert migration.n_documents == 43
-
-
-def test_an_empty_collection(client: Any) -> None:
-    found = projection()
-    old = client.create_collection("shop", embedding_function=None)
-    migration = migrate_projection(
-        old, found, client=client, encoder=ProjectedEncoder(ENCODER, found)
-    )
-    assert migration.switch().count() == 0
-
-
 def test_one_document_of_another_encoder_is_found_by_the_sample(client: Any) -> None:
     old = make(client, 8)
     old.update(ids=["d5"], embeddings=np.ones((1, 64), np.float32))
@@ -281,28 +258,6 @@ def test_a_killed_migration_goes_on_and_sees_what_changed_since(
         )
 
 
-def test_a_vector_that_changed_alone_is_written_again(client: Any) -> None:
-    old = make(client)
-    found = projection()
-    debiased = ProjectedEncoder(ENCODER, found)
-    migrate_projection(old, found, client=client, encoder=debiased)
-    # further from its text than rounding, nearer than the sample's tolerance
-    moved = ENCODER.encode_documents(["word9 word2 text"]) + np.float32(5e-4)
-    old.update(ids=["d9"], embeddings=moved)
-    new = migrate_projection(old, found, client=client, encoder=debiased).new
-    assert np.allclose(vectors(new)["d9"], found.apply(moved)[0], atol=1e-6)
-
-
-def test_a_copy_of_migrate_encoder_is_gone_on_with(client: Any) -> None:
-    old = make(client)
-    found = projection()
-    debiased = ProjectedEncoder(ENCODER, found)
-    encoded = migrate_encoder(old, debiased, client=client)
-    projected = migrate_projection(old, found, client=client, encoder=debiased)
-    assert projected.shadow_name == encoded.shadow_name
-    assert re.fullmatch(r"shop--rsb-[0-9a-f]{8}", projected.shadow_name)
-
-
 def test_what_is_written_meanwhile_is_projected_and_comes_back(client: Any) -> None:
     old, found = make(client), projection()
     migration = migrate_projection(
@@ -322,44 +277,3 @@ def test_what_is_written_meanwhile_is_projected_and_comes_back(client: Any) -> N
     assert migration.roll_back(ENCODER).get(ids=["later"])["documents"] == ["later"]
     stored = old.get(ids=["later"], include=["embeddings"])["embeddings"]
     assert np.allclose(stored, ENCODER.encode_documents(["later"]))
-
-
-def test_llama_index_nodes_are_compared_as_llama_index_embeds_them(client: Any) -> None:
-    chroma_store = pytest.importorskip("llama_index.vector_stores.chroma")
-    from llama_index.core.schema import MetadataMode, TextNode
-    from llama_index.core.vector_stores.types import VectorStoreQuery
-
-    encoder = HashingEncoder(512)  # without a collision of the words here
-    nodes = [
-        TextNode(text=f"word{i} text", id_=f"n{i}", metadata={"topic": f"t{i}", "page": i})
-        for i in range(20)
-    ]
-    for node in nodes:
-        node.excluded_embed_metadata_keys = ["page"]
-        text = node.get_content(MetadataMode.EMBED)
-        node.embedding = encoder.encode_documents([text])[0].tolist()
-    old = client.create_collection("shop", embedding_function=None)
-    chroma_store.ChromaVectorStore(chroma_collection=old).add(nodes)
-    found = projection(512, encoder=encoder.fingerprint)
-    debiased = ProjectedEncoder(encoder, found)
-    migrate_projection(old, found, client=client, encoder=debiased).switch()
-    store = chroma_store.ChromaVectorStore(
-        chroma_collection=client.get_collection("shop", embedding_function=None)
-    )
-    vector = debiased.encode_queries(["topic: t7\n\nword7 text"])[0].tolist()
-    found_nodes = store.query(VectorStoreQuery(query_embedding=vector, similarity_top_k=1))
-    assert found_nodes.ids == ["n7"]
-    assert found_nodes.nodes[0].get_content() == "word7 text"
-
-
-@pytest.mark.server
-def test_a_projection_on_a_server(tmp_path: Path) -> None:
-    with chroma_server(tmp_path) as port:
-        client = open_client(f"http://127.0.0.1:{port}")
-        old = make(client)
-        found = projection()
-        debiased = ProjectedEncoder(ENCODER, found)
-        migration = migrate_projection(old, found, client=client, encoder=debiased, batch_size=15)
-        assert rows(migration.new) == rows(old)
-        assert migration.switch().id == client.get_collection("shop").id != old.id
-        assert migration.roll_back().id == client.get_collection("shop").id == old.id

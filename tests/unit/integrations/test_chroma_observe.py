@@ -14,11 +14,9 @@ pytest.importorskip("chromadb")
 import chromadb
 from chroma_texts import TextVectors, fill, new_collection, vector
 
-from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.observe.events import hash_query
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias.testing.contract import DOCUMENTS
 
@@ -68,18 +66,6 @@ def test_every_choice_of_fields_gives_what_it_gave(collection, tags) -> None:
     assert scored == ["data" not in c or "distances" in c for c in choices]
 
 
-def test_tags_and_scores_are_read_where_the_application_asks_for_texts_only(collection) -> None:
-    observer = CollectingObserver()
-    full = collection.query(query_texts=["river"], n_results=4)
-    with instrument(collection, observer):
-        collection.query(None, ["river"], None, None, None, 4, None, None, ["documents"])
-    (event,) = observer.events
-    assert list(event.ranked.doc_ids) == full["ids"][0]
-    expected = {document.doc_id: document.tags for document in DOCUMENTS}
-    assert list(event.tags) == [expected[doc_id] for doc_id in full["ids"][0]]
-    np.testing.assert_allclose(event.ranked.scores, 1 - np.array(full["distances"][0]), rtol=1e-6)
-
-
 @pytest.mark.parametrize(("space", "top"), [("cosine", 1.0), ("ip", 1.0), ("l2", 0.0)])
 def test_scores_are_higher_for_better_documents(space, top) -> None:
     made = new_collection(chromadb.EphemeralClient(), configuration={"hnsw": {"space": space}})
@@ -112,17 +98,6 @@ def test_a_label_of_the_user_wins(collection) -> None:
     assert dict(observer.events[0].labels) == {"collection": "kb"}
 
 
-def test_get_peek_and_count_are_no_retrievals(collection) -> None:
-    observer = CollectingObserver()
-    with instrument(collection, observer):
-        collection.get(ids=["doc-0"])
-        collection.peek()
-        assert collection.count() == len(DOCUMENTS)
-        with suppress():
-            collection.query(query_texts=["river"])
-    assert observer.events == ()
-
-
 def test_the_encoder_is_given_the_same_texts() -> None:
     texts = []
     for observed in (False, True):
@@ -136,19 +111,6 @@ def test_the_encoder_is_given_the_same_texts() -> None:
             handle.close()
     assert texts[0] == texts[1]
     assert len(texts[0]) == len(DOCUMENTS) + 2
-
-
-def test_a_user_names_documents_by_their_metadata(collection) -> None:
-    observer = CollectingObserver()
-    store = MemoryTagStore()
-    store.put([("2003", DocTags(source="human"))])
-    with instrument(
-        collection, observer, tags=store, doc_id=lambda row: str(row["metadata"]["year"])
-    ):
-        found = collection.query(query_texts=["river"], include=[])
-    (event,) = observer.events
-    assert list(event.ranked.doc_ids) == [f"200{i.removeprefix('doc-')}" for i in found["ids"][0]]
-    assert event.tags[event.ranked.doc_ids.index("2003")].source == "human"
 
 
 def test_with_a_store_metadata_is_not_asked_for(collection, monkeypatch) -> None:

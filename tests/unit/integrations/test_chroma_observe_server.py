@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,30 +52,6 @@ def test_a_collection_of_a_server_is_observed_like_an_embedded_one(port) -> None
     (event,) = observer.events
     expected = {document.doc_id: document.tags for document in DOCUMENTS}
     assert list(event.tags) == [expected[doc_id] for doc_id in bare["ids"][0]]
-
-
-def test_a_server_that_is_too_slow(port) -> None:
-    client = chromadb.HttpClient(host="127.0.0.1", port=port)
-    collection = filled(client)
-    session = client._server._session
-    patient, observer, posts = session.timeout, CollectingObserver(), []
-    with socket.create_server(("127.0.0.1", 0)) as deaf, instrument(collection, observer) as handle:
-
-        def to_the_deaf(request: httpx.Request) -> None:
-            posts.append(request.url.path)
-            request.url = request.url.copy_with(port=deaf.getsockname()[1])
-
-        session.event_hooks["request"] = [to_the_deaf]
-        session.timeout = httpx.Timeout(30, read=0.2)
-        with pytest.raises(httpx.ReadTimeout):
-            ask(collection)
-        assert len(posts) == 1  # asked once: the application does not wait twice
-        session.event_hooks["request"] = []
-        session.timeout = patient
-        ask(collection)
-        assert handle.flush(10)
-        assert handle.dropped.total == 0
-    assert len(observer.events) == 1
 
 
 def test_a_server_that_dies(tmp_path: Path) -> None:

@@ -55,25 +55,12 @@ def test_on_a_small_corpus_chroma_agrees_with_exact_search() -> None:
         assert [score_of[d] for d in mine.doc_ids] == pytest.approx(mine.scores.tolist(), abs=1e-5)
 
 
-def test_inner_product_scores_are_the_products() -> None:
-    encoder, docs = HashingEncoder(), make_corpus(30, seed=4)
-    run = ChromaSpec(encoder, space="ip").build(docs).retrieve(QUERIES[:1], 1)
-    products = encoder.encode_documents(docs.texts) @ encoder.encode_queries([QUERIES[0].text])[0]
-    assert float(run.scores[0]) == pytest.approx(float(products.max()), rel=1e-5)
-
-
 def test_more_queries_than_one_request_and_more_depth_than_the_index_searches() -> None:
     docs = make_corpus(700, seed=2)
     queries = [Query(query_id=str(i), text=WORDS[i % 40]) for i in range(300)]
     run = ChromaSpec(HashingEncoder(), hnsw={"ef_search": 10}).build(docs).retrieve(queries, 400)
     assert run.query_ids == tuple(str(i) for i in range(300))
     assert set(np.diff(run.offsets)) == {400}
-
-
-def test_no_queries_and_depth_beyond_the_corpus() -> None:
-    retriever = ChromaSpec(HashingEncoder()).build(make_corpus(4, seed=9))
-    assert len(retriever.retrieve([], 10)) == 0
-    assert len(retriever.retrieve(QUERIES[:1], 1000)) == 4
 
 
 def test_a_collection_on_disk_is_filled_in_batches_and_reused(tmp_path: Path) -> None:
@@ -98,29 +85,12 @@ def test_another_encoder_text_or_setting_is_another_collection() -> None:
     assert collection_name("p", docs, ("a", "cosine")) in names
 
 
-def test_a_half_filled_collection_is_completed(tmp_path: Path) -> None:
-    client, ids = open_client(tmp_path), [f"d{i}" for i in range(10)]
-    vectors = np.eye(10, dtype=np.float32)
-    options = {"space": "cosine", "hnsw": {}}
-    fill_collection(client, "half", doc_ids=ids[:4], vectors=vectors[:4], **options)
-    whole = fill_collection(client, "half", doc_ids=ids, vectors=vectors, **options)
-    assert set(stored_ids(whole)) == set(ids)
-    assert whole.query(query_embeddings=vectors[7:8], n_results=1)["ids"] == [["d7"]]
-
-
 def test_a_collection_with_foreign_documents_is_refused(tmp_path: Path) -> None:
     client, vectors = open_client(tmp_path), np.eye(3, dtype=np.float32)
     options = {"space": "cosine", "hnsw": {}}
     fill_collection(client, "mixed", doc_ids=["a", "b", "x"], vectors=vectors, **options)
     with pytest.raises(DataError, match=r"'mixed' holds 3 documents, expected 2"):
         fill_collection(client, "mixed", doc_ids=["a", "b"], vectors=vectors[:2], **options)
-
-
-def test_neither_texts_nor_tags_are_stored(tmp_path: Path) -> None:
-    ChromaSpec(HashingEncoder(), place=tmp_path).build(make_corpus(3))
-    stored = open_client(tmp_path).list_collections()[0].get(include=["documents", "metadatas"])
-    assert stored["documents"] == [None] * 3
-    assert stored["metadatas"] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -138,17 +108,6 @@ def test_options_from_the_command_line_are_checked(options: dict[str, str], word
         chroma_spec(HashingEncoder(), **options)
 
 
-def test_index_options_reach_the_index(tmp_path: Path) -> None:
-    spec = chroma_spec(
-        HashingEncoder(), path=str(tmp_path), ef_search="17", ef_construction="33", m="5"
-    )
-    spec.build(make_corpus(4))
-    hnsw = open_client(tmp_path).list_collections()[0].configuration_json["hnsw"]
-    assert (hnsw["ef_search"], hnsw["ef_construction"], hnsw["max_neighbors"]) == (17, 33, 5)
-    assert hnsw["space"] == "cosine"
-    assert "ef_search=17" in spec.settings["index"]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -160,17 +119,6 @@ def test_index_options_reach_the_index(tmp_path: Path) -> None:
 def test_what_chroma_refuses_is_said(options: dict[str, object], words: str) -> None:
     with pytest.raises(DataError, match=words):
         ChromaSpec(HashingEncoder(), **options).build(make_corpus(3))
-
-
-def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("x", encoding="utf-8")
-    with pytest.raises(DataError, match=r"store.* cannot be used"):
-        ChromaSpec(HashingEncoder(), place=tmp_path / "store").build(make_corpus(3))
-
-
-def test_a_depth_of_zero_is_refused() -> None:
-    with pytest.raises(DataError, match="depth must be at least 1, got 0"):
-        ChromaSpec(HashingEncoder()).build(make_corpus(3)).retrieve(QUERIES, 0)
 
 
 def test_empty_texts_have_no_direction_and_score_zero() -> None:

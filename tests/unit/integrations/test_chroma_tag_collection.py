@@ -28,7 +28,6 @@ from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
 pytestmark = pytest.mark.frameworks
 
-EVERYTHING = ["documents", "metadatas", "embeddings", "uris"]
 numbers = itertools.count()
 
 
@@ -113,19 +112,6 @@ def test_a_dry_run_counts_and_writes_nothing() -> None:
     assert [row[1] for row in contents(collection).values()] == [r[1] for r in before.values()]
 
 
-def test_several_taggers_share_the_work_and_unknown_stays_unknown() -> None:
-    collection = make(4)
-
-    def style(doc_id: str, text: str, metadata: Any) -> DocTags | None:
-        return DocTags(style="plain") if metadata["n"] == 2 and text == "text 2" else None
-
-    pattern = r"^(?P<pair_id>.+)#(?P<source>human)$"
-    result = tag_collection(collection, [style, IdTagger(pattern)])
-    assert (result.n_untagged, result.styles) == (2, {"plain": 1})
-    stored = collection.get(ids=["d0#llm:gpt-x"])["metadatas"][0]
-    assert {key for key in stored if key.startswith("rsb_")} == {"rsb_tagger"}
-
-
 def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
     class Detector:
         fingerprint = "detector"
@@ -149,17 +135,6 @@ def test_a_tagger_that_takes_many_texts_is_given_many() -> None:
     assert (result.sources, result.styles) == ({"human": 120}, {"plain": 1_200})
     right = {doc_id(i) for i in range(1_200) if i % 10 == 7}
     assert set(collection.get(where={"rsb_source": "human"}, include=[])["ids"]) == right
-
-
-def test_documents_without_metadata_or_text() -> None:
-    collection = make(3, metadata=False)
-    collection.add(ids=["x#human"], embeddings=[[0.0] * 8])
-    assert tag_collection(collection, IdTagger()).n_written == 4
-    assert collection.get(ids=["x#human"])["metadatas"][0]["rsb_source"] == "human"
-
-
-def test_an_empty_collection() -> None:
-    assert tag_collection(make(0), IdTagger()).n_documents == 0
 
 
 def test_the_tags_of_others_are_kept_unless_overwrite_is_said() -> None:
@@ -282,24 +257,6 @@ def test_an_interrupted_overwrite_goes_on_with_its_backup(tmp_path: Path) -> Non
     assert len(open_tag_store(backup)) == 20
 
 
-def test_more_documents_than_one_request_may_hold() -> None:
-    collection = make(5_600)
-    assert tag_collection(collection, IdTagger()).n_written == 5_600
-
-
-@pytest.mark.parametrize("size", [0, -1, 5_462, True, 2.5])
-def test_a_batch_size_that_chroma_refuses_is_refused(size: Any) -> None:
-    with pytest.raises(DataError, match=rf"batch_size {size} is not a whole number from 1 to 5461"):
-        tag_collection(make(1), IdTagger(), batch_size=size)
-
-
-def test_other_arguments_that_are_wrong() -> None:
-    with pytest.raises(DataError, match="'shop' is not a Chroma collection"):
-        tag_collection("shop", IdTagger())
-    with pytest.raises(DataError, match="no taggers"):
-        tag_collection(make(1), [])
-
-
 def test_a_tagger_that_fails_names_the_document() -> None:
     def broken(doc_id: str, text: str, metadata: Any) -> DocTags:
         return DocTags(confidence=float("inf"))
@@ -316,17 +273,6 @@ def test_tags_damaged_by_hand_are_named() -> None:
     collection.update(ids=["d0#human"], metadatas=[{"rsb_origin": "hearsay"}])
     with pytest.raises(DataError, match="document 'd0#human': rsb_origin 'hearsay'"):
         tag_collection(collection, IdTagger())
-
-
-def test_numpy_values_reach_the_store_as_plain_ones() -> None:
-    collection = make(2)
-
-    def tag(doc_id: str, text: str, metadata: Any) -> DocTags:
-        return DocTags(source=np.str_("human"), confidence=np.float32(0.25))
-
-    tag_collection(collection, tag)
-    stored = collection.get(ids=["d0#human"])["metadatas"][0]
-    assert (stored["rsb_source"], stored["rsb_confidence"]) == ("human", 0.25)
 
 
 def test_what_chroma_would_lose_is_refused() -> None:

@@ -20,7 +20,7 @@ from llama_index.core import Document
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
-from rag_sourcebias_integrations.chroma.collections import NODE_KEY, embedded_text, rewrite_node
+from rag_sourcebias_integrations.chroma.collections import NODE_KEY, embedded_text
 from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
 pytestmark = pytest.mark.frameworks
@@ -127,12 +127,6 @@ def test_tagging_again_after_others_replaces_and_removes(
         assert node.get_content(MetadataMode.EMBED) == embedded[i]
 
 
-def test_a_mixed_collection_is_told_apart_document_by_document(store: ChromaVectorStore) -> None:
-    store.client.add(ids=["p#human"], embeddings=[[1.0, 2.0]], documents=["plain"])
-    tag_collection(store.client, IdTagger())
-    assert NODE_KEY not in store.client.get(ids=["p#human"])["metadatas"][0]
-
-
 @pytest.mark.parametrize("content", ["{", "[]", '"node"', '{"metadata": 1}', "NaN"])
 def test_a_damaged_node_is_named_before_anything_is_written(content: str) -> None:
     collection = shared_client().create_collection(f"llama-{next(names)}", embedding_function=None)
@@ -140,21 +134,6 @@ def test_a_damaged_node_is_named_before_anything_is_written(content: str) -> Non
     with pytest.raises(DataError, match=r"document 'a#human': '_node_content' is not a node"):
         tag_collection(collection, IdTagger())
     assert collection.get()["metadatas"] == [{NODE_KEY: content}]
-
-
-def test_json_keeps_the_way_it_was_written() -> None:
-    node = {"metadata": {"k": "ä"}, "excluded_embed_metadata_keys": [], "x": 1e-7}
-    ways: list[dict[str, Any]] = [
-        {},
-        {"ensure_ascii": False},
-        {"separators": (",", ":")},
-        {"separators": (",", ":"), "ensure_ascii": False},
-    ]
-    for way in ways:
-        content = json.dumps(node, **way)
-        assert rewrite_node("d", content, {}) == json.dumps(
-            node | {"excluded_llm_metadata_keys": []}, **way
-        )
 
 
 def test_the_text_that_llama_index_embeds_is_known_without_it(store: ChromaVectorStore) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from chroma_server import chroma_server
-from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.tagging.rules import IdTagger
@@ -20,7 +19,6 @@ pytest.importorskip("chromadb")
 import chromadb
 
 from rag_sourcebias_integrations.chroma.collections import open_client
-from rag_sourcebias_integrations.chroma.migration import migrate_encoder
 from rag_sourcebias_integrations.chroma.tagging import open_store, tag_collection
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.server]
@@ -55,14 +53,6 @@ def test_a_collection_on_a_server_is_tagged_like_any_other(port: int, tmp_path: 
     embedded = make(open_client(tmp_path), "sync")
     tag_collection(embedded, IdTagger(), batch_size=7)
     assert remote.get()["metadatas"] == embedded.get()["metadatas"]
-
-
-def test_an_encoder_is_migrated_on_a_server(port: int) -> None:
-    client = open_client(f"http://127.0.0.1:{port}")
-    old = make(client, "migrated")
-    migration = migrate_encoder(old, HashingEncoder(), client=client, batch_size=20)
-    assert migration.switch().id == client.get_collection("migrated").id != old.id
-    assert migration.roll_back().id == client.get_collection("migrated").id == old.id
 
 
 def test_a_collection_of_the_asynchronous_client_is_refused(port: int) -> None:

@@ -78,27 +78,6 @@ def test_a_collection_has_to_be_named_where_there_are_several(place: str) -> Non
     assert open_store(place, "more").name == "chroma:more"
 
 
-def test_an_empty_database_says_so(tmp_path: Path) -> None:
-    open_client(tmp_path)
-    with pytest.raises(DataError, match="has no collection"):
-        open_store(str(tmp_path))
-
-
-def test_a_collection_with_an_embedding_function_is_tagged_without_it(place: str) -> None:
-    from hashing_encoder import HashingEncoder
-
-    from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
-
-    encoder = HashingEncoder()
-    collection = open_client(place).create_collection(
-        "embedded", embedding_function=EncoderEmbeddingFunction(encoder)
-    )
-    collection.add(ids=["a#human"], documents=["word"])
-    calls = len(encoder.calls)
-    assert open_store(place, "embedded").tag([IdTagger()]).n_written == 1
-    assert len(encoder.calls) == calls
-
-
 def test_a_server_that_is_not_there_is_named() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -144,24 +144,6 @@ def test_one_seed_serves_one_order_everywhere(collection: Any, tmp_path: Path) -
         twins.query(query_embeddings=[asked], queries=["a", "b"])
 
 
-def test_a_query_asks_the_collection_once(collection: Any, tmp_path: Path) -> None:
-    path, calls = tmp_path / "twins.sqlite", []
-    fit_collection_twins(collection, path)
-
-    class Counted:
-        """The collection, with its calls written down."""
-
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(collection, name)
-            if callable(found):
-                return lambda *a, **k: (calls.append(name), found(*a, **k))[1]
-            return found
-
-    twins = TwinCollection(Counted(), path)
-    twins.query(query_embeddings=[vector(3, 0)], n_results=5)
-    assert calls == ["query"]
-
-
 def test_groups_follow_what_is_written(collection: Any, tmp_path: Path) -> None:
     path = tmp_path / "twins.sqlite"
     fit_collection_twins(collection, path)

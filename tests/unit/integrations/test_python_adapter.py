@@ -13,11 +13,9 @@ from uuid import UUID
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import hash_query, text_id
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.tagging.stores import MemoryTagStore
 
 KEY = b"0123456789abcdef"
 HUMAN = DocTags(source="human")
@@ -104,17 +102,6 @@ def test_other_results_are_untouched_and_counted(result, start, remedy) -> None:
     assert remedy in reason
     if isinstance(result, map):
         assert list(result) == ["1"]  # nothing was taken out of it
-
-
-def test_an_accessor_names_what_has_no_id() -> None:
-    rows = [SimpleNamespace(key="x", rank=1), SimpleNamespace(key="y", rank=2)]
-    store = MemoryTagStore()
-    store.put([("y", HUMAN)])
-    _, (event,), _ = observe(rows, doc_id=lambda row: row.key, tags=store)
-    assert event.ranked.doc_ids == ("x", "y")
-    assert event.tags == (DocTags(), HUMAN)
-    _, events, dropped = observe(rows, doc_id=lambda row: row.no_such_name)
-    assert (events, sum(dropped.values())) == ((), 1)
 
 
 def test_the_query_is_the_first_argument() -> None:
@@ -321,25 +308,3 @@ def test_a_function_that_calls_another_observed_one_counts_once() -> None:
     first.close()
     assert [event.ranked.doc_ids for event in observer.events] == [("a", "b", "a")]
     assert len(inner_only.events) == 2
-
-
-def test_closed_it_passes_on() -> None:
-    observer = CollectingObserver()
-
-    def search(query: str) -> Iterator[str]:
-        yield query
-
-    handles = [instrument(lambda q: None, observer), instrument(search, observer)]
-    targets: list[Any] = [handle.target for handle in handles]
-    for handle in handles:
-        handle.close()
-        handle.close()
-    assert targets[0]("q") is None
-    assert list(targets[1]("q")) == ["q"]
-    assert (observer.events, handles[0].dropped.total) == ((), 0)
-
-
-@pytest.mark.parametrize("obj", [Retriever, list, 7, None, object()])
-def test_what_is_no_function_is_refused(obj) -> None:
-    with pytest.raises(DataError, match="a function from a query to documents, best first"):
-        instrument(obj, CollectingObserver())

@@ -16,10 +16,8 @@ from uuid import UUID
 import pytest
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.observers import CollectingObserver
 from rag_sourcebias.observe.recorder import instrument
-from rag_sourcebias.tagging.stores import MemoryTagStore
 
 HUMAN, MODEL, UNKNOWN = DocTags(source="human"), DocTags(source="llm:x"), DocTags()
 BY_HUMAN, BY_MODEL = {"rsb_source": "human"}, {"rsb_source": "llm:x"}
@@ -89,14 +87,6 @@ def test_qdrant_answers_and_their_points(distance: str, scores: list[float] | No
     check(answer.points, ["7", SECOND, "9"], [HUMAN, MODEL, UNKNOWN], scores)
 
 
-def test_qdrant_without_payloads_and_without_points() -> None:
-    point = SimpleNamespace(id=7, version=0, score=0.5, payload=None, vector=None)  # 1.20.0
-    check(SimpleNamespace(points=[point]), ["7"], [UNKNOWN], [0.5])
-    check(SimpleNamespace(points=[]), [], [], [])
-    later = SimpleNamespace(id=UUID(int=1), score=0.25, payload=BY_HUMAN)
-    check([point, later], ["7", FIRST], [UNKNOWN, HUMAN], [0.5, 0.25])
-
-
 # Elasticsearch and OpenSearch.
 
 
@@ -140,20 +130,6 @@ class Response:
         return self.body[key]
 
 
-def test_the_response_object_of_the_elasticsearch_client() -> None:
-    check(Response(search_response(*HITS)), ["a", "b"], [HUMAN, MODEL], [1.5, 0.5])
-    transport = pytest.importorskip("elastic_transport")
-    meta = transport.ApiResponseMeta(
-        status=200,
-        http_version="1.1",
-        headers=transport.HttpHeaders(),
-        duration=0.1,
-        node=transport.NodeConfig("http", "localhost", 9200),
-    )
-    response = transport.ObjectApiResponse(body=search_response(*HITS), meta=meta)
-    check(response, ["a", "b"], [HUMAN, MODEL], [1.5, 0.5])
-
-
 # Rows of pgvector. The rows of psycopg 3.3 are dicts, named tuples or tuples, as its row factory
 # says, those of psycopg2 2.9 and asyncpg 0.31 have keys().
 
@@ -188,13 +164,6 @@ class KeyedRow(list[Any]):
 )
 def test_rows_of_pgvector(row) -> None:
     check([row(one) for one in ROWS], [FIRST, SECOND], [HUMAN, MODEL], [-0.25, -0.5])
-
-
-def test_rows_of_langchain_postgres() -> None:
-    rows = [{"langchain_id": "a", "content": "t", "langchain_metadata": BY_HUMAN, "distance": 0}]
-    check(rows, ["a"], [HUMAN], [0.0])
-    rows = [{"id": "a", "document": "t", "cmetadata": BY_MODEL}]  # the older tables
-    check(rows, ["a"], [MODEL], None)
 
 
 SQL = (
@@ -280,26 +249,6 @@ def test_nodes_of_llama_index() -> None:
 # What a document that carries its tags in two places has.
 
 
-@pytest.mark.parametrize(
-    ("document", "tags"),
-    [
-        ({"metadata": BY_MODEL, "payload": BY_HUMAN}, MODEL),
-        ({"payload": {"url": "u"}, **BY_HUMAN}, HUMAN),
-        ({"payload": "text", **BY_HUMAN}, HUMAN),
-        ({"payload": {"metadata": BY_HUMAN, "rsb_style": "wiki"}}, DocTags(style="wiki")),
-        ({"metadata": {"url": "u"}, "rsb_style": "wiki"}, DocTags(style="wiki")),
-        ({"meta": "{not json"}, UNKNOWN),
-    ],
-)
-def test_tags_in_two_places(document, tags) -> None:
-    check([{"id": "a", **document}], ["a"], [tags], None)
-
-
-def test_documents_of_several_kinds() -> None:
-    documents = [{"id": "a", "score": 1}, *HITS, SimpleNamespace(id=3, meta=0)]
-    check(documents, ["a", "a", "b", "3"], [UNKNOWN, HUMAN, MODEL, UNKNOWN], None)
-
-
 # The readers.
 
 
@@ -338,13 +287,6 @@ def test_readers_are_functions_or_paths() -> None:
     check([{"id": "a", "metadata": BY_HUMAN}], ["a"], [UNKNOWN], None, metadata="no.such.name")
 
 
-def test_an_id_by_path_is_what_a_tag_store_is_asked_for() -> None:
-    store = MemoryTagStore()
-    store.put([("7", MODEL)])
-    (event, _), _ = observe([{"doc": {"key": 7}}], doc_id="doc.key", tags=store)
-    assert (event.ranked.doc_ids, event.tags) == (("7",), (MODEL,))
-
-
 @pytest.mark.parametrize(
     ("readers", "reason"),
     [
@@ -380,40 +322,3 @@ def test_an_application_s_own_object_that_raises_is_counted() -> None:
     events, dropped = observe([Broken()])
     assert (events, list(dropped.values())) == ((), [2])
     assert "secret" not in str(dropped)
-
-
-def test_a_generator_is_read_when_it_ends() -> None:
-    def search(query: str) -> Any:
-        yield from GROUPS["result"]["page"]
-
-    observer = CollectingObserver()
-    with instrument(search, observer, doc_id="doc.key", metadata="doc.about") as handle:
-        assert list(handle.target("river")) == GROUPS["result"]["page"]
-    (event,) = observer.events
-    assert (event.ranked.doc_ids, event.tags) == (("7", "8"), (HUMAN, UNKNOWN))
-
-
-@pytest.mark.parametrize("how", ["", "a..b", ".", 7, ["payload"]])
-@pytest.mark.parametrize("name", ["hits", "doc_id", "metadata", "score"])
-def test_a_reader_that_is_none_is_refused(name, how) -> None:
-    with pytest.raises(DataError, match=rf"{name}=.*expected a function, or the names on the way"):
-        instrument(lambda query: [], CollectingObserver(), **{name: how})
-
-
-def test_a_framework_s_object_takes_no_readers() -> None:
-    documents = pytest.importorskip("langchain_core.documents")
-    retrievers = pytest.importorskip("langchain_core.retrievers")
-
-    class Fixed(retrievers.BaseRetriever):
-        def _get_relevant_documents(self, query: str, **_: Any) -> Any:
-            return [documents.Document("text", metadata={"key": 7, **BY_HUMAN})]
-
-    for obj, what in ((Fixed(), "an object of type .*Fixed"), ("langchain", "'langchain'")):
-        with pytest.raises(DataError, match=f"{what} takes no hits= and no score=.*a function"):
-            instrument(obj, CollectingObserver(), hits="x", score="y")
-    observer = CollectingObserver()
-    retriever = Fixed()
-    with instrument(retriever, observer, doc_id="metadata.key"):
-        retriever.invoke("river")
-    (event,) = observer.events
-    assert event.ranked.doc_ids == ("7",)

@@ -23,7 +23,7 @@ from ragas.metrics import collections
 from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarity
 from ragas_judges import FixedModernLLM
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError, UnsupportedVersionError
+from rag_sourcebias.core.errors import MissingExtraError, UnsupportedVersionError
 from rag_sourcebias_integrations.ragas import _framework
 from rag_sourcebias_integrations.ragas.metrics import EncoderEmbedding
 
@@ -100,26 +100,6 @@ def test_concurrent_texts_go_together_in_order_and_unaltered() -> None:
     assert len(encoder.threads) == 2
 
 
-def test_what_comes_while_the_encoder_works_waits_for_one_more_call() -> None:
-    encoder = SlowEncoder()
-    encoder.may_go.clear()
-    embeddings = EncoderEmbedding(encoder)
-
-    async def together() -> list[Any]:
-        tasks = [asyncio.create_task(embeddings.aembed_text("name0"))]
-        while not encoder.threads:  # until the encoder works
-            await asyncio.sleep(0.001)
-        for i in range(1, 6):
-            tasks.append(asyncio.create_task(embeddings.aembed_text(f"name{i}")))
-            await asyncio.sleep(0.001)
-        encoder.may_go.set()
-        return await asyncio.gather(*tasks)
-
-    found = asyncio.run(together())
-    assert encoder.calls == [["name0"], [f"name{i}" for i in range(1, 6)]]
-    assert found == HashingEncoder().encode_documents([f"name{i}" for i in range(6)]).tolist()
-
-
 def test_the_event_loop_runs_while_the_encoder_works() -> None:
     embeddings = EncoderEmbedding(SlowEncoder(0.3))
 
@@ -132,20 +112,6 @@ def test_the_event_loop_runs_while_the_encoder_works() -> None:
         return count
 
     assert asyncio.run(ticks()) >= 5
-
-
-def test_a_caller_that_gives_up_leaves_the_others_their_vectors() -> None:
-    encoder = SlowEncoder(0.1)
-    embeddings = EncoderEmbedding(encoder)
-
-    async def run() -> Any:
-        other = asyncio.create_task(embeddings.aembed_text("kept"))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(embeddings.aembed_text("given up"), 0.02)
-        return await other
-
-    assert asyncio.run(run()) == HashingEncoder().encode_documents(["kept"])[0].tolist()
-    assert embeddings._joined._open == embeddings._joined._last == {}
 
 
 def test_an_error_of_the_encoder_reaches_every_caller_and_no_later_one() -> None:
@@ -163,16 +129,6 @@ def test_an_error_of_the_encoder_reaches_every_caller_and_no_later_one() -> None
     assert [str(error) for error in failed] == ["no memory"] * 2
     assert found == HashingEncoder().encode_documents(["c"])[0].tolist()
     assert embeddings._joined._open == embeddings._joined._last == {}
-
-
-def test_nothing_to_embed_calls_nothing() -> None:
-    encoder = HashingEncoder()
-    embeddings = EncoderEmbedding(encoder)
-    assert embeddings.embed_texts([]) == asyncio.run(embeddings.aembed_texts([])) == []
-    assert encoder.calls == []
-    assert repr(embeddings) == "EncoderEmbedding('hashing')"
-    with pytest.raises(DataError, match="type str is no encoder"):
-        EncoderEmbedding("all-MiniLM-L6-v2")  # type: ignore[arg-type]
 
 
 def test_a_missing_ragas_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +149,3 @@ def test_a_langchain_community_that_is_too_new_is_named(monkeypatch: pytest.Monk
         r"versions that go together: pip install 'rag-sourcebias\[ragas\]'",
         str(caught.value),
     )
-
-
-def test_another_failing_import_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [n for n in sys.modules if n.partition(".")[0] == "ragas"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "ragas.llms", None)
-    with pytest.raises(ModuleNotFoundError) as caught:
-        reload(_framework)
-    assert not isinstance(caught.value, MissingExtraError)
-    assert caught.value.name == "ragas.llms"

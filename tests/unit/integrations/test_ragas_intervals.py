@@ -16,13 +16,11 @@ pytest.importorskip("ragas")
 
 from hashing_encoder import HashingEncoder
 from pydantic import BaseModel
-from ragas import Dataset, EvaluationDataset, Experiment, RunConfig, evaluate, experiment
+from ragas import Dataset, EvaluationDataset, evaluate, experiment
 from ragas.dataset_schema import EvaluationResult
 from ragas.metrics import collections
-from ragas.metrics._answer_correctness import AnswerCorrectness
 from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarity
 from ragas.metrics.result import MetricResult
-from ragas_judges import FixedLegacyLLM
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import Interval
@@ -183,39 +181,6 @@ def test_an_experiment_is_joined_by_id_whatever_ends_first(
     capsys.readouterr()  # its progress bar
 
 
-def test_metric_results_and_numbers(scores: Any, expected: Interval) -> None:
-    metric = collections.SemanticSimilarity(embeddings=EMBEDDINGS)
-    results = metric.batch_score(
-        [{key: row[key] for key in ("reference", "response")} for row in ROWS]
-    )
-    human = {i: HUMAN[i] for i in range(LABELED)}
-    for given in (results, scores, scores.tolist(), [{"similarity": r} for r in results]):
-        assert close(intervals(given, human), expected)
-    ppi = intervals(scores, human, method="ppi", confidence_level=0.9)
-    wanted = mean_interval(
-        HUMAN[:LABELED], scores[:LABELED], scores[LABELED:], method="ppi", confidence_level=0.9
-    )
-    assert ppi == wanted
-    pool = intervals(scores, human, target="pool", bounds=(0, 2))
-    assert pool.target == "pool"
-    assert pool.half_width < expected.half_width
-
-
-def test_an_experiment_that_was_saved_as_csv(
-    scores: Any, expected: Interval, tmp_path: Any
-) -> None:
-    saved = Experiment(name="run", backend="local/csv", root_dir=str(tmp_path))
-    for i in reversed(range(N)):
-        label = HUMAN[i] if i < LABELED else None
-        saved.append({"id": i, "similarity": float(scores[i]), "label": label})
-    saved.save()
-    loaded = Experiment.load("run", backend="local/csv", root_dir=str(tmp_path))
-    assert isinstance(loaded[0]["id"], str)
-    by_id = {i: HUMAN[i] for i in range(LABELED)}
-    assert close(intervals(loaded, by_id, metric="similarity"), expected)
-    assert close(intervals(loaded, "label", metric="similarity"), expected)
-
-
 def test_rows_the_judge_failed_on_are_counted_and_said(scores: Any) -> None:
     failed = [math.nan if i in (3, 30, 31) else s for i, s in enumerate(scores)]
     human = {i: HUMAN[i] for i in range(LABELED)}
@@ -240,27 +205,6 @@ def test_rows_the_judge_failed_on_are_counted_and_said(scores: Any) -> None:
     assert intervals(scores, human, on_nan="raise") == intervals(scores, human)
     with pytest.raises(DataError, match="on_nan 'ignore' is not one of mean, worst-case"):
         intervals(scores, human, on_nan="ignore")  # type: ignore[arg-type]
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # ragas' executor, when a job fails
-def test_a_judge_that_answers_nonsense_is_a_failed_row(caplog: pytest.LogCaptureFixture) -> None:
-    rows = [
-        row | {"user_input": "unreadable"} if i in (2, 5) else row for i, row in enumerate(ROWS)
-    ]
-    for i in (2, 5):
-        rows[i] = rows[i] | {"user_input": f"unreadable {i}"}
-    result = evaluate(
-        EvaluationDataset.from_list(rows[:24]),
-        metrics=[AnswerCorrectness(llm=FixedLegacyLLM(), embeddings=EMBEDDINGS)],
-        show_progress=False,
-        run_config=RunConfig(max_retries=1),
-    )
-    assert np.flatnonzero(np.isnan(result["answer_correctness"])).tolist() == [2, 5]
-    found = intervals(result, {i: float(HUMAN[i]) for i in range(12)}, on_nan="drop")
-    interval = found.intervals["answer_correctness"]
-    assert (interval.n_labeled, interval.n_unlabeled) == (10, 12)
-    assert "2 of 24 rows have no answer_correctness, first '2', 2 of them" in interval.notes[-1]
-    assert found.intervals_to_pandas()["n_nan"].tolist() == [2]
 
 
 def test_labels_that_are_no_random_draw_are_said(scores: Any) -> None:

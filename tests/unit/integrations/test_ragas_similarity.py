@@ -17,12 +17,10 @@ pytest.importorskip("ragas")
 
 from ragas import Dataset, EvaluationDataset, aevaluate, evaluate, experiment
 from ragas.dataset_schema import SingleTurnSample
-from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.metrics import collections
-from ragas.metrics._answer_correctness import AnswerCorrectness
 from ragas.metrics._answer_similarity import SemanticSimilarity
 from ragas.metrics.base import Metric, SimpleBaseMetric
-from ragas_judges import FixedLegacyLLM, FixedModernLLM
+from ragas_judges import FixedModernLLM
 
 from rag_sourcebias.answers.measure import (
     ResponseAdjuster,
@@ -130,30 +128,6 @@ def test_our_metric_has_the_same_interval_by_evaluate_and_by_an_experiment(
     capsys.readouterr()  # its progress bar
 
 
-def test_raw_similarity_and_offset_are_in_the_traces(
-    encoder: Any, adjustment: Any, expected: Any
-) -> None:
-    found = StyleAdjustedSimilarity(encoder, adjustment).score(**PAIRS[7])
-    similarity, offset, score = (float(part[7]) for part in expected)
-    assert found.traces["output"] == pytest.approx(
-        {"similarity": similarity, "offset": offset, "score": score}
-    )
-    assert found.value == pytest.approx(similarity - offset)
-    assert found.reason == f"cosine {similarity:.4f}, of which style {offset:+.4f}"
-
-
-def test_what_is_embedded_is_the_text_itself_in_one_call(encoder: Any, adjustment: Any) -> None:
-    metric = StyleAdjustedSimilarity(encoder, adjustment)
-    metric.batch_score(PAIRS)
-    assert len(encoder.calls) == 1
-    assert sorted(encoder.calls[0]) == sorted({text for row in PAIRS for text in row.values()})
-    encoder.calls.clear()
-    evaluate(EvaluationDataset.from_list(ROWS), metrics=[metric], show_progress=False)
-    embedded = [text for call in encoder.calls for text in call]
-    assert set(embedded) == {text for row in PAIRS for text in row.values()}
-    assert len(encoder.calls) < len(ROWS) / 2  # 16 workers ask at once
-
-
 def test_the_spread_of_equally_right_systems_shrinks(encoder: Any, adjustment: Any) -> None:
     scores = StyleAdjustedSimilarity(encoder, adjustment).batch_score(PAIRS)
     raw = collections.SemanticSimilarity(embeddings=EncoderEmbedding(encoder)).batch_score(PAIRS)
@@ -212,20 +186,6 @@ def test_parts_that_do_not_go_together_are_refused(encoder: Any, adjustment: Any
     assert counted.score(**row).value == pytest.approx(plain.score(**row).value - 0.1)
 
 
-def test_any_embedding_of_ragas_can_be_adjusted(adjustment: Any, expected: Any) -> None:
-    class Theirs(BaseRagasEmbedding):
-        encoder = HashingEncoder(512)
-
-        def embed_text(self, text: str, **_: Any) -> list[float]:
-            return self.encoder.encode_documents([text])[0].tolist()
-
-        async def aembed_text(self, text: str, **_: Any) -> list[float]:
-            return self.embed_text(text)
-
-    found = StyleAdjustedSimilarity(Theirs(), adjustment).batch_score(PAIRS[:8])
-    assert [result.value for result in found] == pytest.approx(expected.score[:8].tolist())
-
-
 def test_answer_correctness_with_the_adjusted_similarity(
     encoder: Any, adjustment: Any, expected: Any
 ) -> None:
@@ -244,24 +204,3 @@ def test_answer_correctness_with_the_adjusted_similarity(
     alone = without.score(**rows[0])
     assert alone.value == pytest.approx(2 / 3)
     assert alone.traces is None
-
-
-def test_legacy_answer_correctness_takes_the_adjusted_similarity(
-    encoder: Any, adjustment: Any, expected: Any
-) -> None:
-    ours, theirs = FixedLegacyLLM(), FixedLegacyLLM()
-    embeddings = EncoderEmbedding(encoder)
-    dataset = EvaluationDataset.from_list(ROWS[4:8])
-    similarity = StyleAdjustedSimilarity(embeddings, adjustment)
-    adjusted = AnswerCorrectness(answer_similarity=similarity, embeddings=embeddings, llm=ours)
-    found = evaluate(dataset, metrics=[adjusted], show_progress=False)
-    raw = AnswerCorrectness(embeddings=embeddings, llm=theirs)
-    plain = evaluate(dataset, metrics=[raw], show_progress=False)
-    assert found["answer_correctness"] == pytest.approx(
-        (0.75 * 2 / 3 + 0.25 * expected.score[4:8]).tolist()
-    )
-    assert plain["answer_correctness"] == pytest.approx(
-        (0.75 * 2 / 3 + 0.25 * expected.similarity[4:8]).tolist()
-    )
-    assert sorted(ours.prompts) == sorted(theirs.prompts)
-    assert adjusted.answer_similarity is similarity  # evaluate leaves it in place

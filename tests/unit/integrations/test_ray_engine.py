@@ -14,8 +14,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from command_line import refused, succeed, write_csv
-from model_server import chat_reply, serving
+from command_line import refused, write_csv
+from model_server import chat_reply
 
 pytest.importorskip("ray")
 pytest.importorskip("openai")
@@ -168,42 +168,6 @@ def answer(path: str, body: dict, seen: int):
     return chat_reply("1", logprobs={"0": -1.0, "1": -0.1 * number})
 
 
-N = 80
-
-
-@pytest.mark.slow
-@pytest.mark.server
-def test_judges_whose_workers_are_killed_end_as_they_would_have(
-    engine: RayEngine, tmp_path: Path
-) -> None:
-    killed: list[int] = []
-
-    def kills(path: str, body: dict, seen: int):
-        if len(server.prompts) > N // 2 and not killed:
-            marked = processes(os.environ[MARK])
-            killed.extend(pid for pid, name in marked.items() if "MapWorker" in name)
-            for pid in killed:
-                os.kill(pid, signal.SIGKILL)
-        return answer(path, body, seen)
-
-    rows = [(f"q{n}", "Capital?", "Paris", f"Paris {n}") for n in range(N)]
-    write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
-    asked = ("judge", "grade", "answers.csv", "--model", "openai:m", "--base-url")
-    with serving(answer) as server:
-        succeed(*asked, server.url, "-o", "here.csv", "--cache", "one", cwd=tmp_path)
-    ray = ("--engine", "ray", "--workers", "2")
-    with serving(kills) as server:
-        there = ("-o", "there.csv", "--cache", "two", *ray)
-        text = succeed(*asked, server.url, *there, cwd=tmp_path)
-        # Again only what was on its way, or had come in the last twentieth of a second.
-        assert N <= server.prompts.total() <= N + 2 * 16
-    assert killed
-    assert f"{N} requests" in text
-    for name in ("{}.csv", "{}.labels.csv"):
-        here, there = (tmp_path / name.format(which) for which in ("here", "there"))
-        assert here.read_bytes() == there.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -232,40 +196,6 @@ def test_the_entry_point_makes_an_engine() -> None:
     assert dict(engine.settings) | {"ray": ""} == {"engine": "ray", "ray": "", "workers": "2"}
     with pytest.raises(DataError, match=r"engine 'abacus' is unknown; there are .*ray"):
         engine_factory("abacus")
-
-
-@pytest.mark.slow
-def test_ray_that_ran_before_is_not_shut_down(engine: RayEngine) -> None:
-    import ray
-
-    with RayEngine(1) as other:
-        assert other.settings["workers"] == "1"
-    assert ray.is_initialized()
-    with pytest.raises(DataError, match="needs 99 CPU, the Ray cluster has 2; lower cpus_per"):
-        RayEngine(1, cpus_per_worker=99).open()
-
-
-def test_without_items_nothing_is_started() -> None:
-    import ray
-
-    before = ray.is_initialized()
-    assert RayEngine(2).map(lambda: twice, []) == []
-    assert ray.is_initialized() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"cpus_per_worker": 0}, "cpus_per_worker must be above 0, got 0"),
-        ({"cpus_per_worker": float("nan")}, "cpus_per_worker must be above 0, got nan"),
-        ({"gpus_per_worker": -1}, "gpus_per_worker must be at least 0, got -1"),
-        ({"attempts": 0}, "attempts must be at least 1, got 0"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        RayEngine(**options)
 
 
 def test_what_cannot_be_pickled_is_named_before_anything_starts() -> None:

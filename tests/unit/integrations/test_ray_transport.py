@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,8 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias_integrations.ray.worker import (
     WorkerTraceback,
-    pack,
     pack_error,
     pack_job,
-    unpack,
     unpack_error,
     unpack_job,
 )
@@ -64,36 +61,6 @@ def test_other_errors_are_the_cause_of_one_that_names_the_item() -> None:
     assert str(found) == "item 3 of 9 failed in a worker: KeyError: 'colour'"
     assert isinstance(found.__cause__, KeyError)
     assert isinstance(found.__cause__.__cause__, WorkerTraceback)
-
-
-def test_the_machine_of_an_error_is_named_where_it_is_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    missing = DataError("/shared/corpus.jsonl does not exist")
-    with monkeypatch.context() as patch:
-        patch.setattr("platform.node", lambda: "worker-3")
-        ours, other = (pack_error(raised(error)) for error in (missing, KeyError("colour")))
-    found = unpack_error(ours, "preparing")
-    assert type(found) is DataError
-    assert str(found) == "/shared/corpus.jsonl does not exist (in a worker on worker-3)"
-    found = unpack_error(other, "item 3 of 9")
-    assert str(found) == "item 3 of 9 failed in a worker on worker-3: KeyError: 'colour'"
-
-
-def test_an_error_that_cannot_be_pickled_keeps_its_words() -> None:
-    error = RuntimeError("the lock is held")
-    error.lock = threading.Lock()
-    found = unpack_error(pack_error(raised(error)), "preparing")
-    assert str(found) == "preparing failed in a worker: RuntimeError: the lock is held"
-
-
-def test_what_can_be_written_but_not_read_is_named() -> None:
-    class Strange:
-        def __reduce__(self):
-            return (int, ("no number",))
-
-    with pytest.raises(DataError, match=r"the result of item 4 cannot be read .*no number"):
-        unpack(pack(Strange(), "it"), "the result of item 4")
 
 
 def test_a_job_brings_its_modules_and_its_folder(

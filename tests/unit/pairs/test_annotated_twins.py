@@ -42,12 +42,6 @@ def test_every_relevant_pair_comes_with_each_of_its_queries() -> None:
     )
 
 
-def test_a_corpus_gives_every_pair_without_a_query() -> None:
-    units = annotation_units(corpus(), source="llm:b", baseline="llm:a")
-    assert [(u.unit_id, u.query) for u in units] == [("d0", ""), ("d1", ""), ("d2", "")]
-    assert units[0].sources == ("llm:a", "llm:b")
-
-
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(DataError, match=r"\['llm:a', 'llm:b'\]; name one of them as source"):
         annotation_units(corpus())

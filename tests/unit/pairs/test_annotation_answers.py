@@ -121,15 +121,6 @@ def test_spreadsheets_may_spell_and_separate_otherwise(written, spell, delimiter
     check(plan, read_annotations([folder / "ann.csv", folder / "bob.csv"], key=files.key))
 
 
-def test_rows_may_be_sorted_and_other_columns_added(written):
-    plan, _, folder = written
-    for name in ("ann", "bob"):
-        fill_csv(plan, folder / f"{name}.csv")
-        rows = [row | {"remark": "x"} for row in read_csv(folder / f"{name}.csv")]
-        save_csv(folder / f"{name}.csv", sorted(rows, key=lambda r: r["row_id"]))
-    check(plan, read_annotations([folder / "ann.csv", folder / "bob.csv"], key=plan.key))
-
-
 def test_unanswered_is_counted_not_refused(written):
     plan, files, folder = written
     mine = plan.rows_of(0)
@@ -179,16 +170,6 @@ def test_csv_errors_name_file_and_line(written, column, value, message):
     rows[0][name] = value
     save_csv(folder / "ann.csv", rows)
     with pytest.raises(DataError, match=message):
-        read_annotations(folder / "ann.csv", key=files.key)
-
-
-def test_lines_count_breaks_within_cells(written):
-    _, files, folder = written
-    rows = read_csv(folder / "ann.csv")
-    rows[1][list(rows[1])[-1]] = "maybe"
-    save_csv(folder / "ann.csv", rows)
-    # the first record has a text of three lines
-    with pytest.raises(DataError, match=r"ann\.csv:5: row '\w+': quality 'maybe' is not an"):
         read_annotations(folder / "ann.csv", key=files.key)
 
 

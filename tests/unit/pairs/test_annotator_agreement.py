@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.pairs.annotate import Annotations, AnswerTable, KeyUnit
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables
 
@@ -157,17 +156,3 @@ def test_table_3_figures_reappear_from_votes_that_give_them(groups, published):
         else:
             assert round(100 * share.unanimous, 1) == unanimous
     assert table.shares[0].share.upper > 0.07  # 0 of 50 does not mean never
-
-
-def test_units_without_majority_or_with_few_answers_are_counted():
-    codes = [[0, 1, 2], [0, 0, -1], [2, 2, 1], [-1, -1, -1]]
-    (table,) = majority_tables(annotations_of(codes))
-    assert (table.n_units, table.n_no_majority, table.n_too_few) == (2, 1, 2)
-    assert [s.n for s in table.shares] == [0, 0, 1]
-    (table,) = majority_tables(annotations_of(codes), min_answers=2)
-    assert [s.n for s in table.shares] == [1, 0, 1]
-    assert table.shares[0].unanimous == 1.0
-    (empty,) = majority_tables(annotations_of([[-1, 0, -1]]))
-    assert (empty.n_units, empty.shares) == (0, ())
-    with pytest.raises(DataError, match="min_answers 4 is not in 1 … 3"):
-        majority_tables(annotations_of(codes), min_answers=4)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 from hashlib import blake2b
@@ -16,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.core.completions import Completion, CompletionError
-from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.beir import read_beir, source_of_stem
@@ -235,39 +230,6 @@ def test_an_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None
     assert sum(s.completion_tokens for s in report.manifest.sources) == 450
 
 
-def build_slowly(source: str, out: str, log: str) -> None:
-    """Called in another process, which is killed."""
-    writer = Writer(log=Path(log), delay=0.05)
-    writer.max_concurrency = 4
-    build_paired_corpus(source, writer, out, prompts=STYLES[:2])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
-def test_a_killed_run_pays_nothing_twice_and_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    source, out, log = write_folder(tmp_path / "in"), tmp_path / "out", tmp_path / "log"
-    build_paired_corpus(source, Writer(), tmp_path / "whole", prompts=STYLES[:2])
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-        f"import test_paired_rewrite as t; t.build_slowly({str(source)!r}, {str(out)!r}, "
-        f"{str(log)!r})"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code])
-    deadline = time.monotonic() + 60
-    while (not log.exists() or len(log.read_text().split()) < 40) and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert [source.finished for source in read_manifest(out).sources] == [True, False]
-    (out / "corpus" / ".human.jsonl.0a1b2c3d.tmp").write_text("half a fi")
-    build_paired_corpus(source, Writer(log=log), out, prompts=STYLES[:2])
-    assert files(out) == files(tmp_path / "whole")
-    asked = log.read_text().split()
-    assert len(set(asked)) == 60
-    # Only answers of the last 50 ms before the kill were not stored: 4 in flight, some waiting.
-    assert len(asked) - 60 <= 16
-
-
 def test_more_models_and_styles_may_be_added_to_a_folder(tmp_path: Path) -> None:
     source, out = write_folder(tmp_path / "in", 6), tmp_path / "out"
     build_paired_corpus(source, Writer(), out)
@@ -288,14 +250,6 @@ def test_more_models_and_styles_may_be_added_to_a_folder(tmp_path: Path) -> None
     assert [s.source for s in read_manifest(out).sources] == [
         *("llm:writer", "llm:org/big: 1", "llm:org/big: 1+style-3")
     ]
-
-
-def test_where_a_model_runs_is_no_part_of_a_source(tmp_path: Path) -> None:
-    source, out = write_folder(tmp_path / "in", 2), tmp_path / "out"
-    made = build_paired_corpus(source, Writer("local:smollm2"), out)
-    assert [s.source for s in made.manifest.sources] == ["llm:smollm2"]
-    assert [s.model for s in made.manifest.sources] == ["local:smollm2"]
-    assert (out / "corpus" / "smollm2.jsonl").exists()
 
 
 def test_a_folder_made_otherwise_is_not_mixed(tmp_path: Path) -> None:
@@ -321,25 +275,6 @@ def test_a_folder_made_otherwise_is_not_mixed(tmp_path: Path) -> None:
     assert {**files(out), "manifest.json": b""} == {**before, "manifest.json": b""}
 
 
-def test_data_sets_and_corpora_in_memory(tmp_path: Path) -> None:
-    source = write_folder(tmp_path / "in", 6)
-    build_paired_corpus(source, Writer(), tmp_path / "out")
-    paired = read_beir(tmp_path / "out", titles=False)
-    build_paired_corpus(paired, Writer("other"), tmp_path / "again")
-    data = read_beir(tmp_path / "again")
-    assert data.corpus.tags.counts() == {"human": 6, "llm:other": 6}
-    assert data.queries == paired.queries
-    assert len(data.qrels.grades) == len(paired.qrels.grades)
-    tags = TagTable.from_tags([("a", DocTags(source="human")), ("b", DocTags())])
-    corpus = Corpus(texts=("One.", "Two."), tags=tags)
-    with pytest.raises(MissingTagsError, match="'b' has no source"):
-        build_paired_corpus(corpus, Writer(), tmp_path / "c")
-    assert not (tmp_path / "c").exists()
-    build_paired_corpus(corpus, Writer(), tmp_path / "c", untagged="human")
-    assert [row["_id"] for row in rows_of(tmp_path / "c" / "corpus" / "writer.jsonl")] == ["a", "b"]
-    assert not (tmp_path / "c" / "queries.jsonl").exists()
-
-
 def test_a_plain_folder_needs_to_be_told_that_it_is_human(tmp_path: Path) -> None:
     source = write_folder(tmp_path / "in", 6, layout="corpus.jsonl")
     with (source / "corpus.jsonl").open("a") as stream:
@@ -353,23 +288,6 @@ def test_a_plain_folder_needs_to_be_told_that_it_is_human(tmp_path: Path) -> Non
         stream.write('{"_id": "d0", "text": "Again."}\n')
     with pytest.raises(DataError, match="'d0' occurs twice"):
         build_paired_corpus(source, Writer(), tmp_path / "out2", untagged="human")
-
-
-def test_a_plain_folder_with_a_tag_file(tmp_path: Path) -> None:
-    source = write_folder(tmp_path / "in", 6, layout="corpus.jsonl")
-    tags = source / "tags.tsv"
-    tags.write_text("doc_id\tsource\n" + "".join(f"d{i}\thuman\n" for i in range(4)))
-    with pytest.raises(MissingTagsError, match="'d4' has no source"):
-        build_paired_corpus(source, Writer(), tmp_path / "out")
-    tags.write_text(tags.read_text() + "d4\tllm:x\nd5\tllm:x\n")
-    report = build_paired_corpus(source, Writer(), tmp_path / "out")
-    assert [row["_id"] for row in rows_of(tmp_path / "out" / "corpus" / "human.jsonl")] == [
-        f"d{i}" for i in range(4)
-    ]
-    assert report.manifest.human.n_documents == 4
-    (source / "tags.csv").write_text("doc_id,source\n")
-    with pytest.raises(DataError, match=r"tags.csv, tags.tsv; keep one"):
-        build_paired_corpus(source, Writer(), tmp_path / "out2")
 
 
 def test_a_source_in_the_metadata_is_a_tag_only_where_it_names_people_or_a_model(
@@ -449,34 +367,6 @@ def test_the_estimate_asks_nothing_and_knows_the_cache(tmp_path: Path) -> None:
     assert (found.requests, found.cached, found.cost) == (20, 10, None)
 
 
-def test_the_estimate_takes_the_name_the_builder_takes(tmp_path: Path) -> None:
-    source, writer = write_folder(tmp_path / "in", 3), Writer()
-    writer.name = "local:"  # leaves nothing to name a source by
-    for ask in (estimate_paired_corpus, build_paired_corpus):
-        with pytest.raises(DataError, match="give a name with model="):
-            ask(source, writer, tmp_path / "out")
-        ask(source, writer, tmp_path / "out", model="mine")
-    assert list(read_beir(tmp_path / "out").corpus.tags.counts()) == ["human", "llm:mine"]
-
-
-def test_a_wrong_key_ends_the_run_and_leaves_a_folder_to_resume(tmp_path: Path) -> None:
-    source, out, writer = write_folder(tmp_path / "in", 6), tmp_path / "out", Writer()
-    writer.special = {"words.": CompletionError("wrong key", reason="rejected", fatal=True)}
-    with pytest.raises(CompletionError, match="wrong key"):
-        build_paired_corpus(source, writer, out)
-    assert not read_manifest(out).sources[0].finished
-    assert build_paired_corpus(source, Writer(), out).complete
-
-
-def test_a_source_without_any_rewrite_has_no_corpus_file(tmp_path: Path) -> None:
-    source, out, writer = write_folder(tmp_path / "in", 3), tmp_path / "out", Writer()
-    writer.special = {"words.": Completion(text="As an AI language model, I decline.")}
-    report = build_paired_corpus(source, writer, out)
-    assert report.manifest.sources[0].skipped == {"refusal": 3}
-    assert not (out / "corpus" / "writer.jsonl").exists()
-    assert read_beir(out).corpus.tags.counts() == {"human": 3}
-
-
 @pytest.mark.parametrize(
     "model", ["gpt-4o", "org/x", ".hidden", "human", "a:b?*|", "llm:x", "é%2F"]
 )
@@ -486,8 +376,3 @@ def test_a_file_name_reads_back_as_its_source(model: str) -> None:
     assert source_of_stem(stem) == source
     assert not set(stem) & set('/\\:*?"<>|')
     assert not stem.startswith(".")
-
-
-def test_a_model_without_a_name_cannot_be_a_source() -> None:
-    with pytest.raises(DataError, match="give a name with model="):
-        source_tag(" ", "rewrite")

@@ -48,12 +48,6 @@ def test_other_templates_are_refused(template: str, message: str) -> None:
         RewritePrompt(name="mine", template=template)
 
 
-def test_the_digest_follows_the_template_alone() -> None:
-    first = RewritePrompt(name="a", template="Rewrite: {text}")
-    assert first.digest == RewritePrompt(name="b", template="Rewrite: {text}").digest
-    assert first.digest != RewritePrompt(name="a", template="Rewrite {text}").digest
-
-
 def test_names_and_lists_are_checked() -> None:
     assert [p.name for p in checked_prompts(["A {text}", REWRITE])] == ["prompt-1", "rewrite"]
     with pytest.raises(DataError, match="'rewrite' occurs twice"):

@@ -16,7 +16,7 @@ import pytest
 import style_reports
 import test_pair_pages
 from rich.console import Console
-from test_report_pages import Page
+from test_report_pages import HOSTILE, assert_sound
 
 from rag_sourcebias.reports import (
     print_report,
@@ -26,7 +26,7 @@ from rag_sourcebias.reports import (
 )
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
-BAD = "\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$"
+BAD = f"\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$[bold]{HOSTILE}"
 SHOWN = re.compile(r"\\u(001b|0000|009b|202e|d800|fffe)")  # narrow tables shorten names
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -65,7 +65,11 @@ def hostile(clean):
         text = json.dumps(clean(kind).to_dict())
         text, n = re.subn(rf"\b({name})\b", lambda found: json.dumps(found[0] + BAD)[1:-1], text)
         assert n
-        return type(clean(kind)).from_dict(json.loads(text))
+        report = json.loads(text)
+        report["warnings"] = [BAD]
+        if "environment" in report:
+            report["environment"] = {BAD: BAD}
+        return type(clean(kind)).from_dict(report)
 
     return cache(made)
 
@@ -87,8 +91,11 @@ def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_pa
     for name, text in texts.items():
         assert not RAW.search(text), name
         assert SHOWN.search(text), name
-    page = Page(texts["html"])
-    assert "svg" in page.tags
+    assert_sound(texts["html"])
+    assert "<svg" in texts["html"]
+    assert "&lt;script&gt;alert(1)" in texts["html"]
+    assert not re.search(r"(?<!\\)(<script|\]\(javascript)", texts["md"])
+    assert "[bold]" in texts["terminal"]
     assert 'class="undrawn"' not in texts["html"]
     again = read_report_json(files["json"])
     assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
@@ -104,3 +111,11 @@ def test_a_name_with_a_line_break_forges_no_line_of_the_terminal(simple):
     report = dataclasses.replace(simple, systems=(system,))
     assert "\nVerdict:" not in terminal(report)
     assert "BM25\\u000aVerdict:" in terminal(report)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [40, 80])
+def test_every_terminal_width(clean, kind, width):
+    stream = io.StringIO()
+    print_report(clean(kind), Console(file=stream, width=width))
+    assert max(map(len, stream.getvalue().splitlines())) <= width

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
 import io
 
-import pytest
 from judged_reports import answers, rankings, single
 from rich.console import Console
 
@@ -35,13 +33,3 @@ def test_comparisons_queries_and_warnings_follow():
     assert "Warning: helpfulness: the judge is useless" in printed(single("noise"))
     assert "of the pool" in printed(single(target="pool"))
     assert "on its own scale" in printed(single("scale"))
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_every_width(width):
-    assert max(map(len, printed(rankings(), width).splitlines())) <= width
-
-
-def test_markup_in_names_is_not_interpreted():
-    means = tuple(dataclasses.replace(m, system="[bold]x[/]") for m in answers().means)
-    assert "[bold]x[/]" in printed(dataclasses.replace(answers(), means=means))

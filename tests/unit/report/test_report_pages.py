@@ -42,51 +42,38 @@ class Page(HTMLParser):
         assert self.stack.pop() == tag
 
 
+def assert_sound(html):
+    """Hold a page to be nested, complete in itself, loading nothing and free of raw values."""
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
+    assert {i for value in labels for i in value.split()} <= set(page.ids)
+    levels = [int(t[1]) for t in page.tags if re.fullmatch(r"h[1-6]", t)]
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert not {"img", "iframe", "object", "embed"} & set(page.tags)
+    assert page.tags.count("script") == 1  # our own, of which the policy holds the hash
+    loading = ("src", "srcset", "data", "poster")
+    assert not [k for _, k, _ in page.attributes if k in loading or k.startswith("on")]
+    assert [v for t, k, v in page.attributes if t == "link" and k == "href"] == ["data:,"]
+    # the namespace of SVG is a name, not an address that is fetched
+    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert re.findall(r"https?://|@import", rest) == []
+    assert "url(" not in rest.replace("url(#", "")
+    assert "default-src 'none'" in html
+    words = re.sub(r"<(style|script)>.*?</\1>", "", html, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|None(?! were| of)|inf)\b", words)
+
+
 @pytest.fixture(scope="module")
 def html(full_report):
     return to_html(full_report)
 
 
-@pytest.fixture(scope="module")
-def hostile(full_report):
-    systems = [dataclasses.replace(s, name=f"{HOSTILE}{s.name}") for s in full_report.systems]
-    data = dataclasses.replace(full_report.data, name=HOSTILE, license=HOSTILE)
-    return dataclasses.replace(
-        full_report, data=data, systems=tuple(systems), warnings=(HOSTILE,), family=HOSTILE
-    )
-
-
-def test_html_is_well_nested_and_ids_are_unique(html):
-    page = Page(html)
-    assert len(page.ids) == len(set(page.ids))
-    assert html.startswith("<!DOCTYPE html>")
-
-
-def test_links_inside_the_page_resolve(html):
-    page = Page(html)
-    assert page.links
-    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
-    labels = {v for _, k, v in page.attributes if k == "aria-labelledby"}
-    assert {i for value in labels for i in value.split()} <= set(page.ids)
-
-
-def test_html_loads_nothing(html):
-    page = Page(html)
-    loading = [v for _, k, v in page.attributes if k in ("src", "srcset", "data", "poster")]
-    assert loading == []
-    assert not {"img", "iframe", "object", "embed"} & set(page.tags)
-    assert page.tags.count("script") == 1  # our own, of which the policy holds the hash
-    assert [v for t, k, v in page.attributes if t == "link" and k == "href"] == ["data:,"]
-    # The namespace of SVG is a name, not an address that is fetched.
-    rest = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
-    assert re.findall(r"https?://", rest) == []
-    assert "@import" not in html
-    assert "url(" not in re.sub(r"url\(#", "", html)
-    assert "default-src 'none'" in html
-
-
-def test_html_has_no_handlers(html):
-    assert not [k for _, k, _ in Page(html).attributes if k.startswith("on")]
+def test_the_page_is_sound_and_loads_nothing(html):
+    assert_sound(html)
 
 
 def test_html_shows_every_section(html):
@@ -106,13 +93,6 @@ def test_html_shows_every_section(html):
     } <= set(page.ids)
     for text in ("Webis CrowdRAG-25", "CC BY 4.0", "numpy", "2.4.6", "k1 = 0.9"):
         assert text in html
-
-
-def test_headings_do_not_skip_a_level(html):
-    levels = [int(t[1]) for t in Page(html).tags if re.fullmatch(r"h[1-6]", t)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
 @pytest.mark.parametrize("to_text", [to_html, to_markdown])
@@ -142,23 +122,6 @@ def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
         "queries are a random sample of the queries of interest",
     ):
         assert expected in text
-
-
-def test_html_escapes_hostile_names(hostile):
-    text = to_html(hostile)
-    page = Page(text)
-    assert page.tags.count("script") == 1
-    assert text.count("<script") == 1
-    assert "&lt;script&gt;alert(1)" in text
-
-
-def test_markdown_escapes_hostile_names(hostile):
-    text = to_markdown(hostile)
-    assert not re.search(r"(?<!\\)<script", text)
-    assert not re.search(r"(?<!\\)\]\(javascript", text)
-    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
-        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
-        assert len(widths) == 1
 
 
 def test_several_sources(three_source_report):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import re
 
-import pytest
 from rich.console import Console
 
 from rag_sourcebias.reports import print_report
@@ -13,14 +12,6 @@ def printed(report, width, **options):
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=width, **options))
     return stream.getvalue()
-
-
-@pytest.mark.parametrize("width", [30, 80, 200])
-def test_every_width_holds_every_delta(full_report, width):
-    text = printed(full_report, width)
-    assert max(map(len, text.splitlines())) <= width
-    for expected in ("+138.0", "+98.8*", "−53.7", "undef.", "−46.2", "NDCG@5", "MAP@5"):
-        assert expected in text
 
 
 def test_eighty_columns_hold_six_measures(full_report):
@@ -46,17 +37,3 @@ def test_verdicts_and_warnings_follow(full_report):
     text = " ".join(printed(full_report, 100).split())
     assert "• BM25 favours human text" in text
     assert "Warning: 80 or 160 queries are few" in text
-
-
-def test_markup_in_names_is_not_interpreted(make):
-    report = make.report([make.simple(make.cell(), name="[bold]x[/red]")], warnings=("[/]",))
-    assert "[bold]x[/red]" in printed(report, 80)
-
-
-def test_several_sources(three_source_report):
-    text = printed(three_source_report, 100)
-    assert "LLM-written (gpt-4)" in text
-
-
-def test_empty_report(make):
-    assert "No two sources were compared." in printed(make.report([], warnings=()), 80)

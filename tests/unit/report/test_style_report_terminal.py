@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
-from style_reports import STYLES, full_report, similarities, style_report
+from style_reports import STYLES, full_report
 
 from rag_sourcebias.reports import print_report
 from rag_sourcebias.style.words import headline
@@ -30,17 +29,3 @@ def test_headline_ranks_findings_and_warnings():
     assert f"{report.systems[0].rows[0].unfairness.score:.2f} [" in text
     assert f"{report.systems[0].mean_unfairness.estimate:.2f} [" in text
     assert "Warning: 60 queries are few" in text
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_every_width(width):
-    report = style_report({f"system {i}": similarities(20, seed=i) for i in range(5)})
-    text = printed(report, width)
-    assert max(map(len, text.splitlines())) <= width
-    for system in report.systems:
-        assert system.name in text
-
-
-def test_markup_in_names_is_not_interpreted():
-    text = printed(style_report({"[bold]x[/]": similarities()}))
-    assert "[bold]x[/]" in text

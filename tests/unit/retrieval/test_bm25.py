@@ -118,9 +118,3 @@ def test_no_queries_is_fine_and_a_corpus_without_words_is_not() -> None:
     assert len(BM25Spec().build(corpus()).retrieve([], 5)) == 0
     with pytest.raises(DataError, match="none of the 2 documents"):
         BM25Spec().build(corpus(("", "!!!")))
-
-
-def test_the_name_says_what_differs_from_the_defaults() -> None:
-    assert BM25Spec().name == "bm25"
-    assert "k1=0.9" in BM25Spec(k1=0.9).name
-    assert BM25Spec.paper().name == "bm25-paper"

@@ -12,8 +12,7 @@ from hashing_encoder import HashingEncoder
 from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, VectorCache
-from rag_sourcebias.retrieval.rerank import RerankedSpec, rerank
-from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.retrieval.rerank import rerank
 
 TEXTS = ["beta gamma", "alpha", "alpha", "delta epsilon zeta", "\ud800 lone surrogate", ""]
 
@@ -28,17 +27,6 @@ def test_vectors_are_those_of_the_encoder_in_order_and_computed_once(tmp_path: P
     again = CachedEncoder(inner, VectorCache(tmp_path / "v.sqlite"))
     assert np.array_equal(again.encode_documents(TEXTS[::-1]), plain.encode_documents(TEXTS[::-1]))
     assert inner.calls == []
-
-
-def test_sides_and_models_do_not_share_vectors(tmp_path: Path) -> None:
-    cache = VectorCache(tmp_path / "v.sqlite")
-    inner = HashingEncoder()
-    cached = CachedEncoder(inner, cache)
-    cached.encode_documents(["alpha"])
-    cached.encode_queries(["alpha"])
-    assert len(inner.calls) == 2
-    other = HashingEncoder(dimension=32)
-    assert CachedEncoder(other, cache).encode_documents(["alpha"]).shape == (1, 32)
 
 
 def test_an_interrupted_job_resumes(tmp_path: Path) -> None:
@@ -135,11 +123,3 @@ def test_unknown_documents_and_queries_are_named(
         rerank(Run.from_dict({"q": {"dx": 1.0}}), LengthReranker(), corpus, queries)
     with pytest.raises(DataError, match="qx"):
         rerank(Run.from_dict({"qx": {"d0": 1.0}}), LengthReranker(), corpus, queries)
-
-
-def test_reranked_spec_reranks_its_first_stage(small: tuple[Corpus, list[Query], Run]) -> None:
-    corpus, queries, _ = small
-    spec = RerankedSpec(DenseSpec(HashingEncoder()), LengthReranker(), depth=4)
-    run = spec.build(corpus).retrieve(queries, 2)
-    assert run.ranked_list(0).doc_ids == ("d3", "d1")
-    assert "4" in {value for key, value in spec.settings.items() if "depth" in key}

@@ -125,14 +125,6 @@ def test_a_stopped_audit_goes_on(folder: Path, tmp_path: Path, in_memory: SkewRe
     assert len(documents) == len(set(documents)), "a text was encoded twice"
 
 
-def test_a_second_audit_encodes_nothing(folder: Path, tmp_path: Path) -> None:
-    sharded(folder, tmp_path)
-    made = Made()
-    retriever = ShardedRetriever(name="dense", make_encoder=made)
-    sharded(folder, tmp_path, retriever=retriever, depth=7)
-    assert {len(call) for call in made.calls()} == {40}  # the queries
-
-
 def test_copies_in_different_shards_tie(folder: Path, tmp_path: Path) -> None:
     report = sharded(folder, tmp_path, depth=2 * N_PAIRS, length_matched=False)
     twins = report.systems[0].twins[0]
@@ -141,18 +133,6 @@ def test_copies_in_different_shards_tie(folder: Path, tmp_path: Path) -> None:
     copy = where[np.argmin(twins.baseline_rank[where])]
     assert twins.other_rank[copy] == twins.baseline_rank[copy] < 500
     assert twins.other_above[copy] == 0.5
-
-
-def test_a_large_corpus_is_matched_in_length_on_request(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_sourcebias.source.shards.audit.LENGTH_MATCHED_UP_TO", 100)
-    report = sharded(folder, tmp_path)
-    assert [one.variant for one in report.systems] == ["mixed"]
-    assert any("--length-matched" in warning for warning in report.warnings)
-    asked = sharded(folder, tmp_path, length_matched=True)
-    assert [one.variant for one in asked.systems] == ["mixed", "length-matched"]
-    assert not any("--length-matched" in warning for warning in asked.warnings)
 
 
 def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> None:
@@ -171,18 +151,6 @@ def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> N
     (found,) = report.systems
     assert [c.relative_delta for c in found.cells] == [c.relative_delta for c in expected.cells]
     assert found.sole_corpus == expected.sole_corpus
-
-
-def test_progress_is_told(folder: Path, tmp_path: Path) -> None:
-    stages: list[str] = []
-    done: list[tuple[int, int]] = []
-    sharded(folder, tmp_path, on_stage=stages.append, on_done=lambda *one: done.append(one))
-    assert stages[:3] == [
-        "reading the corpus",
-        f"dense: encoding {len(set(paired_data().corpus.texts)):,} texts",
-        "dense: searching 3,000 documents",
-    ]
-    assert (3, 3) in done
 
 
 def test_bad_input(folder: Path, tmp_path: Path) -> None:
@@ -229,13 +197,6 @@ def test_a_work_folder_that_workers_do_not_share_is_named(
     with pytest.raises(DataError, match=re.escape(message)):
         sharded(folder, work, engine=engine)
     sharded(folder, work, engine=LocalEngine())
-
-
-def test_a_corpus_that_workers_do_not_share_is_named(tmp_path: Path) -> None:
-    write_beir(paired_data(), tmp_path / "data")
-    engine = Elsewhere(tmp_path / "data")
-    with pytest.raises(DataError, match=r"data/corpus.* does not exist"):
-        sharded(tmp_path / "data", tmp_path / "work", engine=engine)
 
 
 def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
@@ -104,15 +103,6 @@ def test_sole_corpus_check_indexes_each_source_alone(dataset):
         assert check.p_value == 1.0
 
 
-def test_what_was_not_asked_for_is_not_done(dataset):
-    spec = Spec("overlap")
-    report = audit_source(dataset, [spec], config=CONFIG, sole_corpus=False, length_matched=False)
-    assert spec.built == [36]
-    assert report.system("overlap").sole_corpus == ()
-    with pytest.raises(DataError):
-        report.system("overlap", "length-matched")
-
-
 def test_approximate_index_is_compared_with_exact_search(dataset):
     report = audit_source(dataset, [Spec("ann", loss=1)], config=CONFIG, length_matched=False)
     ann, exact = report.system("ann"), report.system("ann", "exact")
@@ -192,14 +182,3 @@ def test_clusters_reach_every_interval(dataset):
 def test_errors(dataset, specs, options, message):
     with pytest.raises(DataError, match=message):
         audit_source(dataset, specs, config=CONFIG, **options)
-
-
-def test_environment_names_what_was_imported():
-    import sys
-
-    from rag_sourcebias.core.values import environment
-
-    found = environment()
-    assert found["numpy"] == np.__version__
-    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert "cores" in found["machine"]

@@ -133,11 +133,6 @@ def test_a_text_manifest_gives_generator_and_source_type() -> None:
     assert tag(text=text) == DocTags(source=UNNAMED_MODEL, origin="provenance")
 
 
-def test_claim_generator_info_is_read() -> None:
-    payload = b"\x74claim_generator_info\xa1" + cbor_text("name") + cbor_text("c2pa-rs")
-    assert [found.value for found in read_text_manifest("a" + wrapped(payload))] == ["c2pa-rs"]
-
-
 def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() -> None:
     tagger = ProvenanceTagger()
     text = "a" + wrapped(store(("claim_generator", "App")))
@@ -159,13 +154,6 @@ def test_a_manifest_that_says_nothing_of_the_origin_leaves_the_source_unknown() 
 def test_nothing_is_read_from_a_wrapper_cut_short_or_of_another_version(wrapper: str) -> None:
     assert [found.value for found in read_text_manifest("a" + wrapper)] == ["cut short"]
     assert tag(text="a" + wrapper) == DocTags(origin="provenance")
-
-
-def test_ingredients_that_disagree_leave_the_source_unknown() -> None:
-    payload = store(
-        ("digitalSourceType", "humanEdits"), ("digitalSourceType", "trainedAlgorithmicMedia")
-    )
-    assert tag(text=wrapped(payload)) == DocTags(origin="provenance")
 
 
 def test_an_emoji_is_no_manifest() -> None:

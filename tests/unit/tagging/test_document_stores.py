@@ -100,11 +100,6 @@ def test_an_address_without_kind_or_place_is_refused(spec: str, shelf_package: N
         open_document_store(spec)
 
 
-def test_an_unknown_kind_lists_those_there_are(shelf_package: None) -> None:
-    with pytest.raises(DataError, match=r"kind 'shelv' in 'shelv:x' is unknown.*corpus.*shelf"):
-        open_document_store("shelv:x")
-
-
 def write_jsonl(path: Path, *records: dict[str, object]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in records), encoding="utf-8")
@@ -140,15 +135,6 @@ def test_a_plain_corpus_declares_sources_or_nothing(tmp_path: Path, as_folder: b
         "b": DocTags(),
         "c": DocTags(),
     }
-
-
-def test_our_own_keys_in_a_file_count_first_and_are_checked(tmp_path: Path) -> None:
-    tagged = {"rsb_source": "llm:x", "source": "human", "rsb_confidence": 0.9}
-    file = write_jsonl(tmp_path / "x.jsonl", {"_id": "a", "text": "x", "metadata": tagged})
-    assert dict(CorpusStore(file).tags())["a"] == DocTags(source="llm:x", confidence=0.9)
-    write_jsonl(file, {"_id": "a", "text": "x", "rsb_confidence": 7})
-    with pytest.raises(DataError, match=r"document 'a': rsb_confidence 7"):
-        list(CorpusStore(file).tags())
 
 
 def test_a_corpus_is_only_read_and_says_so(tmp_path: Path) -> None:
@@ -209,12 +195,6 @@ def test_tags_are_kept_beside_the_store_by_id_and_text(sidecar: Path) -> None:
     assert tags["d1@human"] == DocTags()
 
 
-def test_a_dry_run_writes_no_file(sidecar: Path) -> None:
-    result = SidecarStore(Shelf(), sidecar).tag([by_parity("llm:x")], dry_run=True)
-    assert (result.n_written, result.dry_run) == (N // 2, True)
-    assert list(sidecar.parent.iterdir()) == []
-
-
 def test_an_interrupted_pass_goes_on_and_a_finished_one_writes_nothing(sidecar: Path) -> None:
     shelf = Shelf()
     shelf.stop_after = 2_200
@@ -226,23 +206,6 @@ def test_an_interrupted_pass_goes_on_and_a_finished_one_writes_nothing(sidecar: 
     assert (result.n_written, result.n_unchanged) == (500, 2_000)
     again = SidecarStore(shelf, sidecar).tag([IdTagger()])
     assert (again.n_written, again.n_unchanged) == (0, N)
-
-
-def test_other_taggers_need_overwrite_and_leave_a_backup(sidecar: Path) -> None:
-    store = SidecarStore(Shelf(), sidecar)
-    store.tag([by_parity("llm:x")])
-    for dry_run in (True, False):
-        with pytest.raises(DataError, match=rf"{sidecar.name} holds the tags of 1250 .*--overwr"):
-            store.tag([IdTagger()], dry_run=dry_run)
-    assert len(store.tag_store) == N // 2
-    result = store.tag([IdTagger()], overwrite=True)
-    assert result.n_written == N
-    assert result.backup is not None
-    kept = Path(result.backup)
-    assert kept.name == f"{sidecar.name}.before-{result.fingerprint[:8]}.sqlite"
-    assert sources(kept) == {"llm:x": N // 2}
-    assert open_tag_store(kept).get(["d0@llm:x"])[0].style == "news"
-    assert dict(store.tags())["d1@human"].source == "human"
 
 
 def test_an_overwrite_that_was_interrupted_loses_no_old_tag(sidecar: Path) -> None:
@@ -265,15 +228,6 @@ def test_tags_of_unknown_taggers_are_not_replaced_unasked(sidecar: Path) -> None
     sidecar.with_name(f"{sidecar.name}.taggers.json").write_text("torn {")
     with pytest.raises(DataError, match="by other taggers"):
         SidecarStore(Shelf(3), sidecar).tag([IdTagger()])
-
-
-def test_a_changed_text_is_found_by_its_new_text(sidecar: Path) -> None:
-    shelf = Shelf(4)
-    SidecarStore(shelf, sidecar).tag([IdTagger()])
-    shelf.texts["d1@human"] = "text 1, revised"
-    result = SidecarStore(shelf, sidecar).tag([IdTagger()])
-    assert (result.n_written, result.n_unchanged) == (1, 3)
-    assert open_tag_store(sidecar).get_by_text(["text 1, revised"])[0].source == "human"
 
 
 def test_ids_that_the_store_lost_are_listed(sidecar: Path) -> None:

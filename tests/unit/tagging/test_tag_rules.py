@@ -98,14 +98,6 @@ def test_the_first_rule_decides_each_field_and_rules_are_counted() -> None:
     assert tagger.matched == {"style": 2, "gpt": 1, "rest": 1}
 
 
-def test_groups_that_took_no_part_leave_a_field_unknown() -> None:
-    found = Condition(target="id", operator="regex", value=r"^(?P<pair>\d+)-(?P<model>\w+)?$")
-    rule = TagRule(name="r", conditions=[found], pair_id="{pair}", source="llm:{model}")
-    tagger = RuleTagger([rule])
-    assert tagger("17-phi", "", {}) == DocTags(source="llm:phi", pair_id="17", origin="declared")
-    assert tagger("17-", "", {}) == DocTags(pair_id="17")
-
-
 def test_a_group_that_is_no_source_is_an_error_naming_the_rule() -> None:
     rule = TagRule(name="r", conditions=[meta("by", "regex", "(?P<w>.+)")], source="{w}")
     assert RuleTagger([rule])("d", "", {"by": "human"}) == DocTags(
@@ -128,21 +120,6 @@ def test_a_group_that_is_no_source_is_an_error_naming_the_rule() -> None:
 def test_a_bad_rule_is_refused(options: dict, message: str) -> None:
     with pytest.raises(DataError, match=message):
         TagRule(**({"name": "r", "conditions": [meta("x", "regex", "(?P<a>.)")]} | options))
-
-
-def test_two_regexes_may_not_share_a_group() -> None:
-    conditions = [meta("x", "regex", "(.)"), meta("y", "regex", "(?P<b>.)")]
-    assert TagRule(name="r", conditions=conditions, style="{b}").style == "{b}"
-    with pytest.raises(DataError, match="two regexes have a group 'b'"):
-        TagRule(name="r", conditions=[conditions[1]] * 2, style="{b}")
-
-
-def test_rules_need_different_names() -> None:
-    rule = TagRule(name="r", conditions=[meta("x", "present", True)], source="human")
-    with pytest.raises(DataError, match="two tag rules are named 'r'"):
-        RuleTagger([rule, rule])
-    with pytest.raises(DataError, match="no tag rules"):
-        RuleTagger([])
 
 
 def test_the_first_tagger_that_knows_decides_each_field() -> None:
@@ -177,14 +154,6 @@ def test_a_tagger_that_raises_or_returns_nonsense_is_named_with_the_document() -
         list(tag_documents([("d1", "", {})], [broken]))
     with pytest.raises(DataError, match=r"document 'd1': tagger .*wrong returned 'human' \(str\)"):
         list(tag_documents([("d1", "", {})], [wrong]))
-
-
-def test_documents_are_tagged_one_by_one() -> None:
-    def endless():
-        while True:
-            yield "d#human", "", {}
-
-    assert next(tag_documents(endless(), [IdTagger()]))[1].source == "human"
 
 
 @pytest.mark.parametrize(

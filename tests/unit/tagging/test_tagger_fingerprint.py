@@ -37,12 +37,6 @@ def test_what_tags_differently_is_another(other: object) -> None:
     assert taggers_fingerprint(other) != taggers_fingerprint(rules())
 
 
-def test_the_order_of_taggers_and_rules_counts() -> None:
-    assert taggers_fingerprint([rules(), IdTagger()]) != taggers_fingerprint([IdTagger(), rules()])
-    first, second = rules().rules[0], rules("b", name="s").rules[0]
-    assert RuleTagger([first, second]).fingerprint != RuleTagger([second, first]).fingerprint
-
-
 def test_true_is_not_one_and_a_set_has_no_order() -> None:
     assert rules(True).fingerprint != rules(1).fingerprint
 

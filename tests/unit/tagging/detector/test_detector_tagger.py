@@ -14,7 +14,6 @@ from rag_sourcebias.tagging.detector.fit import DetectorTagger, fit_detector
 from rag_sourcebias.tagging.detector.model import Detector
 from rag_sourcebias.tagging.documents import tag_documents
 
-STYLES = tuple(f"style {i}" for i in range(3))
 ODD = ["", " \n", "…", "日本語の文章です。", "🙂" * 50, "\ud800 lone", "a" * 200_000, "\x00\x00"]
 
 
@@ -48,15 +47,6 @@ def test_tags_are_detected_sources_with_their_probability(
             )
 
 
-def test_one_at_a_time_is_the_same_as_many(detector: Detector, fresh: Documents) -> None:
-    tagger = DetectorTagger(detector)
-    many = tagger.tag_many([text for _, text, _ in fresh])
-    assert [tagger(doc_id, text, {}) for doc_id, text, _ in fresh] == many
-    texts = [text for _, text, _ in fresh]
-    alone = np.concatenate([detector.predict([text]).probabilities for text in texts])
-    assert np.array_equal(alone, detector.predict(texts).probabilities)
-
-
 def test_odd_texts_are_read_and_empty_ones_unknown(detector: Detector) -> None:
     tags = DetectorTagger(detector).tag_many(ODD)
     assert tags[:2] == [None, None]
@@ -85,18 +75,6 @@ def test_declared_tags_come_before_detected_ones(detector: Detector, fresh: Docu
     found = dict(tag_documents(rows, [declared, DetectorTagger(detector)]))
     assert found[fresh[0][0]] == DocTags(source="llm:known", origin="declared")
     assert sum(tags.origin == "detected" for tags in found.values()) > 20
-
-
-def test_a_style_tag_says_nothing_about_the_source() -> None:
-    documents = simulated(50, seed=1, labels=STYLES, strength=0.6)
-    detector = fit_detector(documents, target="style", rng=0)
-    assert detector.report.n_groups == 150  # ids name no source, so no twins are known
-    assert detector.report.sensitivity is None
-    tags = DetectorTagger(detector).tag_many([text for _, text, _ in documents[:60]])
-    known = [tag for tag in tags if tag is not None]
-    assert len(known) > 20
-    assert {tag.style for tag in known} <= set(STYLES)
-    assert {(tag.source, tag.origin, tag.confidence) for tag in known} == {(None, None, None)}
 
 
 def test_a_detector_that_decides_nothing_is_no_tagger(detector: Detector, fresh: Documents) -> None:
