@@ -122,16 +122,3 @@ def test_the_adjustment_is_left_out_where_there_is_none():
     start = "## How to read this"
     assert "djusted" not in plain(to_markdown(report)).partition(start)[0]
     assert "adjusted" not in printed(report)
-
-
-def test_a_score_without_spread_within_systems():
-    scorer = single().scorers[0]
-    spread = dataclasses.replace(scorer.raw.spread, within_sd=None, effects=None)
-    raw = dataclasses.replace(scorer.raw, spread=spread)
-    report = dataclasses.replace(
-        single(), scorers=(dataclasses.replace(scorer, raw=raw, adjusted=None),)
-    )
-    page = to_html(report)
-    assert "Mean score of equally correct answers by system" not in page
-    assert number(spread.means[0], digits=3) in page
-    assert headline(report) in page.replace("&#39;", "'")

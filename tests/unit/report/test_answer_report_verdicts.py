@@ -3,10 +3,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from answer_reports import everyone_right, several, single
+from answer_reports import several, single
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
-from rag_sourcebias.answers.measure import SMALL, answer_finding
+from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
 from rag_sourcebias.core.values import Interval
@@ -114,16 +114,6 @@ def test_no_effect_is_claimed_of_a_fair_score():
         assert "above those" not in headline(report)
 
 
-def test_a_small_effect_is_called_small():
-    report = single(-0.004, n=3000)
-    assert codes(report)[0] is AnswerStyle.SLIGHT
-    raw = report.scorers[0].raw
-    assert raw.unfairness.lower > 0
-    assert raw.spread.unfairness / raw.spread.within_sd < SMALL
-    assert "it rewards style only slightly" in headline(report)
-    assert "The effect is small." in told(report)
-
-
 def test_too_few_questions():
     report = single(n=15)
     assert codes(report)[0] is AnswerStyle.TOO_FEW
@@ -140,23 +130,6 @@ def test_an_adjustment_that_finds_nothing_in_length():
     report = single(0.0, own=0.2, lengths=ALIKE)
     assert codes(report) == (AnswerStyle.REWARDS, AdjustmentCode.FAILS)
     assert "It does not help here." in told(report)
-
-
-def test_an_adjustment_that_loses_auc():
-    report = single(-0.15, gap=0.1, wrong_longer=3, lengths=(10, 14, 18, 22))
-    scorer = report.scorers[0]
-    assert codes(report)[1] is AdjustmentCode.COSTS
-    assert scorer.auc_change_within.upper < 0
-    assert f"falls from {scorer.raw.auc_within.estimate:.3f} to" in told(report)
-    assert "It tells right from wrong less well, or may: weigh that" in told(report)
-
-
-def test_without_wrong_answers_or_adjustment():
-    report = everyone_right()
-    assert codes(report)[1] is AdjustmentCode.ABSENT
-    assert "adjust" not in told(report) + headline(report)
-    report = changed(report, adjusted=report.scorers[0].raw, spread_cut=0.5)
-    assert "cannot be tested here" in told(report)
 
 
 def test_verdicts_and_order_are_counted():

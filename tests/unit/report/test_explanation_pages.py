@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
 import re
@@ -67,10 +66,6 @@ def findings(report):
     ]
 
 
-def unmeasured(report):
-    return {topic: text for topic, shown, text in findings(report) if shown is None}
-
-
 def test_the_page_is_sound_and_loads_nothing(name):
     assert_sound(page_of(name))
     assert set(Page(page_of(name)).ids) & SECTIONS == MEASURED.get(name, SECTIONS)
@@ -111,26 +106,6 @@ def test_tables_give_interval_and_n(name):
     for wanted in intervals_of(report):
         assert any(all(f">{cell}<" in row for cell in wanted) for row in rows), wanted
         assert any(all(f" {cell} |" in line for cell in wanted) for line in lines), wanted
-
-
-def test_no_reason_is_invented():
-    source = made.clear_report().sources[0]
-    bare = dataclasses.replace(source, spectrum=None, decomposition=None)
-    assert unmeasured(made.explain_report(bare)) == {
-        "singular values and parts of the score gap": "the report does not say why."
-    }
-    told = {"spectrum": "spectrum: 7 pairs; at least 20 are needed", "decomposition": "few."}
-    assert unmeasured(made.explain_report(dataclasses.replace(bare, missing=told))) == {
-        "singular values": "spectrum: 7 pairs; at least 20 are needed.",
-        "parts of the score gap": "few.",
-    }
-
-
-def test_notes_may_be_empty():
-    found = made.explained(models=(), queries=False, encoder=False)
-    report = made.explain_report(found, encoder="", n_queries=0)
-    assert "There are none." in to_html(report)
-    assert "There are none." in to_markdown(report)
 
 
 def test_the_json_holds_the_page(name, tmp_path):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 
 import explain_reports as made
-import numpy as np
 
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.explain.report import document, headline
@@ -64,15 +63,6 @@ def test_a_tail_that_resamples_cannot_hold_is_not_judged():
         assert "Dai et al." not in text
 
 
-def test_a_headline_says_what_is_missing():
-    text = headline(made.no_perplexity_report())
-    assert "Not computed: perplexity (no language model was given)." in text
-    assert "predictable" not in text
-    text = headline(made.no_queries_report())
-    assert "Not computed: parts of the score gap (there are no judged queries with text)." in text
-    assert text.startswith("In 120 pairs, LLM-written (llama-2) versions are 12.7% shorter;")
-
-
 def test_no_page_calls_perplexity_a_cause():
     for report in (made.clear_report(), made.several_report()):
         rows = [row for found in blocks(report, Findings) for row in found.rows]
@@ -81,15 +71,6 @@ def test_no_page_calls_perplexity_a_cause():
             if topic.startswith("perplexity") and shown:
                 assert "it does not follow that an encoder's scores come from it" in text
             assert "because" not in text
-
-
-def test_length_in_percent_of_the_original():
-    found, head = told("texts", log_length_ratio=ends(np.log(1.2), 0.01))
-    assert "are 20.0% longer" in head
-    assert "(+20.0% [18.8, 21.2])" in found["length"][1]
-    found, head = told("texts", log_length_ratio=ends(0.0, 0.05))
-    assert not found["length"][0]
-    assert "Not established: length." in head
 
 
 def test_perplexity_at_equal_length():

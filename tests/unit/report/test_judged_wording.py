@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
-from judged_reports import answers, rankings, single
+from judged_reports import answers, single
 
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.judged.words import headline, role, sentence
@@ -68,31 +67,6 @@ def test_a_judge_helps_or_costs_by_labels_and_width_alike(times, saved, verdict)
     assert ("10 labels" in sentence(report, mean)) == (verdict == "costs")
 
 
-def test_a_judge_on_another_scale_is_not_called_wrong():
-    report = single("scale")
-    assert "on its own scale" in sentence(report, only(report))
-    assert document(report).first.verdict == "The judge answers on another scale."
-
-
-@pytest.mark.parametrize("target", ["pool", "unlabeled"])
-def test_the_target_is_said(target):
-    report = single(target=target)
-    assert f"of the {target}" in sentence(report, only(report))
-
-
-def test_many_means_are_summed_up():
-    report = answers()
-    assert [role(report, m) for m in report.means] == ["helps", "same", "useless"]
-    wrong = sum(m.interval.excludes(m.judge_alone) for m in report.means)
-    assert headline(report).startswith("95% intervals for 3 means.")
-    assert f"outside {wrong} of them" in headline(report)
-
-
-def test_queries_are_counted_as_queries():
-    text = " ".join(sentence(rankings(), m) for m in rankings().means)
-    assert "labelled queries" in text
-
-
 def test_comparisons_name_the_higher_side():
     report = answers()
     clear = [c for c in report.comparisons if c.interval.excludes(0)]
@@ -108,20 +82,3 @@ def test_an_end_that_rounds_to_zero_shows_its_side():
     changed = (dataclasses.replace(c, interval=interval),)
     (text,) = listed(dataclasses.replace(answers(), comparisons=changed), "comparisons")
     assert "[0.0004, 0.2000]" in text
-
-
-def test_single_queries_say_how_little_they_say():
-    report = rankings()
-    assert report.per_query
-    for q, text in zip(report.per_query, listed(report, "queries"), strict=True):
-        share = float(np.mean(q.upper - q.lower)) / q.highest
-        assert f"{100 * share:.0f}% of the range" in text
-        assert ("says little about any one query" in text) == (share > 0.5)
-    zero = dataclasses.replace(report.per_query[0], highest=0.0)
-    (text,) = listed(dataclasses.replace(report, per_query=(zero,)), "queries")
-    assert "of the range" not in text
-
-
-def test_a_report_without_means():
-    report = dataclasses.replace(single(), means=())
-    assert headline(report) == "No mean was estimated."

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from hashing_encoder import HashingEncoder
-from paired_texts import LLM, WordSpec, human_text, paired_dataset, rewritten
+from paired_texts import WordSpec, human_text, paired_dataset
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
 
@@ -17,7 +17,7 @@ from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.report import document, first, headline, marked
 from rag_sourcebias.report.blocks import Items, p_value, score
-from rag_sourcebias.reports import print_report, to_html, to_markdown, write_report
+from rag_sourcebias.reports import print_report, to_html, to_markdown
 
 FAST = PairCheckConfig(resamples=200)
 SECTIONS = {"criteria", "flags", "values", "worst", "sole", "reading", "data"}
@@ -159,16 +159,3 @@ def test_answer_and_headline_claim_no_more_than_was_counted() -> None:
         paired_dataset(n=25, texts=[("copy", human_text(80), human_text(80))]).corpus, config=FAST
     )
     assert first(one).answer.startswith("1 of 26 pairs (3.8%) is broken, no rewrite")
-
-
-def test_narrow_terminals_lose_nothing() -> None:
-    words = " ".join(printed(report_of("several"), width=45).split())
-    assert "LLM a" in words
-    assert "LLM b" in words
-
-
-def test_reports_are_written_by_kind(tmp_path) -> None:
-    files = write_report(report_of("full"), tmp_path / "r")
-    assert "twin" in files["html"].read_text(encoding="utf-8")
-    assert f"({LLM.removeprefix('llm:')})" in files["md"].read_text(encoding="utf-8")
-    assert rewritten(3) not in files["md"].read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
 import re
@@ -13,7 +12,6 @@ from debias_reports import (
     full_report,
     plain_report,
     refused_report,
-    training_runs,
     unchanged_report,
 )
 from rich.console import Console
@@ -172,19 +170,3 @@ def test_every_picture_describes_itself():
     before, after = (estimate(found) for found in (skew.before, skew.after))
     assert f"@5: {before} (before), {after} (after, significant)" in text
     assert text.count("</svg>") == 3 + 3 + 1
-
-
-def test_training_without_evaluations():
-    run = training_runs("t", weights=(0.5,), seeds=(0, 1, 2, 3))
-    text = html_of(debias_report((), training=[dataclasses.replace(r, points=()) for r in run]))
-    assert "0.5, seed 3" in text
-
-
-def test_warnings_of_a_data_set_carry_its_name():
-    first, second = (debias_dataset(name, {"t": (0.0, 0.0)}, n=60, seed=2) for name in "ab")
-    warned = dataclasses.replace(first, warnings=("few queries",))
-    report = debias_report((warned, second), warnings=("mind this",))
-    assert document(report).warnings == ("mind this", "a: few queries")
-    assert document(debias_report((warned,))).warnings == ("few queries",)
-    for text in (html_of(report), markdown_of(report), printed(report)):
-        assert "a: few queries" in text

@@ -124,31 +124,11 @@ def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
         assert expected in text
 
 
-def test_several_sources(three_source_report):
-    page = to_html(three_source_report)
-    Page(page)
-    assert "<bdi>against LLM gpt-4</bdi>" in page
-    assert "LLM gpt-4" in to_markdown(three_source_report)
-
-
 def test_sections_without_content_are_left_out(report_of, make):
     report = report_of(make.cell())
     page = Page(to_html(report))
     assert not {"twins", "length", "exact", "sole-corpus", "exposure"} & set(page.ids)
     assert "## Twins" not in to_markdown(report)
-
-
-def test_reports_without_any_system(make):
-    Page(to_html(make.report([])))
-    assert to_markdown(make.report([])).endswith("|\n")
-
-
-def test_independent_answers_are_explained(three_source_report):
-    data = dataclasses.replace(three_source_report.data, design="independent")
-    report = dataclasses.replace(three_source_report, data=data)
-    for text in (to_html(report), to_markdown(report)):
-        assert "not by itself evidence of a bias" in " ".join(text.split())
-        assert not re.search(r"prefers? (human|LLM)", text)
 
 
 @pytest.mark.parametrize("correction", ["holm", "bh", "none"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import json
 import re
 import signal
@@ -61,24 +60,6 @@ def test_only_the_reports_own_files_are_overwritten(report, tmp_path):
     assert (tmp_path / "report.md").read_text(encoding="utf-8") != "old"
 
 
-def test_an_interrupt_while_drawing_leaves_the_figures_and_no_old_page(
-    report, tmp_path, monkeypatch
-):
-    out = tmp_path / "out"
-    write_report(dataclasses.replace(report, n_tests=77), out)
-
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("rag_sourcebias.reports.html", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_report(report, out)
-    assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
-    again = read_report_json(out / "report.json")
-    assert again.n_tests == report.n_tests != 77
-    assert (out / "report.md").read_text(encoding="utf-8") == to_markdown(report)
-
-
 @pytest.mark.parametrize("while_", ["jinja2", "matplotlib.figure"])
 def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
     source, out = tmp_path / "report.json", tmp_path / "out"
@@ -117,13 +98,6 @@ def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monk
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_formats_can_be_chosen(report, tmp_path):
-    assert list(write_report(report, tmp_path, formats=["md"])) == ["md"]
-    assert [p.name for p in tmp_path.iterdir()] == ["report.md"]
-    with pytest.raises(DataError, match=r"unknown report formats \['pdf'\]"):
-        write_report(report, tmp_path, formats=["pdf"])
-
-
 def test_a_file_in_place_of_the_folder(report, tmp_path):
     (tmp_path / "out").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match="is a file; a report needs a folder"):
@@ -151,18 +125,6 @@ def test_a_missing_extra_costs_the_page_that_needs_it(
     assert "rag-sourcebias start" in message
     with pytest.raises(MissingExtraError, match=rf"{package}; install .*\[report\]"):
         write_report(report, tmp_path / "alone", formats=["html"])
-
-
-@pytest.mark.parametrize(("kind", "left"), [("html", ["json", "md"]), ("md", ["json", "html"])])
-def test_a_page_that_cannot_be_written_costs_itself(report, tmp_path, caplog, kind, left):
-    (tmp_path / f"report.{kind}" / "in the way").mkdir(parents=True)
-    assert list(write_report(report, tmp_path)) == left
-    assert read_report_json(tmp_path / "report.json").n_tests == report.n_tests
-    (message,) = [record.getMessage() for record in caplog.records]
-    assert f"report.{kind} was not written (" in message
-    assert "Is a directory" in message or "directory" in message.lower()
-    with pytest.raises(DataError, match=f"report.{kind} cannot be written"):
-        write_report(report, tmp_path, formats=[kind])
 
 
 def test_figures_that_cannot_be_written_are_an_error_and_leave_the_pages(report, tmp_path):

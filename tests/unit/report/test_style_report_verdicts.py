@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from style_reports import similarities, style_report
 
@@ -10,9 +9,6 @@ from rag_sourcebias.style.data import StyleCode, StyleReport
 from rag_sourcebias.style.words import (
     chance_sentence,
     headline,
-    original_text,
-    style_list,
-    style_name,
     verdict_sentence,
     verdicts,
 )
@@ -73,14 +69,6 @@ def test_every_code_has_its_words_and_claims_no_more(plain):
         assert text in said(report)
 
 
-def test_ties_and_nothing_measured(plain):
-    tied = style_report(np.ones((30, 3, 4)))
-    assert tied.systems[0].finding.code is StyleCode.TIED
-    assert "gives all styles the same similarity" in headline(tied)
-    assert "Unfairness" not in said(tied)
-    assert headline(dataclasses.replace(plain, systems=())) == "No system was measured."
-
-
 @pytest.mark.parametrize(
     ("score", "p", "words"),
     [
@@ -98,12 +86,3 @@ def test_unfairness_is_set_against_chance(plain, score, p, words):
         friedman=dataclasses.replace(row.friedman, p_value=p),
     )
     assert words in chance_sentence(plain, row)
-
-
-def test_names_of_styles(plain):
-    assert style_name("3") == "style 3"
-    assert style_name("formal") == "formal"
-    assert style_list(["3", "6", "7"]) == "styles 3, 6 and 7"
-    assert style_list(["3", "formal"]) == "style 3 and formal"
-    assert len(style_name("x" * 90)) == 60
-    assert original_text(plain) == "human text"
