@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command_line import inside, write_csv
+from command_line import ENVIRONMENT, INTERRUPTIBLE, inside, write_csv
 from command_line import refused as refused_in
 from command_line import succeed as succeed_in
 
 pytest.importorskip("chromadb")
 
+from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias_integrations.chroma.collections import open_client
 
 pytestmark = pytest.mark.frameworks
@@ -271,3 +276,32 @@ def test_the_rules_in_the_docs_do_what_they_say(tmp_path: Path) -> None:
     assert tags["b-rewrite"].items() >= {"source": "llm:unnamed", "pair_id": "b"}.items()
     assert tags["c"]["source"] == "human"
     assert "source" not in tags["d"]
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    n = 3_000
+    fill(tmp_path, n=n, text="a" * 12 + "!")  # slow for the regex below
+    (tmp_path / "rules.yaml").write_text(
+        "rules:\n  - {when: {text: {regex: '^(a+)+$'}}, set: {style: odd}}\n"
+        "  - {when: {id: {regex: '^d'}}, set: {source: human}}\n",
+        encoding="utf-8",
+    )
+    file, beside = tmp_path / "tags.sqlite", ("--sidecar", "tags.sqlite")
+    process = subprocess.Popen(
+        [*INTERRUPTIBLE, *APPLY, *beside],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+    )
+    deadline = time.monotonic() + 60
+    while not (file.exists() and len(open_tag_store(file))) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages
+    assert "run the same command again, and it goes on" in " ".join(messages.split())
+    done = len(open_tag_store(file))
+    assert 0 < done < n
+    text = succeed(*APPLY, *beside, cwd=tmp_path)
+    assert f"│ 3,000 │ {n - done:,} │ {done:,} │ 0 │ 0 │" in text
