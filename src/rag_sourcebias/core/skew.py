@@ -255,7 +255,7 @@ class SkewCell:
     n_needed : int or None
         Queries with which a verdict is reached four times in five; None where there is one.
     centred : CentredDelta or None
-        Chance-centred Relative Δ, on which verdicts rest; None in reports of version 0.1.
+        Chance-centred Relative Δ, on which verdicts rest.
     """
 
     measure: str
