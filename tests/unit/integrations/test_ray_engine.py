@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -14,8 +13,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from command_line import refused, write_csv
-from model_server import chat_reply
 
 pytest.importorskip("ray")
 pytest.importorskip("openai")
@@ -159,34 +156,6 @@ def test_an_item_that_always_kills_its_worker_is_named(
 
     with pytest.raises(SourceBiasError, match=r"item 2 of 3 was begun 1 time.* lost each time"):
         engine.map(prepare, range(3))
-
-
-def answer(path: str, body: dict, seen: int):
-    text = body["messages"][0]["content"].rpartition("Paris ")[2]
-    number = int(re.match(r"\d+", text)[0])
-    time.sleep(0.1)
-    return chat_reply("1", logprobs={"0": -1.0, "1": -0.1 * number})
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--engine", "abacus"), "abacus"),
-        (("--workers", "2"), "--workers and --address are of --engine ray"),
-        (
-            ("--engine", "ray", "--price-in", "1", "--max-cost", "1"),
-            "--max-cost cannot be kept by several workers",
-        ),
-    ],
-)
-def test_judging_refuses_options_that_do_not_go_together(
-    tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
-    rows = [("q", "Capital?", "Paris", "Paris")]
-    write_csv(tmp_path / "answers.csv", ("id", "question", "reference", "answer"), rows)
-    url = "http://127.0.0.1:9/v1"
-    asked = ("judge", "grade", "answers.csv", "--model", "openai:m", "--base-url", url)
-    assert words in refused(*asked, *options, cwd=tmp_path)
 
 
 def test_the_entry_point_makes_an_engine() -> None:
