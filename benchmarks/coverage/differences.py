@@ -34,7 +34,7 @@ from scipy.optimize import brentq
 from scipy.stats import t
 
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.stats.means import difference_interval
+from rag_sourcebias.infer.judged import difference_interval
 
 ROOT = Path(__file__).parents[2]
 OTHERS = 500  # judged items without a label

@@ -26,7 +26,7 @@ from run import finish
 from scipy.stats import binom
 
 from rag_sourcebias.core.completions import mean_judge
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.infer.judged import mean_interval
 
 ROOT = Path(__file__).parents[2]
 SIZES = (10, 15, 30, 60, 120)

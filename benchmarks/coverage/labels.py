@@ -26,8 +26,8 @@ from scipy.special import bdtr
 
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.values import Interval
+from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
-from rag_sourcebias.stats.means import mean_interval
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = ("evouna", "pandalm", "openqa_eval", "dl_human_llm", "interval_labels")

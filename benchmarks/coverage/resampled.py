@@ -10,8 +10,8 @@ import numpy as np
 import sweeps
 from real_sets import RealSet, real_sets
 
-from rag_sourcebias.stats.coverage import CoverageCell, coverage_study
-from rag_sourcebias.stats.samples import Target
+from rag_sourcebias.infer.coverage import CoverageCell, coverage_study
+from rag_sourcebias.infer.samples import Target
 
 SIZES = (10, 15, 20, 30, 60, 120)
 RECHECK_FROM = 500  # runs; a quick pass rechecks nothing

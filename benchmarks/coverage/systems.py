@@ -29,8 +29,8 @@ from real_sets import _mean_grade, _numbers, _occurs
 from run import finish
 from scipy.stats import binom, kendalltau
 
-from rag_sourcebias.stats.means import difference_interval
-from rag_sourcebias.stats.systems import compare_systems
+from rag_sourcebias.infer.judged import difference_interval
+from rag_sourcebias.infer.systems import compare_systems
 
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

@@ -25,7 +25,7 @@ import streams
 from scipy.stats import binomtest
 
 from rag_sourcebias.core.values import environment
-from rag_sourcebias.stats.blocks import BlockTest
+from rag_sourcebias.monitor.blocks import BlockTest
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 LEARN = 1_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import ppi_py
 
-from rag_sourcebias.stats.means import mean_interval, ppi_interval
-from rag_sourcebias.stats.regression import t_interval
+from rag_sourcebias.infer.judged import mean_interval, ppi_interval
+from rag_sourcebias.infer.regression import t_interval
 
 LEVEL = 0.95
 POOL = 1_000

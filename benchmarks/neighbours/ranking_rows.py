@@ -16,7 +16,7 @@ from rounds import in_turns
 from workload import Workload
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
-from rag_sourcebias.stats.ranking import score_run, source_scores
+from rag_sourcebias.measure.relevance import score_run, source_scores
 
 CUTOFF = 10
 OURS = {"measures": ("NDCG", "MAP"), "cutoffs": (CUTOFF,)}

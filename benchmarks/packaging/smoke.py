@@ -89,7 +89,7 @@ MISSING = (
     ("ray", "from rag_sourcebias_integrations.ray import RayEngine as R; R(1)"),
     ("maps", "from rag_sourcebias.explain.vectors import require_map as r; r('tsne')"),
     ("detector", "from rag_sourcebias.tagging.detector.features import require_sklearn as r; r()"),
-    ("text", "from rag_sourcebias.stats.texts import text_scores as t; t('BLEU', ['a'], ['a'])"),
+    ("text", "from rag_sourcebias.measure.texts import text_scores as t; t('BLEU', ['a'], ['a'])"),
     (
         "monitor",
         "from rag_sourcebias.monitor.dashboard.server import DashboardServer as D; D(None)",
@@ -151,7 +151,7 @@ def maps(_folder: Path) -> str:
 
 
 def text(_folder: Path) -> str:
-    from rag_sourcebias.stats.texts import TEXT_STATISTICS, text_scores
+    from rag_sourcebias.measure.texts import TEXT_STATISTICS, text_scores
 
     names = list(TEXT_STATISTICS)
     for name in names:

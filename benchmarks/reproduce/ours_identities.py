@@ -27,7 +27,7 @@ def relative_deltas(where: Mapping[str, Any]) -> Columns:
     """Relative Δ from printed means ([K] K0.9 and K0.10)."""
     from printed import cells
 
-    from rag_sourcebias.stats.ranking import relative_delta
+    from rag_sourcebias.measure.relevance import relative_delta
 
     human, llm = cells(where, "human"), cells(where, "llm")
     found = [relative_delta(h, g) for h, g in zip(human["y"], llm["y"], strict=True)]
@@ -49,7 +49,7 @@ def masked_example(removed: bool = False) -> Columns:
     not relevant and keeps its place. ``removed``: wrongly, the other copy leaves the list.
     """
     from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
-    from rag_sourcebias.stats.ranking import source_scores
+    from rag_sourcebias.measure.relevance import source_scores
 
     names = ("d2@human", "d3@llm", "d1@human", "d4@human", "d1@llm", "d5@llm")
     qrels = Qrels.from_dict({"q": {"d1@human": 1, "d1@llm": 1}})
@@ -90,7 +90,7 @@ def predictions(probs: Mapping[str, Sequence[float]], mean_grade: bool = False) 
 
     ``mean_grade``: wrongly, the gain of the mean grade in place of the mean gain.
     """
-    from rag_sourcebias.stats.crc import perturb
+    from rag_sourcebias.infer.crc import perturb
 
     grades = np.arange(5.0)
     gains = 2.0**grades - 1
@@ -111,7 +111,7 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
 
     ``best_first``: wrongly, the grades are read in falling order.
     """
-    from rag_sourcebias.stats.crc import perturb
+    from rag_sourcebias.infer.crc import perturb
 
     gains = 2.0 ** np.arange(5) - 1
     gains = gains[::-1] if best_first else gains
@@ -132,8 +132,8 @@ def batch_of_one(sizes: Sequence[int], level: float = 0.95) -> Columns:
     ``level``: another confidence level needs other sizes.
     """
     from rag_sourcebias.core.errors import CalibrationError
-    from rag_sourcebias.stats.crc import RankedLabels
-    from rag_sourcebias.stats.crc_intervals import per_query_intervals
+    from rag_sourcebias.infer.crc import RankedLabels
+    from rag_sourcebias.infer.crc_intervals import per_query_intervals
 
     rng = np.random.default_rng(0)
     refused = []

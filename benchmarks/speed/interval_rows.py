@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.infer.systems import compare_systems
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.judge_audit import audit_judge
-from rag_sourcebias.stats.means import mean_interval
-from rag_sourcebias.stats.systems import compare_systems
 
 Row = Callable[[str, str, str, float, str, bool], dict]
 

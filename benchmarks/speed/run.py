@@ -24,7 +24,7 @@ from rounds import finish, row
 from verb_rows import verb_rows
 from workload import Workload
 
-from rag_sourcebias.stats.ranking import source_scores
+from rag_sourcebias.measure.relevance import source_scores
 
 HERE = Path(__file__).parent
 CUTOFF = 10
@@ -109,7 +109,7 @@ def child(code: str, *arguments: object) -> dict:
 BOOTSTRAP = """
 import json, sys, time, tracemalloc
 import numpy as np
-from rag_sourcebias.stats.ratio import bootstrap_means
+from rag_sourcebias.infer.ratios import bootstrap_means
 n, resamples = map(int, sys.argv[1:])
 columns = np.random.default_rng(0).random((n, 2))
 bootstrap_means(columns[:10], resamples=10, rng=0)
@@ -180,7 +180,7 @@ def imports(*, rounds: int) -> list[dict]:
 MEMORY = """
 import json, sys, tracemalloc
 from workload import Workload
-from rag_sourcebias.stats.ranking import source_scores
+from rag_sourcebias.measure.relevance import source_scores
 load = Workload(n_queries=int(sys.argv[1]), depth=100, n_sources=2)
 tags, rows = load.tags(), load.qrels_of(*load.sources)
 from rag_sourcebias.core.data import Qrels

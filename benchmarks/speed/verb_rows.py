@@ -12,7 +12,7 @@ import pytrec_eval
 
 import rag_sourcebias as rsb
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
-from rag_sourcebias.stats.ranking import source_scores
+from rag_sourcebias.measure.relevance import source_scores
 
 CUTOFFS = (1, 3, 5)
 PAGE = 5.0  # MB

@@ -17,9 +17,9 @@ from rates import row
 from worlds import WORLDS, World
 
 from rag_sourcebias.core.skew import AuditConfig, SkewCode, SkewReport
+from rag_sourcebias.measure.exposure import exposure, merge_llms
+from rag_sourcebias.measure.relevance import chance_scores, source_codes_for
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.stats.exposure import exposure, merge_llms
-from rag_sourcebias.stats.ranking import chance_scores, source_codes_for
 
 SIZES = (10, 30, 100, 300)
 RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"

@@ -25,6 +25,8 @@ from .debias.data import DebiasReport as DebiasReport
 from .explain.audit import explain_sources as explain_sources
 from .explain.data import ExplainConfig as ExplainConfig
 from .explain.data import ExplainReport as ExplainReport
+from .infer.judged import mean_interval as mean_interval
+from .infer.ratios import relative_delta_interval as relative_delta_interval
 from .io.beir import read_beir as read_beir
 from .io.samples import load_sample as load_sample
 from .io.trec import read_qrels as read_qrels
@@ -36,6 +38,8 @@ from .judged.data import JudgedReport as JudgedReport
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items
 from .judged.files import read_label_distributions as read_label_distributions
+from .measure.relevance import relative_delta as relative_delta
+from .measure.relevance import source_scores as source_scores
 from .monitor.log.event_log import EventLog as EventLog
 from .observe.observers import ExposureObserver as ExposureObserver
 from .observe.recorder import instrument as instrument
@@ -47,10 +51,6 @@ from .reports import read_report_json as read_report_json
 from .reports import write_report as write_report
 from .source.audit import audit_source as audit_source
 from .source.audit import measure_source_bias as measure_source_bias
-from .stats.means import mean_interval as mean_interval
-from .stats.ranking import relative_delta as relative_delta
-from .stats.ranking import source_scores as source_scores
-from .stats.ratio import relative_delta_interval as relative_delta_interval
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts

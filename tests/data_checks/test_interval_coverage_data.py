@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.special import bdtr
 
-from rag_sourcebias.stats.coverage import coverage_study
+from rag_sourcebias.infer.coverage import coverage_study
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 RUNS = 500

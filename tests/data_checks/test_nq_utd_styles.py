@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_sourcebias.infer.comparisons import friedman_test
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.comparisons import friedman_test
 from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.style.measure import (
     StyleMatrix,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.exposure import other_above
+from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.measure.exposure import other_above
 
 pytestmark = pytest.mark.data
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import read_csv, refused, succeed, write_csv
 
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.infer.judged import mean_interval
 
 QUERIES, DOCS = 60, 10
 POOL = ("--run", "a.run", "--labels", "judge.tsv")

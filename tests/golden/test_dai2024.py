@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.measure.relevance import relative_delta
 
 GOLDEN = json.loads((Path(__file__).parent / "dai2024.json").read_text(encoding="utf-8"))
 COMPLETE = [c for c in GOLDEN["cells"] if c["human"] is not None and c["llm"] is not None]

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.infer.means import (
     adjust_p_values,
     clustered_difference,
     clustered_mean,
     difference_test,
 )
-from rag_sourcebias.stats.ratio import (
+from rag_sourcebias.infer.ratios import (
     bootstrap_means,
     bootstrap_relative_delta,
     relative_delta_interval,

@@ -7,12 +7,12 @@ import pytest
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.infer.means import (
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
 )
-from rag_sourcebias.stats.ratio import win_rate_at
+from rag_sourcebias.infer.ratios import win_rate_at
 
 pytestmark = pytest.mark.slow
 RUNS = 1000

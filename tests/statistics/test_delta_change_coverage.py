@@ -8,7 +8,7 @@ from scipy.special import betaincinv, ndtr
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.stats.changes import delta_change_interval, delta_change_test
+from rag_sourcebias.infer.equivalence import delta_change_interval, delta_change_test
 
 pytestmark = pytest.mark.slow
 RUNS = 300

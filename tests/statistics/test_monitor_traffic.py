@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
+from rag_sourcebias.monitor.blocks import BlockTest
 from rag_sourcebias.observe.events import RetrievalEvent
-from rag_sourcebias.stats.blocks import BlockTest
 
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "monitor"

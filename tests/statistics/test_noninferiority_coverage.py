@@ -8,7 +8,7 @@ from simulation import FLOOR, acceptable
 
 from rag_sourcebias.debias.data import DebiasPoint
 from rag_sourcebias.debias.search import relative_delta_over_seeds, zero_crossing
-from rag_sourcebias.stats.changes import noninferiority_test
+from rag_sourcebias.infer.equivalence import noninferiority_test
 
 pytestmark = pytest.mark.slow
 MARGIN, LEVEL = 0.02, 0.05

@@ -7,7 +7,7 @@ import pytest
 from simulation import acceptable
 
 from rag_sourcebias.core.completions import mean_judge
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.infer.judged import mean_interval
 
 pytestmark = pytest.mark.slow
 RUNS, SIZE = 1000, 20_000

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from rag_sourcebias.stats.means import difference_interval
-from rag_sourcebias.stats.systems import compare_systems
+from rag_sourcebias.infer.judged import difference_interval
+from rag_sourcebias.infer.systems import compare_systems
 
 RUNS = 400
 

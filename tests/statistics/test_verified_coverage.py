@@ -8,14 +8,14 @@ from scipy.stats import binom
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.io.verified import Verification
-from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.stats.verified import (
+from rag_sourcebias.infer.verified import (
     draw_chances,
     draw_rows,
     relevant_slots,
     verified_delta,
 )
+from rag_sourcebias.io.verified import Verification
+from rag_sourcebias.source.audit import measure_source_bias
 
 pytestmark = pytest.mark.slow
 

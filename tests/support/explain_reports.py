@@ -20,7 +20,7 @@ from rag_sourcebias.explain.data import (
     TextComparison,
 )
 from rag_sourcebias.explain.vectors import map_vectors, spectrum
-from rag_sourcebias.stats.clusters import clustered_mean
+from rag_sourcebias.infer.means import clustered_mean
 
 LLM = "llm:llama-2"
 ENCODER = "all-MiniLM-L6-v2"

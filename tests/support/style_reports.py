@@ -9,8 +9,8 @@ import numpy as np
 
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.ranking import relative_delta
+from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.style.audit import measure_style_bias
 from rag_sourcebias.style.data import (
     StyleConfig,

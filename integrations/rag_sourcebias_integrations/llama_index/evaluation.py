@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.infer.judged import mean_interval
 
 
 class IntervalResult(EvaluationResult):

@@ -19,6 +19,7 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.measure.exposure import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (
@@ -29,7 +30,6 @@ from rag_sourcebias.monitor.metrics import (
     Readings,
 )
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
-from rag_sourcebias.stats.exposure import attention_weights
 
 # Offer a monitor's state to OpenTelemetry, by its API alone.
 

@@ -49,15 +49,11 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import IntArray, Interval, environment, normal_quantile, t_quantile
-from rag_sourcebias.stats.clusters import clustered_difference, clustered_mean
-from rag_sourcebias.stats.comparisons import MIN_ROWS, queries_to_tell, spread_interval
-from rag_sourcebias.stats.ratio import SAMPLED
-from rag_sourcebias.stats.texts import (
-    TEXT_STATISTICS,
-    installed_statistics,
-    text_statistics,
-    word_counts,
-)
+from rag_sourcebias.infer.comparisons import MIN_ROWS, queries_to_tell, spread_interval
+from rag_sourcebias.infer.means import clustered_difference, clustered_mean
+from rag_sourcebias.infer.ratios import SAMPLED
+from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 
 # Intervals for how well a score separates correct from wrong answers.
 
@@ -546,7 +542,7 @@ def answer_warnings(
     if empty.any():
         marked = int(np.count_nonzero(empty & (answers.correct == 1)))
         warnings.append(
-            f"{int(np.count_nonzero(empty))} of {len(answers)} answers have no words and take part "
+            f"{np.count_nonzero(empty)} of {len(answers)} answers have no words and take part "
             "in no comparison of scores" + (f"; people marked {marked} correct" if marked else "")
         )
     return warnings

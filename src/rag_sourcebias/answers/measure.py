@@ -29,7 +29,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.values import BoolArray, FloatArray, IntArray, Interval
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
-from rag_sourcebias.stats.texts import word_counts
+from rag_sourcebias.measure.texts import word_counts
 
 # How much a correctness score rewards the system rather than the answer ([W] §5).
 

@@ -35,17 +35,17 @@ from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
-from rag_sourcebias.retrieval.search import DenseSpec
-from rag_sourcebias.stats.changes import (
+from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, difference_test
-from rag_sourcebias.stats.exposure import data_warnings, summarise_dataset
-from rag_sourcebias.stats.ranking import score_run, source_codes_for, source_scores
-from rag_sourcebias.stats.ratio import relative_delta_interval
-from rag_sourcebias.stats.skew import queries_for_verdict, skew_code
+from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.infer.ratios import relative_delta_interval
+from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
+from rag_sourcebias.measure.exposure import data_warnings, summarise_dataset
+from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
+from rag_sourcebias.retrieval.search import DenseSpec
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import DocTags, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, Interval, normal_quantile, t_quantile
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.ranking import source_codes_for
+from rag_sourcebias.measure.relevance import source_codes_for
 
 # Tag-aware parity calibration: documents of one source get other scores, in the same order.
 # An encoder may give the rewrite of a text a systematically higher score than the text. Scores of

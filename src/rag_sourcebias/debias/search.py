@@ -18,9 +18,9 @@ from rag_sourcebias.debias.data import (
     DebiasScores,
     DebiasSearch,
 )
-from rag_sourcebias.stats.changes import CrossedMean
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.ratio import relative_delta_interval
+from rag_sourcebias.infer.equivalence import CrossedMean
+from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.ratios import relative_delta_interval
 
 _SEEDS = "seeds are a random sample of the seeds that could have been used"
 

@@ -27,8 +27,8 @@ from rag_sourcebias.explain.data import (
     PerplexityGap,
     TextComparison,
 )
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.texts import words
+from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.measure.texts import words
 
 # Counts of values between edges, for plots.
 
@@ -103,7 +103,7 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WordSets:
-    """Distinct words of texts (:func:`rag_sourcebias.stats.texts.words`).
+    """Distinct words of texts (:func:`rag_sourcebias.measure.texts.words`).
 
     Parameters
     ----------

@@ -18,9 +18,9 @@ from rag_sourcebias.core.values import (
     as_generator,
     t_quantile,
 )
+from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.samples import is_constant, judge_correlation
 from rag_sourcebias.judged.data import Agreement, JudgeShare
-from rag_sourcebias.stats.clusters import clustered_mean
-from rag_sourcebias.stats.samples import is_constant, judge_correlation
 
 # Chance-corrected agreement from a table of joint shares.
 

@@ -25,6 +25,26 @@ from rag_sourcebias.core.values import (
     environment,
     normal_quantile,
 )
+from rag_sourcebias.infer.crc import JudgedRanking, measure_bounds, parse_measure
+from rag_sourcebias.infer.crc_intervals import (
+    CAVEAT,
+    crc_mean_interval,
+    per_query_intervals,
+    two_grades,
+)
+from rag_sourcebias.infer.judged import (
+    MIN_LABELED,
+    Method,
+    judged_relative_delta_interval,
+    mean_interval,
+)
+from rag_sourcebias.infer.samples import (
+    check_items,
+    check_random_labels,
+    check_scale,
+    has_spread,
+    how_drawn,
+)
 from rag_sourcebias.judged.agreement import judge_shares, judge_warnings, several_judges
 from rag_sourcebias.judged.comparisons import (
     JudgedValues,
@@ -45,26 +65,6 @@ from rag_sourcebias.judged.data import (
 from rag_sourcebias.judged.evidence import evidence_of
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
-from rag_sourcebias.stats.crc import JudgedRanking, measure_bounds, parse_measure
-from rag_sourcebias.stats.crc_intervals import (
-    CAVEAT,
-    crc_mean_interval,
-    per_query_intervals,
-    two_grades,
-)
-from rag_sourcebias.stats.means import (
-    MIN_LABELED,
-    Method,
-    judged_relative_delta_interval,
-    mean_interval,
-)
-from rag_sourcebias.stats.samples import (
-    check_items,
-    check_random_labels,
-    check_scale,
-    has_spread,
-    how_drawn,
-)
 
 # Pieces both judged evaluations share: one mean, and its worth.
 

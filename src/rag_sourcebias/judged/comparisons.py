@@ -11,17 +11,17 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.infer.crc import RankedLabels
+from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
+from rag_sourcebias.infer.regression import RANDOM
+from rag_sourcebias.infer.samples import judge_correlation
+from rag_sourcebias.infer.systems import SystemComparison, compare_systems, labels_for
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedConfig,
     JudgedMean,
     JudgedRanks,
 )
-from rag_sourcebias.stats.crc import RankedLabels
-from rag_sourcebias.stats.means import difference_interval, unpaired_difference_interval
-from rag_sourcebias.stats.regression import RANDOM
-from rag_sourcebias.stats.samples import judge_correlation
-from rag_sourcebias.stats.systems import SystemComparison, compare_systems, labels_for
 
 
 class JudgedValues:

@@ -13,7 +13,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.values import FloatArray, Interval, Stored, from_versioned
-from rag_sourcebias.stats.samples import Drawn
+from rag_sourcebias.infer.samples import Drawn
 
 # The parts of a judged evaluation: means, comparisons, single queries.
 

@@ -28,6 +28,8 @@ from rag_sourcebias.core.values import (
     check_level,
     t_quantile,
 )
+from rag_sourcebias.infer.means import adjust_p_values, clustered_mean
+from rag_sourcebias.infer.samples import check_items, is_constant
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.agreement import (
     agreement_of,
@@ -46,8 +48,6 @@ from rag_sourcebias.judged.data import (
     LabelCalibration,
 )
 from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error
-from rag_sourcebias.stats.clusters import adjust_p_values, clustered_mean
-from rag_sourcebias.stats.samples import check_items, is_constant
 
 # Bias of a judge: mean judge − human, per group, and between groups.
 

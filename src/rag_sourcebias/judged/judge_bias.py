@@ -13,13 +13,13 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, IntArray, Interval, t_quantile
-from rag_sourcebias.judged.data import JudgeBias
-from rag_sourcebias.stats.clusters import (
+from rag_sourcebias.infer.means import (
     adjust_p_values,
     clustered_difference,
     clustered_mean,
     difference_test,
 )
+from rag_sourcebias.judged.data import JudgeBias
 
 # What a file may hold beside human and judge values.
 

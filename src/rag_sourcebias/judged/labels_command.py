@@ -12,6 +12,13 @@ from rag_sourcebias.cli import models as texts_opt
 from rag_sourcebias.cli.console import choice, err, require_writable_file, say, spread, used
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
+from rag_sourcebias.infer.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
+from rag_sourcebias.infer.documents import (
+    DocumentSample,
+    LabeledDocuments,
+    design_document_sample,
+    document_interval,
+)
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import options as shared
 from rag_sourcebias.judged.files import (
@@ -28,13 +35,6 @@ from rag_sourcebias.judged.sheets import (
     read_shown_texts,
     write_item_sheet,
     write_label_sheet,
-)
-from rag_sourcebias.stats.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
-from rag_sourcebias.stats.documents import (
-    DocumentSample,
-    LabeledDocuments,
-    design_document_sample,
-    document_interval,
 )
 
 _ITEMS, _RANKINGS = "Items", "Rankings"

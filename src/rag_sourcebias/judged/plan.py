@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, t_quantile
-from rag_sourcebias.stats.crc import RankedLabels
-from rag_sourcebias.stats.documents import (
+from rag_sourcebias.infer.crc import RankedLabels
+from rag_sourcebias.infer.documents import (
     GUESSED_CORRELATION,
     SHARED_IN_QUERY,
     LabeledDocuments,
@@ -21,14 +21,14 @@ from rag_sourcebias.stats.documents import (
     labels_needed,
     outlook,
 )
-from rag_sourcebias.stats.means import MIN_LABELED, mean_interval
-from rag_sourcebias.stats.regression import (
+from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
+from rag_sourcebias.infer.regression import (
     JUDGED_ITEMS,
     PSEUDO_ITEMS,
     choose_form,
     wilson_ends,
 )
-from rag_sourcebias.stats.samples import (
+from rag_sourcebias.infer.samples import (
     JudgedSample,
     has_spread,
     is_constant,
@@ -190,7 +190,7 @@ class Curve:
         largest = width**2 / 4  # of any variance between the bounds
         each = min(each, (1 + _LEVERAGE / n) * largest) * (rest / (1 - self.rank / n))
         share = (self.mean - self.bounds[0]) / width
-        # as stats.regression.score_form does it
+        # as infer.regression.score_form does it
         pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
         seen = n + self.pseudo
         smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / seen

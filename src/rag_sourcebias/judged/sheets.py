@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
 from rag_sourcebias.core.values import IntArray, as_generator
+from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.tables import (
     Table,
@@ -29,7 +30,6 @@ from rag_sourcebias.io.tables import (
     read_table,
     sheet_csv,
 )
-from rag_sourcebias.stats.means import MIN_LABELED
 
 # Sheets on which people grade documents, blind, and what must be true of them when they return.
 # The sheet shows an annotator nothing of judge, rank or source. What the estimate needs (which

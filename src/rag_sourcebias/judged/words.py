@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from rag_sourcebias.core.values import Interval
+from rag_sourcebias.infer.regression import LONG_TAIL
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedMean,
@@ -25,7 +26,6 @@ from rag_sourcebias.report.blocks import (
     number,
     shorten,
 )
-from rag_sourcebias.stats.regression import LONG_TAIL
 
 Role: TypeAlias = Literal[
     "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from rag_sourcebias.monitor.blocks import DAY, WEEK
 from rag_sourcebias.monitor.data import (
     OTHER,
     Alarm,
@@ -24,7 +25,6 @@ from rag_sourcebias.monitor.settings import (
     PoolShare,
     ReferenceWindow,
 )
-from rag_sourcebias.stats.blocks import DAY, WEEK
 
 _WHAT = {"exposure": "exposure", "first": "first ranks"}
 

@@ -31,6 +31,7 @@ from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import setting
+from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
@@ -53,7 +54,6 @@ from rag_sourcebias.monitor.settings import (
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import metrics_factory
-from rag_sourcebias.stats.verified import require_informative
 
 # Options of the monitor commands, named once.
 

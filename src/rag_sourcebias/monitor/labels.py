@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, IntArray
+from rag_sourcebias.monitor.blocks import BlockTest, Shift, split_shift
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
 from rag_sourcebias.monitor.settings import (
     CorpusShare,
@@ -20,9 +21,8 @@ from rag_sourcebias.monitor.settings import (
     ReferenceWindow,
     SkewSettings,
 )
+from rag_sourcebias.monitor.state import restore
 from rag_sourcebias.observe.observers import ExposureCounts, GroupExposure
-from rag_sourcebias.stats.blocks import BlockTest, Shift, split_shift
-from rag_sourcebias.stats.state import restore
 
 # Many retrievals at once: share of the ranks of each group, and whose document came first.
 

@@ -40,9 +40,9 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
     TagErrors,
 )
+from rag_sourcebias.monitor.state import read_state, write_state
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.observe.observers import ExposureCounts
-from rag_sourcebias.stats.state import read_state, write_state
 
 # The buffer in front of a monitor: cheap to put into, emptied by a thread of its own.
 
@@ -203,9 +203,10 @@ class SkewMonitor:
 
     Alarms may be looked at all the time. Retrievals depend on one another, so that blocks of them
     are tested, long against the dependence that is measured, at the same time of day once a week
-    was watched; see :mod:`~rag_sourcebias.stats.blocks` and docs/monitor.md for how often simulated
-    streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before a week was
-    seen; "resolved" when it ends; "composition" where most of it comes from what the store holds.
+    was watched; see :mod:`~rag_sourcebias.monitor.blocks` and docs/monitor.md for how often
+    simulated streams alarm falsely. A shift is one alarm: a page ("shift"), or a "notice" before a
+    week was seen; "resolved" when it ends; "composition" where most of it comes from what the
+    store holds.
     Intervals are of single shares at that level.
 
     Parameters
@@ -218,7 +219,7 @@ class SkewMonitor:
         None watches without intervals and alarms.
     browsing : str
         Weights of ranks: ``"dcg"``, ``"top-<k>"`` or ``"rbp-<p>"``; see
-        :func:`~rag_sourcebias.stats.exposure.attention_weights`.
+        :func:`~rag_sourcebias.measure.exposure.attention_weights`.
     measures : sequence of {"exposure", "first"}
     confidence_level : float
     labels : sequence of str

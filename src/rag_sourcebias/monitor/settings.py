@@ -16,9 +16,9 @@ from rag_sourcebias.core.data import TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, to_plain
+from rag_sourcebias.infer.ratios import MIN_YOUDEN, DetectorQuality
+from rag_sourcebias.measure.exposure import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
-from rag_sourcebias.stats.exposure import attention_weights
-from rag_sourcebias.stats.ratio import MIN_YOUDEN, DetectorQuality
 
 # Which column a source, or style, has among those that are told apart.
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import FloatArray, as_generator, check_level
+from rag_sourcebias.infer.means import bootstrap_intervals
+from rag_sourcebias.infer.ratios import bootstrap_means
+from rag_sourcebias.infer.regression import wilson_interval
 from rag_sourcebias.io.files import PathLike, read_json, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.pairs.annotate import (
@@ -24,9 +27,6 @@ from rag_sourcebias.pairs.annotate import (
     RaterAgreement,
     content_digest,
 )
-from rag_sourcebias.stats.clusters import bootstrap_intervals
-from rag_sourcebias.stats.ratio import bootstrap_means
-from rag_sourcebias.stats.regression import wilson_interval
 
 # Answers as they stand in returned sheets, before they are un-blinded.
 

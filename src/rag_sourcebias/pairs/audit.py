@@ -23,7 +23,12 @@ from rag_sourcebias.core.values import (
     environment,
     visible,
 )
+from rag_sourcebias.infer.equivalence import equivalence_test
+from rag_sourcebias.infer.means import adjust_p_values
+from rag_sourcebias.infer.skew import require_sources, sole_corpus_checks
 from rag_sourcebias.io.files import PathLike, write_atomic
+from rag_sourcebias.measure.exposure import summarise, summarise_dataset
+from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
@@ -38,11 +43,6 @@ from rag_sourcebias.pairs.data import (
     SoleCorpusTest,
     SourcePairs,
 )
-from rag_sourcebias.stats.changes import equivalence_test
-from rag_sourcebias.stats.clusters import adjust_p_values
-from rag_sourcebias.stats.exposure import summarise, summarise_dataset
-from rag_sourcebias.stats.ranking import score_run
-from rag_sourcebias.stats.skew import require_sources, sole_corpus_checks
 
 # The three criteria of a paired corpus ([K] §2): sources known, labels copied, one to one.
 

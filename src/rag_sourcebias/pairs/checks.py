@@ -15,10 +15,10 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.values import BoolArray, FloatArray
+from rag_sourcebias.measure.texts import jaccard, overlap
 from rag_sourcebias.pairs.data import PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers
 from rag_sourcebias.pairs.rewriting import clean_rewrite
-from rag_sourcebias.stats.texts import jaccard, overlap
 
 # How much of a rewrite was copied, and how much of it repeats itself.
 

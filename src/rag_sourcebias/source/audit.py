@@ -27,23 +27,8 @@ from rag_sourcebias.core.skew import (
     TextStatistic,
 )
 from rag_sourcebias.core.values import Interval, environment
-from rag_sourcebias.io.verified import Verification, side
-from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
-from rag_sourcebias.retrieval.rerank import RerankedSpec
-from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.source.evidence import evidence_of
-from rag_sourcebias.stats.comparisons import random_effects
-from rag_sourcebias.stats.exposure import (
-    MERGED,
-    Dependence,
-    Design,
-    data_warnings,
-    merge_llms,
-    summarise,
-    summarise_dataset,
-)
-from rag_sourcebias.stats.ranking import score_run, source_codes_for
-from rag_sourcebias.stats.skew import (
+from rag_sourcebias.infer.comparisons import random_effects
+from rag_sourcebias.infer.skew import (
     Variant,
     adjusted,
     measure_system,
@@ -53,14 +38,30 @@ from rag_sourcebias.stats.skew import (
     skew_code,
     sole_corpus_checks,
 )
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, match_lengths, text_statistics
-from rag_sourcebias.stats.verified import (
+from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.infer.verified import (
     Slots,
     p_of,
     relevant_slots,
     tag_quality,
     verified_delta,
 )
+from rag_sourcebias.io.verified import Verification, side
+from rag_sourcebias.measure.exposure import (
+    MERGED,
+    Dependence,
+    Design,
+    data_warnings,
+    merge_llms,
+    summarise,
+    summarise_dataset,
+)
+from rag_sourcebias.measure.relevance import score_run, source_codes_for
+from rag_sourcebias.measure.texts import TEXT_STATISTICS, match_lengths
+from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
+from rag_sourcebias.retrieval.rerank import RerankedSpec
+from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.source.evidence import evidence_of
 
 # The verb: measure source bias from runs and judgments.
 
@@ -339,7 +340,7 @@ def source_text_statistics(
         The source whose documents are the originals. A document of another source is compared
         with its twins there (the most similar counts); without one it counts for words only.
     statistics, confidence_level, sample, rng
-        As for :func:`~rag_sourcebias.stats.texts.text_statistics`.
+        As for :func:`~rag_sourcebias.infer.texts.text_statistics`.
 
     Returns
     -------

@@ -19,8 +19,8 @@ from rag_sourcebias.core.values import (
     normal_quantile,
     require_finite,
 )
-from rag_sourcebias.stats.comparisons import queries_to_tell
-from rag_sourcebias.stats.ratio import dirichlet_sums
+from rag_sourcebias.infer.comparisons import queries_to_tell
+from rag_sourcebias.infer.ratios import dirichlet_sums
 from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
 
 # Names and missing versions in tables of style scores.

@@ -12,6 +12,16 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import SourceScores
 from rag_sourcebias.core.values import FloatArray, Interval
+from rag_sourcebias.infer.means import (
+    adjust_p_values,
+    clustered_difference,
+    clustered_mean,
+    difference_test,
+)
+from rag_sourcebias.infer.skew import published_delta
+from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.measure.relevance import group_scores, rank_span, score_run
+from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics
 from rag_sourcebias.retrieval.cache import (
     DocumentVectors,
     RememberedEncoder,
@@ -19,15 +29,6 @@ from rag_sourcebias.retrieval.cache import (
     query_vectors,
 )
 from rag_sourcebias.retrieval.search import BM25Spec, DenseRetriever, version_scores
-from rag_sourcebias.stats.clusters import (
-    adjust_p_values,
-    clustered_difference,
-    clustered_mean,
-    difference_test,
-)
-from rag_sourcebias.stats.ranking import group_scores, rank_span, score_run
-from rag_sourcebias.stats.skew import published_delta
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, installed_statistics, text_statistics
 from rag_sourcebias.style.audit import (
     assemble_styles,
     columns_of,
@@ -413,7 +414,7 @@ class _StackSearch:
     def similarity(self) -> npt.NDArray[np.float64]:
         """Minus the place in the run; what was not retrieved ties below the rest."""
         found = [self._places(self.versions_run(form, self.depth)) for form in self.corpora.queries]
-        unseen = sum(int(np.count_nonzero(np.isinf(places))) for places in found)
+        unseen = sum(np.count_nonzero(np.isinf(places)) for places in found)
         last = 1.0 + max(len(run) for run in self.runs.values())
         rest = (
             f"{unseen / (self.corpora.rows.size * len(self.runs)):.1%} of the versions were not "

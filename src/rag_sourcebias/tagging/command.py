@@ -24,10 +24,10 @@ from rag_sourcebias.cli.console import (
 from rag_sourcebias.cli.tags import rate_text, show_examples, show_local, show_result
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name, setting
+from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.verified import read_verification
-from rag_sourcebias.stats.verified import require_informative
 from rag_sourcebias.tagging.detector.fit import (
     DetectorTagger,
     check_detector_folder,

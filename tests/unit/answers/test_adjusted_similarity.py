@@ -22,7 +22,7 @@ from rag_sourcebias.answers.measure import (
     write_adjustment,
 )
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.stats.texts import word_counts
+from rag_sourcebias.measure.texts import word_counts
 
 
 def flat(**changes):

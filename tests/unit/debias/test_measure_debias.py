@@ -19,13 +19,13 @@ from rag_sourcebias.debias.audit import (
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport, QualityChange
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
-from rag_sourcebias.stats.changes import (
+from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.stats.clusters import adjust_p_values, clustered_difference, difference_test
-from rag_sourcebias.stats.ratio import relative_delta_interval
+from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.infer.ratios import relative_delta_interval
 
 LLM, SECOND = "llm:x", "llm:y"
 CONFIG = DebiasConfig(cutoffs=(1, 3), skew_cutoff=3, quality_cutoff=3, resamples=500)

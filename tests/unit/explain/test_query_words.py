@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.explain.causes import QueryWords, corpus_idf, judged_words, word_sets
-from rag_sourcebias.stats.texts import words
+from rag_sourcebias.measure.texts import words
 
 
 def judged(queries, human, other, pairs) -> QueryWords:

@@ -18,7 +18,7 @@ from rag_sourcebias.explain.causes import (
     unit_edges,
     word_sets,
 )
-from rag_sourcebias.stats.texts import jaccard, overlap, words
+from rag_sourcebias.measure.texts import jaccard, overlap, words
 
 
 def made_up(n: int, seed: int) -> tuple[list[str], list[str]]:

@@ -29,7 +29,7 @@ from rag_sourcebias.answers.measure import (
     reference_similarity,
 )
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.stats.means import mean_interval
+from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias_integrations.ragas.intervals import intervals
 from rag_sourcebias_integrations.ragas.metrics import (
     EncoderEmbedding,

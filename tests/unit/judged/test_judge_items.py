@@ -11,6 +11,9 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import normal_quantile
+from rag_sourcebias.infer.judged import mean_interval, unpaired_difference_interval
+from rag_sourcebias.infer.samples import how_drawn
+from rag_sourcebias.infer.systems import compare_systems
 from rag_sourcebias.judged.audit import (
     judge_items_with_intervals,
     judge_with_intervals,
@@ -18,9 +21,6 @@ from rag_sourcebias.judged.audit import (
 from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
 from rag_sourcebias.judged.plan import residual_share
 from rag_sourcebias.judged.words import first
-from rag_sourcebias.stats.means import mean_interval, unpaired_difference_interval
-from rag_sourcebias.stats.samples import how_drawn
-from rag_sourcebias.stats.systems import compare_systems
 
 FAST = JudgedConfig()
 

@@ -3,12 +3,12 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.crc import JudgedRanking
+from rag_sourcebias.infer.crc_intervals import calibrate_dual, crc_interval
+from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.judged.words import worth_of
-from rag_sourcebias.stats.crc import JudgedRanking
-from rag_sourcebias.stats.crc_intervals import calibrate_dual, crc_interval
-from rag_sourcebias.stats.means import mean_interval
 
 FAST = JudgedConfig()
 N_QUERIES, N_LABELED, N_DOCS = 120, 40, 20

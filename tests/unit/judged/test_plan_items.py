@@ -8,8 +8,8 @@ from scipy.stats import skew
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.values import normal_quantile, t_quantile
+from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.plan import plan_item_labels, residual_share
-from rag_sourcebias.stats.means import mean_interval
 
 
 def pilot(r, n=100, seed=0):

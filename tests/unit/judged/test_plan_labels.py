@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.judged.plan import plan_labels
-from rag_sourcebias.stats.crc import RankedLabels, dcg_weights
-from rag_sourcebias.stats.documents import (
+from rag_sourcebias.infer.crc import RankedLabels, dcg_weights
+from rag_sourcebias.infer.documents import (
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
+from rag_sourcebias.judged.plan import plan_labels
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

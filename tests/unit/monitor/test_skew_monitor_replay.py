@@ -17,6 +17,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.measure.exposure import exposure
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog
@@ -25,7 +26,6 @@ from rag_sourcebias.monitor.settings import CorpusShare, PoolShare, ReferenceWin
 from rag_sourcebias.observe.events import RetrievalEvent
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.stats.exposure import exposure
 
 NAMES = ("human", "llm:a", None)
 

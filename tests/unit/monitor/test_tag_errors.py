@@ -10,9 +10,9 @@ import pytest
 from monitor_streams import HALF, event
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.ratios import DetectorQuality
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import TagErrors
-from rag_sourcebias.stats.ratio import DetectorQuality
 
 THREE = TagErrors(
     ("human", "llm:a", "llm:b"), ((0.9, 0.05, 0.05), (0.1, 0.7, 0.2), (0.1, 0.3, 0.6))

@@ -7,9 +7,9 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.measure.texts import jaccard, overlap
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import BROKEN, PAIR_FLAGS, PairThresholds
-from rag_sourcebias.stats.texts import jaccard, overlap
 
 
 def sample() -> tuple[list[str], list[str], list[str]]:

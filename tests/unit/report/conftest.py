@@ -24,7 +24,7 @@ from rag_sourcebias.core.skew import (
     TwinSkew,
 )
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.stats.skew import adjusted, queries_for_verdict, verdicts_of
+from rag_sourcebias.infer.skew import adjusted, queries_for_verdict, verdicts_of
 
 N = 160
 POOL = 40

@@ -9,6 +9,7 @@ from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.core.values import Interval
+from rag_sourcebias.infer.comparisons import random_effects
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import (
@@ -18,7 +19,6 @@ from rag_sourcebias.source.audit import (
     measure_source_bias,
 )
 from rag_sourcebias.source.report import document
-from rag_sourcebias.stats.comparisons import random_effects
 
 
 def interval(estimate: float, error: float) -> Interval:

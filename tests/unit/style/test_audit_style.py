@@ -11,9 +11,9 @@ from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.means import adjust_p_values
+from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
-from rag_sourcebias.stats.clusters import adjust_p_values
-from rag_sourcebias.stats.ranking import relative_delta
 from rag_sourcebias.style.audit import measure_style_bias
 from rag_sourcebias.style.data import StyleConfig, StyledTexts
 from rag_sourcebias.style.texts import audit_style

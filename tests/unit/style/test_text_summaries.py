@@ -10,8 +10,9 @@ from scipy import stats
 
 from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.measure.texts import TEXT_STATISTICS, text_scores
 from rag_sourcebias.source.audit import source_text_statistics
-from rag_sourcebias.stats.texts import TEXT_STATISTICS, text_scores, text_statistics
 
 pytest.importorskip("sacrebleu")
 pytest.importorskip("nltk")

@@ -16,8 +16,10 @@ from rag_sourcebias.core.skew import (
     SkewReport,
     SystemSkew,
 )
+from rag_sourcebias.infer.skew import Variant, measure_system, require_sources
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
+from rag_sourcebias.measure.exposure import data_warnings
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
@@ -36,8 +38,6 @@ from rag_sourcebias.source.shards.work import (
     LocalEngine,
     ShardedRetriever,
 )
-from rag_sourcebias.stats.exposure import data_warnings
-from rag_sourcebias.stats.skew import Variant, measure_system, require_sources
 
 # From what was found to the entries of a report.
 

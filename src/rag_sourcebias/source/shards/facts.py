@@ -22,8 +22,8 @@ from rag_sourcebias.core.data import Corpus, Shard, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, ShardedCorpus
 from rag_sourcebias.io.files import map_array, read_arrays
+from rag_sourcebias.measure.texts import cut_to_words, word_counts
 from rag_sourcebias.retrieval.cache import ENCODED_TOGETHER
-from rag_sourcebias.stats.texts import cut_to_words, word_counts
 
 # Tag tables of several shards put together, column by column.
 
@@ -437,7 +437,7 @@ def _read(held: _Held, shard: Shard) -> Corpus:
 class CutCorpus(OverCorpus):
     """A corpus with every version of a document as short as its shortest version, in words.
 
-    :func:`rag_sourcebias.stats.texts.match_lengths` for corpora that do not fit in memory.
+    :func:`rag_sourcebias.measure.texts.match_lengths` for corpora that do not fit in memory.
 
     Parameters
     ----------

@@ -576,7 +576,7 @@ class Job:
         earlier = None if before is None or before[0] is known else before
         own = places(known.facts, known=None if earlier is None else (earlier[0].facts, earlier[1]))
         folder = known.folder.sub("vectors", identified)
-        self.begin(f"{retriever.name}: encoding {int(own.own.sum()):,} texts")
+        self.begin(f"{retriever.name}: encoding {own.own.sum():,} texts")
         encode(
             known.corpus,
             own.own,

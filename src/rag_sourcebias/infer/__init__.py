@@ -1,0 +1,5 @@
+"""From values per query to intervals, tests and decisions."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,792 @@
+"""Everything that can be said about one run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError, attempt
+from rag_sourcebias.core.skew import (
+    AcrossSources,
+    AuditConfig,
+    CentredDelta,
+    ChanceSkew,
+    ExposureShare,
+    SettingSkew,
+    SkewCell,
+    SkewCode,
+    SkewVerdict,
+    SoleCorpusCheck,
+    SourceScores,
+    SystemSkew,
+    TwinSkew,
+)
+from rag_sourcebias.core.values import FloatArray, IntArray, Interval, normal_quantile, t_quantile
+from rag_sourcebias.infer.means import (
+    MIN_CLUSTERS,
+    adjust_p_values,
+    clustered_difference,
+    clustered_mean,
+    clustered_standardised_mean,
+    design_effect,
+    difference_test,
+    independent_share,
+    require_clusters,
+)
+from rag_sourcebias.infer.ratios import (
+    BoundedRatio,
+    IntervalMethod,
+    relative_delta_interval,
+    win_rate_at,
+)
+from rag_sourcebias.measure.exposure import Dependence, TwinRanks, awrf, exposure, twin_ranks
+from rag_sourcebias.measure.relevance import (
+    ChanceScores,
+    chance_scores,
+    relative_delta,
+    source_codes_for,
+    source_scores,
+)
+from rag_sourcebias.measure.texts import overlap, word_counts
+
+# What the numbers allow to say: favours one source, treats both alike, or cannot tell.
+
+
+_ASSURANCE = 0.8
+_MOST = 10**8
+_GRID = (np.arange(99) + 1) / 100  # quantiles of what the pilot leaves open
+
+
+def skew_code(interval: Interval | None, p_adjusted: float | None, *, margin: float) -> SkewCode:
+    """Decide what one interval and its adjusted p-value allow to say.
+
+    Parameters
+    ----------
+    interval : Interval or None
+        Of centred Relative Δ in percent; None where it was refused.
+    p_adjusted : float or None
+        Of no skew, with the same dependence as the interval.
+    margin : float
+        Points within which sources count as treated alike.
+    """
+    if interval is None or p_adjusted is None:
+        return SkewCode.REFUSED
+    if -margin <= interval.lower and interval.upper <= margin:
+        return SkewCode.ALIKE
+    if interval.excludes(0.0) and p_adjusted < 1 - interval.confidence_level:
+        return SkewCode.FAVOURS_BASELINE if interval.estimate > 0 else SkewCode.FAVOURS_OTHER
+    return SkewCode.CANNOT_TELL
+
+
+def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
+    """Estimate the queries with which a verdict is reached with probability .8.
+
+    The truth is taken to be spread as the interval says, t-distributed around the estimate, and
+    the variance of a query as the interval's width says; a verdict is an interval that lies
+    inside the margin or excludes 0.
+
+    Returns
+    -------
+    int or None
+        None where more than 10⁸ would be needed, or the interval is a point.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    n, level = interval.n_labeled, interval.confidence_level
+    z = normal_quantile(0.5 + level / 2)
+    error = interval.half_width / z
+    if not error > 0:
+        return None
+    truth = interval.estimate + error * stdtrit(max(n - 1, 1), _GRID)
+
+    def assurance(size: float) -> float:
+        later = error * math.sqrt(n / size)
+        alike = np.maximum(
+            ndtr((margin - truth) / later - z) - ndtr((-margin - truth) / later + z), 0.0
+        )
+        return float(np.minimum(np.maximum(ndtr(np.abs(truth) / later - z), alike), 1.0).mean())
+
+    low, high = float(n), float(n)
+    while assurance(high) < _ASSURANCE:
+        low, high = high, 2 * high
+        if high > _MOST:
+            return None
+    while high - low > max(0.5, low / 1000):
+        middle = (low + high) / 2
+        low, high = (low, middle) if assurance(middle) >= _ASSURANCE else (middle, high)
+    return math.ceil(high)
+
+
+# Relative Δ cells: estimate, interval, test and verdict, per measure and source.
+
+
+def others(scores: SourceScores, baseline: str) -> list[str]:
+    """Sources compared with the baseline, in order."""
+    return [name for name in scores.sources if name != baseline]
+
+
+def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
+    """Compare two sources (groups 0 and 1) with permuted labels, under a configuration."""
+    return chance_scores(
+        run,
+        qrels,
+        groups,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+
+
+def _cell(
+    scores: SourceScores,
+    measure: str,
+    other: str,
+    found: tuple[CentredDelta, float | None],
+    config: AuditConfig,
+) -> SkewCell:
+    h, low = scores.of(measure, config.baseline_source), scores.of(measure, other)
+    delta, interval, refusal = published_delta(
+        h,
+        low,
+        confidence_level=config.confidence_level,
+        method=config.interval_method,
+        resamples=config.resamples,
+        rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
+    )
+    centred, p_value = found
+    undecided = skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
+    return SkewCell(
+        measure=measure,
+        baseline=config.baseline_source,
+        other=other,
+        mean_baseline=float(h.mean()),
+        mean_other=float(low.mean()),
+        relative_delta=delta,
+        interval=interval,
+        refusal=refusal,
+        p_value=p_value,
+        p_adjusted=None,
+        n_queries=len(h),
+        n_needed=queries_for_verdict(centred.interval, margin=config.margin)
+        if undecided and centred.interval is not None
+        else None,
+        centred=centred,
+    )
+
+
+def published_delta(
+    baseline: FloatArray,
+    other: FloatArray,
+    *,
+    confidence_level: float,
+    method: IntervalMethod = "auto",
+    resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[float | None, Interval | None, str | None]:
+    """Return Relative Δ as published, its interval, and why there is none."""
+    delta = relative_delta(float(baseline.mean()), float(other.mean()))
+    if delta is None:
+        return None, None, "neither source scores on any query, so Relative Δ is undefined (0 / 0)"
+    try:
+        interval = relative_delta_interval(
+            baseline,
+            other,
+            confidence_level=confidence_level,
+            method=method,
+            resamples=resamples,
+            rng=rng,
+        )
+    except InsufficientDataError as error:
+        return delta, None, str(error)
+    return delta, interval, None
+
+
+def centred_delta(
+    chance: ChanceScores, row: int, dependence: Dependence, config: AuditConfig
+) -> tuple[CentredDelta, float | None]:
+    """Return chance-centred Relative Δ of one measure, and the p-value of no skew."""
+    both = chance.both
+    n = int(both.sum())
+    skew, base = chance.skew_terms[row], chance.base_terms[row]
+    total = float(base.sum())
+    e = [float(part[both].mean()) if n else 0.0 for part in chance.expected[row]]
+    found = CentredDelta(
+        value=100 * float(skew.sum()) / total if total > 0 else None,
+        expected_baseline=e[0],
+        expected_other=e[1],
+        interval=None,
+        refusal=None,
+        n_queries=n,
+    )
+    kept, unit_of = np.unique(dependence.units()[both], return_inverse=True)
+    unit = np.zeros(len(both), dtype=np.int64)
+    unit[both] = unit_of
+    factors, assumptions = _factors(chance, dependence)
+    try:
+        _require_comparable(n, len(kept), total, dependence.what)
+        units = unit[chance.query]
+        information = independent_share(
+            skew - skew.sum() / total * base,
+            units,
+            factors,
+            confidence_level=config.confidence_level,
+        )
+        _require_informative(
+            float(information * (np.bincount(units, weights=base, minlength=len(kept)) > 0).sum()),
+            len(kept),
+            dependence.what,
+        )
+    except InsufficientDataError as error:
+        return replace(found, refusal=str(error)), None
+    ratio = _weighted(chance, row, unit_of, information)
+    lower, upper = ratio.ends(config.confidence_level)
+    return (
+        replace(
+            found,
+            value=ratio.estimate,
+            interval=Interval(
+                estimate=ratio.estimate,
+                lower=lower,
+                upper=upper,
+                confidence_level=config.confidence_level,
+                method="weighted " + dependence.what,
+                n_labeled=len(kept),
+                assumptions=assumptions,
+            ),
+            information=information,
+        ),
+        ratio.p_value(0.0),
+    )
+
+
+def _factors(
+    chance: ChanceScores, dependence: Dependence
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Return what hits share besides their query, and what is assumed of it."""
+    document = np.unique(dependence.documents[chance.doc], return_inverse=True)[1]
+    random = f"{dependence.what} and documents are random samples"
+    if dependence.rewriters is None:
+        return [document], (random,)
+    rewriters = dependence.rewriters[chance.doc]
+    count = len(np.unique(rewriters[rewriters >= 0]))
+    if count < MIN_CLUSTERS:
+        return [document], (random, f"the {count} rewriters are the only ones meant")
+    return (
+        [document, rewriters],
+        (random, f"the {count} rewriters are a random sample of rewriters"),
+    )
+
+
+def _weighted(
+    chance: ChanceScores, row: int, unit_of: IntArray, information: float
+) -> BoundedRatio:
+    """Return skew in percent of what is expected, over units; ``unit_of`` has queries with both."""
+    skew, base = (
+        np.bincount(chance.query, weights=terms[row], minlength=len(chance.both))[chance.both]
+        for terms in (chance.skew_terms, chance.base_terms)
+    )
+    # a cluster that was not seen is as extreme as its queries depend on one another
+    size, certain = design_effect(skew - skew.sum() / base.sum() * base, unit_of)
+    top = float(chance.largest[row])
+    most = max(top, float(np.abs(skew).max()))
+    sums = [np.bincount(unit_of, weights=terms).astype(np.float64) for terms in (skew, base)]
+    return BoundedRatio(
+        numerator=100 * sums[0],
+        denominator=sums[1],
+        lowest=(-100 * most * size, top / 2 * size),
+        highest=(100 * most * size, top / 2 * size),
+        information=information * certain,
+    )
+
+
+def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) -> AcrossSources:
+    """Average the primary measure over the other sources, taken as a sample of rewriters.
+
+    The variance is that between sources plus that of the mean over queries: sources share both
+    queries and human documents, so the spread between them misses what these have in common.
+
+    Parameters
+    ----------
+    chance : sequence of ChanceSkew
+        One per other source, at least 2.
+    row : int
+        Of the primary measure.
+    """
+    values, influence = [], []
+    for one in chance:
+        skew, base = one.skew[row], one.base[row]
+        total = float(base.sum())
+        if total > 0:
+            values.append(100 * float(skew.sum()) / total)
+            influence.append(100 * skew / total - values[-1] * base / total)
+    k, mean = len(values), float(np.mean(values)) if values else 0.0
+    interval, refusal = None, None
+    try:
+        require_clusters(k, "rewriters", "until then the figures hold for these rewriters only")
+    except InsufficientDataError as error:
+        refusal = str(error)
+    else:
+        by_query = np.mean(influence, axis=0)
+        n = int(np.count_nonzero(np.any(influence, axis=0)))
+        variance = float(np.var(values, ddof=1)) / k + float(by_query @ by_query) * n / (n - 1)
+        width = t_quantile(0.5 + config.confidence_level / 2, k - 1) * math.sqrt(variance)
+        interval = Interval(
+            estimate=mean,
+            lower=mean - width,
+            upper=mean + width,
+            confidence_level=config.confidence_level,
+            method="random effects",
+            n_labeled=k,
+            assumptions=("rewriters and queries are random samples",),
+        )
+    return AcrossSources(
+        measure=config.primary_measure,
+        n_sources=k,
+        value=mean,
+        interval=interval,
+        refusal=refusal,
+    )
+
+
+def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
+    """Refuse data in which the two sources meet too rarely, or never."""
+    if not n:
+        raise InsufficientDataError(
+            "no query has relevant documents of both sources, so their ranks cannot be compared; "
+            "judge documents of both for the same queries (copies take the grade of their "
+            "original)",
+            n=0,
+            n_needed=MIN_CLUSTERS,
+        )
+    require_clusters(
+        n_units,
+        f"{what} with relevant documents of both sources",
+        "judge documents of both sources for more of them",
+    )
+    if not total > 0:
+        raise InsufficientDataError(
+            "no relevant document of either source was retrieved within the cutoff, so "
+            "Relative Δ is undefined (0 / 0)",
+            n=n,
+        )
+
+
+def _require_informative(independent: float, n: int, what: str) -> None:
+    """Refuse units of which too few say anything, as nothing was found or documents are shared."""
+    if independent < MIN_CLUSTERS:
+        needed = math.ceil(n * MIN_CLUSTERS / independent)
+        raise InsufficientDataError(
+            f"{n} {what} carry the information of only {independent:.1f}: for the others nothing "
+            "relevant was found within the cutoff, or they share documents; at least "
+            f"{MIN_CLUSTERS} are needed, about {needed} {what}, or a larger cutoff",
+            n=n,
+            n_needed=needed,
+        )
+
+
+def verdicts_of(
+    cells: Sequence[SkewCell], config: AuditConfig, n_tests: int
+) -> tuple[SkewVerdict, ...]:
+    """Decide on the primary measure, per other source."""
+    found = []
+    for cell in cells:
+        centred = cell.centred
+        if cell.measure != config.primary_measure or centred is None:
+            continue
+        code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
+        needed = None
+        if code is SkewCode.CANNOT_TELL and centred.interval is not None:
+            # a cell that is undecided before the correction has its number already
+            needed = cell.n_needed or queries_for_verdict(centred.interval, margin=config.margin)
+        found.append(
+            SkewVerdict(
+                code=code,
+                measure=cell.measure,
+                baseline=cell.baseline,
+                other=cell.other,
+                centred_delta=centred.value,
+                interval=centred.interval,
+                margin=config.margin,
+                p_value=cell.p_value,
+                p_adjusted=cell.p_adjusted,
+                n_tests=n_tests,
+                n_queries=centred.n_queries,
+                n_needed=needed,
+                refusal=centred.refusal,
+            )
+        )
+    return tuple(found)
+
+
+def sole_corpus_checks(
+    alone: dict[str, SourceScores], config: AuditConfig
+) -> tuple[SoleCorpusCheck, ...]:
+    """Compare quality on the corpus of each source alone ([K] Table 2), paired per query."""
+    base, found = alone[config.baseline_source], []
+    for other in (name for name in alone if name != config.baseline_source):
+        for measure in base.measures:
+            h, low = base.of(measure, "all"), alone[other].of(measure, "all")
+            queries = np.arange(len(h))
+            difference = partial(
+                clustered_difference, h - low, queries, confidence_level=config.confidence_level
+            )
+            found.append(
+                SoleCorpusCheck(
+                    measure=measure,
+                    baseline=config.baseline_source,
+                    other=other,
+                    mean_baseline=float(h.mean()),
+                    mean_other=float(low.mean()),
+                    difference=attempt(difference, [], "difference"),
+                    p_value=difference_test(h - low, queries),
+                )
+            )
+    return tuple(found)
+
+
+def adjusted(
+    systems: Sequence[SystemSkew], config: AuditConfig
+) -> tuple[tuple[SystemSkew, ...], int]:
+    """Adjust the primary p-values over all systems and sources of each variant, and decide.
+
+    Returns
+    -------
+    systems : tuple of SystemSkew
+        With adjusted p-values of the primary measure, and verdicts.
+    n_tests : int
+        Tests in the family of the ``"mixed"`` variant. The other variants repeat the same
+        questions as a check and are adjusted among themselves.
+    """
+    result = list(systems)
+    n_tests = 0
+    for variant in {system.variant for system in systems}:
+        index = [i for i, system in enumerate(systems) if system.variant == variant]
+        raw = [
+            cell.p_value if cell.measure == config.primary_measure else None
+            for i in index
+            for cell in systems[i].cells
+        ]
+        family = sum(p is not None for p in raw)
+        values = iter(adjust_p_values(raw, correction=config.correction))
+        for i in index:
+            cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
+            result[i] = replace(
+                systems[i], cells=cells, verdicts=verdicts_of(cells, config, family)
+            )
+        if variant == "mixed":
+            n_tests = family
+    return tuple(result), n_tests
+
+
+# Everything that can be said about one run.
+
+
+_SHARED = 0.83  # of its information a query keeps: a standard error 1.1 times as large
+Variant = Literal["mixed", "exact", "length-matched"]
+
+
+def measure_system(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence | None = None,
+    corpus: Corpus | None = None,
+    settings: Mapping[str, str] | None = None,
+    variant: Variant = "mixed",
+    sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+    notes: Sequence[str] = (),
+) -> SystemSkew:
+    """Measure one run on the mixed corpus.
+
+    Parameters
+    ----------
+    dependence : Dependence, optional
+        What queries and documents share; by default documents and their versions only.
+    corpus : Corpus, optional
+        Texts, for length and overlap; its tag table must be ``tags``.
+    """
+    require_sources(tags, config)
+    dependence = dependence or Dependence.of(qrels, tags, None)
+    scores = source_scores(
+        run,
+        qrels,
+        tags,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+    compared = others(scores, config.baseline_source)
+    chance = {
+        other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
+        for other in compared
+    }
+    cells = tuple(
+        _cell(scores, measure, other, centred_delta(found, i, dependence, config), config)
+        for other, found in chance.items()
+        for i, measure in enumerate(scores.measures)
+    )
+    retrieved = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
+    per_query = tuple(
+        ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
+        for other, found in chance.items()
+    )
+    # rewrites by several models share a pair, which then has no one twin
+    twins = [
+        _twins(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
+        for other in (() if config.merge_llms else compared)
+    ]
+    return SystemSkew(
+        name=run.name,
+        settings=dict(settings or {}),
+        variant=variant,
+        scores=scores,
+        cells=cells,
+        twins=tuple(twin for twin in twins if twin is not None),
+        exposure=tuple(_exposure(run, tags, config, dependence)),
+        sole_corpus=sole_corpus,
+        awrf=_awrf(run, tags),
+        n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
+        n_duplicates=run.n_duplicates,
+        n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
+        notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
+        chance=per_query,
+        across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
+        if len(per_query) > 1
+        else None,
+    )
+
+
+def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[str]:
+    """Warn where documents judged for several queries widen the primary interval."""
+    for cell in cells:
+        found = cell.centred
+        if cell.measure == config.primary_measure and found and found.information < _SHARED:
+            yield (
+                "queries share judged documents: against "
+                f"{cell.other} that makes the standard error {found.information**-0.5:.2f} times "
+                "that of independent queries (the interval takes it into account)"
+            )
+
+
+def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:
+    """Group of each judged document: 0 baseline, 1 other, -1 neither."""
+    codes = source_codes_for(qrels.doc_ids, tags)
+    group = np.full(len(codes), -1, dtype=np.int64)
+    group[codes == tags.sources.index(baseline)] = 0
+    group[codes == tags.sources.index(other)] = 1
+    return group
+
+
+def require_sources(tags: TagTable, config: AuditConfig) -> None:
+    """Refuse tags that allow no comparison with the baseline.
+
+    Raises
+    ------
+    MissingTagsError
+        If no document has a source tag.
+    DataError
+        If the baseline, or any other source, is missing.
+    """
+    if not tags.sources:
+        raise MissingTagsError(
+            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
+            '"human" or "llm:<model>"'
+        )
+    if config.baseline_source not in tags.sources:
+        raise DataError(
+            f"no document has the baseline source {config.baseline_source!r}; sources are "
+            f"{list(tags.sources)}"
+        )
+    if len(tags.sources) < 2:
+        raise DataError(
+            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
+        )
+
+
+def settings_row(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    name: str,
+) -> tuple[SettingSkew, ...]:
+    """Measure the primary measure alone, per other source, under another setting."""
+    measure, _, k = config.primary_measure.partition("@")
+    alone = replace(config, measures=(measure,), cutoffs=(int(k),))
+    groups = {
+        other: _pair_of(qrels, tags, config.baseline_source, other)
+        for other in tags.sources
+        if other != config.baseline_source
+    }
+    deltas = {
+        other: centred_delta(chance_of(run, qrels, group, alone), 0, dependence, alone)[0]
+        for other, group in groups.items()
+    }
+    return tuple(
+        SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
+        for other, delta in deltas.items()
+    )
+
+
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
+    judged = set(qrels.query_ids)
+    if unjudged := sum(query not in judged for query in run.query_ids):
+        yield f"{unjudged} queries of the run have no judgments and are left out"
+    if run.scores is not None and len(run):
+        top = max(config.cutoffs)
+        tied = (run.scores[1:] == run.scores[:-1]) & (
+            (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
+        )
+        if n_tied := len(np.unique(run.query_codes[1:][tied])):
+            how = "averaged over" if config.ties == "expected" else "broken by document id"
+            yield (
+                f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
+                f"ties are {how}"
+            )
+
+
+def _twins(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    corpus: Corpus | None,
+    other: str,
+) -> TwinSkew | None:
+    found = twin_ranks(
+        run, qrels, tags, baseline=config.baseline_source, other=other, ties=config.ties
+    )
+    if not len(found.query) and not found.n_unseen:
+        return None
+    level = config.confidence_level
+    notes: list[str] = []
+    unit = dependence.units()[found.query]
+    log_ratio, kept = _pair_texts(found, corpus)
+    both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
+    gap = (found.other_score - found.baseline_score)[both]
+    return TwinSkew(
+        baseline=config.baseline_source,
+        other=other,
+        n_pairs=len(found.query),
+        n_unseen=found.n_unseen,
+        win_rate=attempt(
+            lambda: _win_rate(found, unit, tags, level),
+            notes,
+            "win rate",
+        ),
+        margin=attempt(
+            lambda: clustered_standardised_mean(gap, unit[both], confidence_level=level),
+            notes,
+            "score margin",
+        ),
+        win_rate_equal_length=None
+        if corpus is None
+        else attempt(
+            lambda: win_rate_at(
+                found.above,
+                np.column_stack((log_ratio, kept)),
+                unit,
+                at=np.array([0.0, float(kept.mean()) if len(kept) else 0.0]),
+                confidence_level=level,
+            ),
+            notes,
+            "win rate at equal length",
+        ),
+        query_index=found.query,
+        other_above=found.above,
+        baseline_rank=found.baseline_rank,
+        other_rank=found.other_rank,
+        log_length_ratio=log_ratio,
+        overlap=kept,
+        notes=tuple(notes),
+    )
+
+
+def _win_rate(
+    found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
+) -> Interval:
+    """P(other above baseline), with pairs that several queries share as a factor."""
+    require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
+    information = independent_share(
+        found.above - found.above.mean(),
+        unit,
+        [tags.pair_codes[found.baseline_row].astype(np.int64)],
+        confidence_level=level,
+    )
+    require_clusters(
+        int(information * len(np.unique(unit)) + 1e-9),
+        "queries with independent pairs",
+        "the others share theirs; judge more documents",
+    )
+    return clustered_mean(
+        found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
+    )
+
+
+def _pair_texts(
+    found: TwinRanks, corpus: Corpus | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Ln length ratio and word overlap of each pair; empty without texts."""
+    if corpus is None:
+        return np.empty(0), np.empty(0)
+    # A pair judged for many queries is compared once.
+    pairs, where = np.unique(
+        np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
+    )
+    base, other = ([corpus.texts[row] for row in rows] for rows in pairs)
+    ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
+    kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
+    return ratio[where.ravel()], kept[where.ravel()]
+
+
+def _exposure(
+    run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
+) -> Iterator[ExposureShare]:
+    corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
+    unit = dependence.units(run.query_ids)
+    for browsing in config.browsing:
+        found = exposure(run, tags, browsing=browsing)
+        for source, shares in zip(found.sources, found.shares, strict=True):
+            corpus_share = corpus.get(source, 0.0)
+            if not len(shares) or (source == "" and not shares.any() and not corpus_share):
+                continue
+            yield ExposureShare(
+                source=source,
+                browsing=browsing,
+                share=float(shares.mean()),
+                corpus_share=corpus_share,
+                difference=attempt(
+                    partial(
+                        clustered_mean,
+                        shares - corpus_share,
+                        unit[found.query_index],
+                        confidence_level=config.confidence_level,
+                        bounds=(-corpus_share, 1 - corpus_share),
+                    ),
+                    [],
+                    "exposure",
+                ),
+            )
+
+
+def _awrf(run: Run, tags: TagTable) -> float | None:
+    found = exposure(run, tags, browsing="dcg")
+    if not len(found.query_index):
+        return None
+    target = {name: count / tags.n_documents for name, count in tags.counts().items()}
+    return float(awrf(found, target).mean())

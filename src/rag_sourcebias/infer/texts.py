@@ -1,0 +1,191 @@
+"""Statistics of groups of texts: length and similarity to references, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.skew import QUANTILES, TextStatistic
+from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level
+from rag_sourcebias.infer.regression import t_interval
+from rag_sourcebias.measure.texts import (
+    TEXT_STATISTICS,
+    References,
+    meteor_mode,
+    text_scores,
+    usable_references,
+)
+
+Texts = Sequence[str | None]
+
+
+def text_statistics(
+    texts: Mapping[str, Texts],
+    references: Mapping[str, References] | References | None,
+    *,
+    original: str | None = None,
+    statistics: Sequence[str] = TEXT_STATISTICS,
+    confidence_level: float = 0.95,
+    sample: int = 2_000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[TextStatistic, ...]:
+    """Summarise groups of texts: their length, and what they keep of their references.
+
+    Parameters
+    ----------
+    texts : mapping of group to sequence of (str or None)
+        None where a text is missing; such texts are left out and counted in a note.
+    references : mapping of group to sequence, sequence, or None
+        What the texts of a group are compared with, row by row: a text, or several of which the
+        most similar counts. One sequence serves all groups. A group that a mapping leaves out
+        gets words only.
+    original : str, optional
+        The group that is itself the reference: it gets words only.
+    statistics : sequence of str
+        Out of ``"words"``, ``"BLEU"``, ``"METEOR"``, ``"ROUGE-L"``, ``"Jaccard"``, ``"overlap"``,
+        which is the default.
+    sample : int
+        Similarities of a larger group are measured on this many of its texts, drawn at random
+        (the same rows in groups of the same length), and a note says so. Words count every text.
+    rng : numpy.random.Generator or int
+
+    Returns
+    -------
+    tuple of TextStatistic
+        By group, then by statistic. ``mean`` is Student's t over texts; its ``notes`` hold what a
+        reader must know. A statistic that no text of the group has is left out.
+
+    Raises
+    ------
+    DataError
+        If a name is unknown, or a group and its references differ in length.
+    MissingExtraError
+        If the library of a statistic is not installed.
+
+    Examples
+    --------
+    >>> found = text_statistics(
+    ...     {"human": ["the cat sat", "a dog"], "llm": ["the cat", "some dog ran"]},
+    ...     ["the cat sat", "a dog"],
+    ...     original="human",
+    ...     statistics=["words", "overlap"],
+    ... )
+    >>> [(s.group, s.name, round(s.average, 3)) for s in found]
+    [('human', 'words', 2.5), ('llm', 'words', 2.5), ('llm', 'overlap', 0.583)]
+    """
+    check_level(confidence_level)
+    if sample < 2:
+        raise DataError(f"sample {sample} is too few texts; use at least 2")
+    if unknown := [name for name in statistics if name not in TEXT_STATISTICS]:
+        raise DataError(f"unknown statistic {unknown[0]!r}; there are {', '.join(TEXT_STATISTICS)}")
+    if original is not None and original not in texts:
+        raise DataError(f"there is no group {original!r}; there are {list(texts)}")
+    rows = _Sample(sample, rng)
+    return tuple(
+        statistic
+        for group, column in texts.items()
+        for statistic in _of_group(
+            group,
+            column,
+            None if group == original else _references_of(group, column, references),
+            statistics,
+            confidence_level,
+            rows,
+        )
+    )
+
+
+class _Sample:
+    """The rows on which similarities are measured, the same for groups of the same length."""
+
+    def __init__(self, size: int, rng: np.random.Generator | int) -> None:
+        self.size = size
+        self._rng = as_generator(rng)
+        self._orders: dict[int, npt.NDArray[np.int64]] = {}
+
+    def of(
+        self, texts: Texts, references: Sequence[tuple[str, ...]]
+    ) -> tuple[list[int], list[str]]:
+        """Return at most ``size`` rows that have text and reference, and notes on the others."""
+        n = len(texts)
+        if n not in self._orders:
+            self._orders[n] = self._rng.permutation(n)
+        usable = [i for i in self._orders[n] if texts[i] is not None and references[i]]
+        lonely = sum(text is not None for text in texts) - len(usable)
+        notes = [f"{lonely:,} of {n:,} texts have no reference"] if lonely else []
+        if len(usable) > self.size:
+            notes.append(f"a random sample of {self.size:,} of {len(usable):,} texts")
+        return sorted(usable[: self.size]), notes
+
+
+def _references_of(
+    group: str, texts: Texts, references: Mapping[str, References] | References | None
+) -> References | None:
+    if isinstance(references, Mapping):
+        references = references.get(group)
+    if references is None:
+        return None
+    if isinstance(references, str) or len(references) != len(texts):
+        raise DataError(
+            f"group {group!r} has {len(texts)} texts but "
+            f"{'one string' if isinstance(references, str) else len(references)} as references; "
+            "need one reference (or None) per text"
+        )
+    return references
+
+
+def _of_group(  # noqa: PLR0917 - one caller
+    group: str,
+    texts: Texts,
+    references: References | None,
+    statistics: Sequence[str],
+    level: float,
+    rows: _Sample,
+) -> Iterator[TextStatistic]:
+    missing = sum(text is None for text in texts)
+    counted = [f"{missing:,} of {len(texts):,} texts are missing"] if missing else []
+    compared: Texts = ()
+    wanted: list[tuple[str, ...]] = []
+    about_references: list[str] = []
+    if references is not None and any(name != "words" for name in statistics):
+        wanted = [usable_references(reference) for reference in references]
+        chosen, about_references = rows.of(texts, wanted)
+        compared, wanted = [texts[i] for i in chosen], [wanted[i] for i in chosen]
+    for name in statistics:
+        if name == "words":
+            values, notes = text_scores(name, texts), counted
+        else:
+            values, notes = text_scores(name, compared, wanted), counted + about_references
+            if name == "METEOR" and len(values):
+                notes = [*notes, meteor_mode()]
+        values = values[~np.isnan(values)]
+        if len(values):
+            yield TextStatistic(
+                group=group,
+                name=name,
+                n=len(values),
+                mean=_mean(values, level, notes, top=None if name == "words" else 1.0),
+                average=float(values.mean()),
+                quantiles=tuple(float(q) for q in np.quantile(values, QUANTILES)),
+            )
+
+
+def _mean(
+    values: FloatArray, level: float, notes: Sequence[str], *, top: float | None
+) -> Interval | None:
+    try:
+        found = t_interval(values, confidence_level=level)
+    except InsufficientDataError:
+        return None
+    return replace(
+        found,
+        lower=max(found.lower, 0.0),
+        upper=found.upper if top is None else min(found.upper, top),
+        method="t",
+        assumptions=("the texts of a group are a random sample", "their mean is close to normal"),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,308 @@
+"""Relative Δ from tags that a detector guessed, with a sample of documents that people verified.
+
+The detector is the judge and the verified sample its human labels: every relevant document counts
+with what its tag predicts, verified ones also with what the tag missed, divided by their chance to
+be drawn (prediction-powered inference; Robins, Rotnitzky & Zhao 1994). So tags may err where
+documents are retrieved most, and no rate of a detector is carried from elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Interval,
+    normal_quantile,
+    t_quantile,
+)
+from rag_sourcebias.infer.documents import inclusion_probabilities
+from rag_sourcebias.infer.means import multiway_variance, require_clusters
+from rag_sourcebias.infer.ratios import DetectorQuality
+from rag_sourcebias.io.verified import Verification, side
+from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
+
+#: Fewest verified documents, and fewest of either kind, from which an error is stated.
+MIN_VERIFIED, MIN_OF_KIND = 50, 5
+_FLOOR = 0.1  # of the mean size: what other runs retrieve keeps a chance to be drawn
+_ADDED = 2  # wrong tags that the variance adds to those that were found, as Agresti and Coull do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slots:
+    """What every relevant document adds to a measure that sums over documents, by query.
+
+    Parameters
+    ----------
+    query, doc : int64 arrays of shape (m,)
+        Indices into the qrels, one entry per relevant judgment.
+    plain, centred : float64 arrays of shape (m,)
+        Share of the query's score, and the same beyond the mean of its grade, which a ranker that
+        is blind to sources would give; 0 in sum for every query.
+    """
+
+    query: IntArray
+    doc: IntArray
+    plain: FloatArray
+    centred: FloatArray
+
+
+def relevant_slots(
+    run: Run,
+    qrels: Qrels,
+    measure: str,
+    cutoff: int,
+    *,
+    ties: Ties = "expected",
+    gain: Gain = "linear",
+) -> Slots:
+    """Split the score of each query over its relevant documents.
+
+    NDCG divides by the ideal of every second relevant document, which is that of either source
+    where there is one copy of each.
+
+    Raises
+    ------
+    DataError
+        If the measure does not add up over documents.
+    """
+    if measure not in ("NDCG", "P"):
+        raise DataError(
+            f"{measure} does not add up over documents, so verified ones cannot correct it; use "
+            "NDCG or P"
+        )
+    hits = join(run, qrels, ties=ties)
+    cells = Cells.build(hits, qrels, np.zeros(len(qrels.doc_ids), np.int64), n_groups=1)
+    raw = cells.terms(measure, cutoff, gain=gain)
+    raw = raw * cells.scale(measure, cutoff, gain=gain)[cells.cell]
+    rows = np.flatnonzero(qrels.grades > 0)
+    rows = rows[np.lexsort((-qrels.grades[rows], qrels.query_codes[rows]))]
+    query, doc = (codes[rows].astype(np.int64) for codes in (qrels.query_codes, qrels.doc_codes))
+    n_queries, n_docs = len(qrels.query_ids), len(qrels.doc_ids)
+    order = np.argsort(query * n_docs + doc)
+    place = np.searchsorted(
+        (query * n_docs + doc)[order], hits.query[cells.hit] * n_docs + hits.doc[cells.hit]
+    )
+    gained = np.zeros(len(rows))
+    gained[order[place]] = raw
+    scale = np.full(n_queries, float(cutoff))
+    grades = qrels.grades[rows].astype(np.float64)
+    if measure == "NDCG":
+        rank = np.arange(len(rows)) - np.searchsorted(query, query)
+        used = (rank % 2 == 0) & (rank // 2 < cutoff)
+        value = 2**grades - 1 if gain == "exponential" else grades
+        scale = np.bincount(
+            query[used], weights=value[used] / np.log2(rank[used] // 2 + 2), minlength=n_queries
+        )
+    plain = gained / scale[query]
+    _, alike = np.unique(np.stack((query, qrels.grades[rows])), axis=1, return_inverse=True)
+    alike = alike.ravel()
+    mean = np.bincount(alike, weights=plain) / np.bincount(alike)
+    return Slots(query=query, doc=doc, plain=plain, centred=plain - mean[alike])
+
+
+def draw_chances(slots: Sequence[Slots], guessed: BoolArray, n: int) -> FloatArray:
+    """Return the chance of each judged document to be drawn for verification.
+
+    Parameters
+    ----------
+    slots : sequence of Slots
+        Of the runs that will be audited, over the same qrels.
+    guessed : bool array of shape (len(qrels.doc_ids),)
+        Documents whose source nobody declared.
+    n : int
+        Documents to draw.
+    """
+    size = np.zeros(len(guessed))
+    for one in slots:
+        for weight in (one.plain, one.centred):
+            size += np.bincount(one.doc, weights=weight, minlength=len(size)) ** 2
+    size = np.sqrt(size)
+    judged = np.zeros(len(size), dtype=bool)
+    judged[np.concatenate([one.doc for one in slots])] = True
+    size[judged] += _FLOOR * float(size[judged].mean()) + 1e-12
+    size[~(guessed & judged)] = 0.0
+    return inclusion_probabilities(size, min(n, int(np.count_nonzero(size))))
+
+
+def draw_rows(chance: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw documents with given chances, as many as these sum to: systematic, in random order."""
+    order = rng.permutation(np.flatnonzero(chance > 0))
+    ends = np.cumsum(chance[order])
+    marks = np.arange(round(float(ends[-1]))) + rng.random()
+    return order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]
+
+
+def tag_quality(found: Verification) -> DetectorQuality:
+    """Count how often tags of the verified documents were right, if every one is decided.
+
+    Raises
+    ------
+    InsufficientDataError
+        If too few were verified, or all are of one kind.
+    """
+    n, kinds = len(found.truth), [side(source) for source in found.truth.values()]
+    if n < MIN_VERIFIED:
+        raise InsufficientDataError(
+            f"{n} of {found.n_drawn} documents are verified; at least {MIN_VERIFIED} are needed: "
+            "fill in more of the sheet, or draw a larger one",
+            n=n,
+            n_needed=MIN_VERIFIED,
+        )
+    people, models = kinds.count(1), kinds.count(-1)
+    if min(people, models) < MIN_OF_KIND:
+        raise InsufficientDataError(
+            f"of {n} verified documents {people} are by people and {models} by a model; at least "
+            f"{MIN_OF_KIND} of either are needed to know how the detector errs: verify more, or "
+            "leave the detector out where one kind is this rare",
+            n=n,
+        )
+    pairs = [(side(t), side(found.tags[d])) for d, t in found.truth.items()]
+    return DetectorQuality(
+        n_other=models,
+        n_other_detected=pairs.count((-1, -1)),
+        n_baseline=people,
+        n_baseline_kept=pairs.count((1, 1)),
+    )
+
+
+def require_informative(found: Verification, confidence_level: float = 0.95) -> DetectorQuality:
+    """Return the quality of tags that tell something.
+
+    Raises
+    ------
+    InsufficientDataError
+        If sensitivity + specificity − 1 may be 0, and as :func:`tag_quality`.
+    """
+    quality = tag_quality(found)
+    reach = normal_quantile(0.5 + confidence_level / 2) * math.sqrt(sum(quality.variances))
+    if quality.youden - reach <= 0:
+        raise InsufficientDataError(
+            f"on {len(found.truth)} verified documents the tags tell nothing: sensitivity + "
+            f"specificity − 1 is {quality.youden:.2f} ± {reach:.2f}, and 0 is a coin; fit the "
+            "detector on documents of your own, or tag by rules and provenance",
+            n=len(found.truth),
+        )
+    return quality
+
+
+def verified_delta(
+    slots: Slots,
+    doc_ids: Sequence[str],
+    tags: Verification,
+    *,
+    centred: bool,
+    units: IntArray,
+    what: str = "queries",
+    confidence_level: float = 0.95,
+) -> Interval:
+    """Correct Relative Δ for wrong tags with the verified documents.
+
+    200 · Σ c·z / Σ b over relevant documents: z is 1 for the baseline and −1 for other sources, c
+    the document's part of the score (centred: beyond chance) and b its plain part. Centred, queries
+    with one relevant document are left out.
+
+    Parameters
+    ----------
+    doc_ids : sequence of str
+        ``qrels.doc_ids``, which ``slots.doc`` indexes.
+    units : int64 array of shape (nq,)
+        Independent unit of each query.
+
+    Raises
+    ------
+    InsufficientDataError
+        If tags tell nothing or too little was verified (:func:`require_informative`),
+        or nothing relevant was retrieved.
+    DataError
+        If a document that counts could not have been drawn.
+    """
+    require_informative(tags, confidence_level)
+    if tags.kind != "slots":
+        raise DataError(
+            "these documents were verified to know the shares of a store; that says nothing of "
+            "those that are retrieved: draw with tag verify --run and --qrels"
+        )
+    keep = np.ones(len(slots.doc), dtype=bool)
+    if centred:
+        keep = np.bincount(slots.query)[slots.query] > 1
+    query, doc, base = slots.query[keep], slots.doc[keep], slots.plain[keep]
+    weight = slots.centred[keep] if centred else base
+    total = float(base.sum())
+    if not total > 0:
+        raise InsufficientDataError("no relevant document was retrieved within the cutoff", n=0)
+    unit = units[query]
+    require_clusters(len(np.unique(unit[base > 0])), f"{what} with hits", "judge more of them")
+    tagged, chance, truth = (
+        np.array([column.get(d, missing) for d in doc_ids], dtype=np.float64)
+        for column, missing in (
+            ({d: side(source) for d, source in tags.tags.items()}, 0),
+            (tags.chance, math.inf),
+            ({d: side(source) for d, source in tags.truth.items()}, math.nan),
+        )
+    )
+    seen = np.array([d in tags.tags for d in doc_ids])
+    if outside := [doc_ids[d] for d in np.unique(doc[weight != 0]) if not seen[d]]:
+        raise DataError(
+            f"{len(outside)} relevant documents, such as {outside[0]!r}, were not among those that "
+            "the verified ones were drawn from; draw with these runs and qrels"
+        )
+    guessed, checked = np.isfinite(chance), np.isfinite(truth)
+    part = np.abs(np.bincount(doc, weights=weight, minlength=len(tagged))) / chance
+    predicted, missed = _predict(tagged, truth, part, guessed, checked)
+    found = weight * (predicted + np.where(checked, truth - predicted, 0.0) / chance)[doc]
+    value = 200 * float(found.sum()) / total
+    terms = 200 * weight * (predicted + missed / chance)[doc] - value * base
+    shared = len(np.unique(np.stack((doc, unit)), axis=1).T) > len(np.unique(doc))
+    variance = multiway_variance(terms / total, [unit, doc] if shared else [unit])
+    variance += _ADDED * (400 * float(part[checked].mean()) / total) ** 2
+    degrees = min(len(np.unique(unit[base > 0])), int(checked.sum())) - 1
+    width = t_quantile(0.5 + confidence_level / 2, degrees) * math.sqrt(variance)
+    low, high = (-math.inf, math.inf) if centred else (-200.0, 200.0)
+    return Interval(
+        estimate=min(max(value, low), high),
+        lower=min(max(value - width, low), high),
+        upper=max(min(value + width, high), low),
+        confidence_level=confidence_level,
+        method=f"verified tags, {what}",
+        n_labeled=len(np.unique(unit[base > 0])),
+        assumptions=(
+            f"{what} are a random sample",
+            f"{len(tags.truth)} documents were drawn by chance and verified without error",
+        ),
+    )
+
+
+def _predict(
+    tagged: FloatArray,
+    truth: FloatArray,
+    part: FloatArray,
+    guessed: BoolArray,
+    checked: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Regress the source on the tag; also return leave-one-out residuals, 0 where none is known."""
+    rows = np.flatnonzero(checked)
+    root = np.sqrt(np.maximum(part[rows], 1e-12))
+    design = np.column_stack((np.ones(len(rows)), tagged[rows])) * root[:, None]
+    fitted = np.linalg.lstsq(design, truth[rows] * root, rcond=None)[0]
+    leverage = np.einsum("nk,kn->n", design, np.linalg.pinv(design))
+    predicted = np.where(guessed, fitted[0] + fitted[1] * tagged, tagged)
+    missed = np.zeros(len(tagged))
+    missed[rows] = (truth[rows] - predicted[rows]) / np.maximum(1 - leverage, 0.5)
+    return predicted, missed
+
+
+def p_of(found: Interval, value: float = 0.0) -> float:
+    """Return the p-value of a true value, by inverting a symmetric interval of this module."""
+    from scipy.special import ndtr
+
+    error = found.half_width / normal_quantile(0.5 + found.confidence_level / 2)
+    return 2 * float(ndtr(-abs(found.estimate - value) / error)) if error > 0 else 0.0

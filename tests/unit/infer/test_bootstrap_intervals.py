@@ -1,0 +1,64 @@
+"""Ends of bootstrap intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.means import bootstrap_intervals
+from rag_sourcebias.infer.ratios import bootstrap_means
+
+
+@pytest.mark.parametrize("n", [8, 30, 400])
+def test_of_a_mean_it_is_about_student(n):
+    x = np.random.default_rng(n).normal(3, 2, n)
+    draws = bootstrap_means(x[:, None], resamples=20_000, rng=0)
+    found = bootstrap_intervals(np.array([x.mean()]), draws, n=n)[0]
+    low, high = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    assert (found.lower, found.upper) == pytest.approx((low, high), abs=0.09 * (high - low))
+    assert (found.method, found.n_labeled) == ("bootstrap", n)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("n", [5, 30, 400])
+def test_ends_are_quantiles_at_the_tails_that_student_asks_for(n, level):
+    """Hesterberg (2015): Φ(−√(n/(n − 1)) · t). The p-quantile of these draws is p itself."""
+    draws = np.linspace(0, 1, 10_001)[:, None]
+    (found,) = bootstrap_intervals(np.array([0.5]), draws, n=n, confidence_level=level)
+    tail = stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf(0.5 + level / 2, n - 1))
+    assert (found.lower, found.upper) == pytest.approx((tail, 1 - tail), rel=1e-9)
+
+
+def test_ends_hold_the_estimate_and_stay_within_bounds():
+    draws = np.random.default_rng(0).normal(5, 1, (999, 1))
+    (found,) = bootstrap_intervals(np.array([1.0]), draws, n=50, bounds=(0, 6))
+    assert (found.lower, found.upper) == (1, 6)
+
+
+def test_resamples_that_agree_give_no_interval():
+    draws = np.column_stack((np.ones(50), np.arange(50.0)))
+    found = bootstrap_intervals(np.array([1.0, 20.0]), draws, n=9)
+    assert found[0] is None
+    assert found[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("estimates", "draws", "message"),
+    [
+        (np.zeros(2), np.zeros((9, 3)), r"resampled values \(9, 3\)"),
+        (np.zeros(2), np.zeros((0, 2)), r"resampled values \(0, 2\)"),
+        (np.zeros(1), np.full((9, 1), np.nan), "hold NaN or infinity"),
+    ],
+)
+def test_bad_input(estimates, draws, message):
+    with pytest.raises(DataError, match=message):
+        bootstrap_intervals(estimates, draws, n=9)
+
+
+def test_one_query_is_too_few():
+    with pytest.raises(InsufficientDataError, match="at least 2 queries, there is 1"):
+        bootstrap_intervals(np.zeros(1), np.zeros((9, 1)), n=1)

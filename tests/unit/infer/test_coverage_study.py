@@ -1,0 +1,128 @@
+"""Coverage studies: what is drawn, what counts as true, what is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.values import Interval
+from rag_sourcebias.infer.coverage import Tally, coverage_study
+from rag_sourcebias.infer.judged import mean_interval
+
+RNG = np.random.default_rng(0)
+Y = RNG.gamma(2.0, 2.0, 300)
+YHAT = Y + RNG.normal(1, 1, 300)
+
+
+def exactly(value, half=0.0):
+    return Interval(
+        estimate=value,
+        lower=value - half,
+        upper=value + half,
+        confidence_level=0.95,
+        method="test",
+        n_labeled=2,
+    )
+
+
+def run(methods, **options):
+    given = {"sizes": [20], "n_unlabeled": 30, "n_runs": 40, "rng": 3} | options
+    return coverage_study(Y, YHAT, methods=methods, **given)
+
+
+def test_cells_agree_with_a_plain_loop():
+    seen = []
+
+    def spy(y, yhat, pool):
+        seen.append((y, yhat, pool))
+        return mean_interval(y, yhat, pool)
+
+    study = run({"spy": spy})
+    found = [mean_interval(*sample) for sample in seen]
+    cell = study.cell("spy", 20)
+    assert cell.mean_width == pytest.approx(np.mean([2 * v.half_width for v in found]))
+    assert cell.coverage == np.mean([v.lower <= Y.mean() <= v.upper for v in found])
+    named = run(["regression"]).cell("regression", 20)
+    assert (named.coverage, named.mean_width) == (cell.coverage, cell.mean_width)
+    assert {len(y) for y, _, _ in seen} == {20}
+    assert {len(pool) for _, _, pool in seen} == {30}
+    # labelled pairs stay pairs
+    known = dict(zip(Y.tolist(), YHAT.tolist(), strict=True))
+    assert all(known[a] == b for y, yhat, _ in seen for a, b in zip(y, yhat, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("target", "method"),
+    [
+        ("population", lambda y, yhat, pool: exactly(Y.mean())),
+        ("unlabeled", lambda y, yhat, pool: exactly(pool.mean())),
+        ("pool", lambda y, yhat, pool: exactly(np.concatenate([y, pool]).mean())),
+    ],
+)
+def test_truth_of_each_target(target, method):
+    """A perfect judge knows the truth of each target; no other target is the same."""
+    for truth in ("population", "pool", "unlabeled"):
+        study = coverage_study(
+            Y, Y, sizes=[20], methods={"m": method}, n_unlabeled=30, n_runs=20, target=truth, rng=1
+        )
+        assert study.cells[0].coverage == (1.0 if truth == target else 0.0)
+
+
+def test_clusters_are_drawn_whole_and_copies_are_apart():
+    cluster = np.repeat(np.arange(6), [1, 2, 3, 1, 2, 3])
+    y = 100.0 * cluster + np.arange(12)
+    sizes = {}
+
+    def look(values, yhat, pool):
+        codes, counts = np.unique(values // 100, return_counts=True)
+        sizes.update(zip(codes.tolist(), counts.tolist(), strict=True))
+        return exactly(0.0)
+
+    coverage_study(
+        y, y, sizes=[2], methods={"look": look}, n_unlabeled=1, n_runs=60, clusters=cluster, rng=0
+    )
+    assert all(count % len(y[cluster == code]) == 0 for code, count in sizes.items())
+    study = coverage_study(
+        Y, YHAT, sizes=[10], methods=["labels"], n_unlabeled=20, n_runs=5, rng=0,
+        clusters=np.arange(300) // 3,
+    )  # fmt: skip
+    assert study.cells[0].n_failed == 0
+
+
+def test_refusals_are_counted_by_reason():
+    def refuse(y, yhat, pool):
+        raise InsufficientDataError(f"only {y[0]:.3f} of {len(y)}")
+
+    cell = run({"refuse": refuse}).cells[0]
+    assert cell.failures == {"only # of #": 40}
+    assert (cell.n_failed, cell.n_runs, cell.coverage, cell.mean_width) == (40, 40, 0.0, 0.0)
+    constant = coverage_study(
+        np.full(20, 3.0),
+        YHAT[:20],
+        sizes=[5],
+        methods=["labels", "bootstrap"],
+        n_unlabeled=5,
+        n_runs=4,
+    )
+    assert [c.n_failed for c in constant.cells] == [4, 4]
+
+
+def test_other_errors_are_not_swallowed():
+    with pytest.raises(DataError, match="'wrong' is not one of"):
+        run(["wrong"])
+    with pytest.raises(DataError, match="'bootstrap' is defined for target 'population'"):
+        run(["bootstrap"], target="pool")
+    with pytest.raises(DataError, match="2 human and 3 judge values"):
+        coverage_study([1, 2], [1, 2, 3], sizes=[2], methods=["labels"], n_unlabeled=2)
+    with pytest.raises(DataError, match=r"sizes \[1\]"):
+        run(["labels"], sizes=[1])
+    with pytest.raises(DataError, match="299 clusters for 300 items"):
+        run(["labels"], clusters=np.arange(299))
+
+
+def test_zero_width_holds_the_truth_up_to_rounding():
+    tally = Tally("m", 2)
+    tally.add(0.3, 0.3, 0.1 + 0.2)
+    tally.add(0.3, 0.3, 0.3001)
+    assert tally.cell().coverage == 0.5

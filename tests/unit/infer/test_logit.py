@@ -1,0 +1,71 @@
+"""Win rate at equal length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.ratios import win_rate_at
+
+AT = np.array([0.0, 0.6])
+
+
+def data(n=300, seed=0, slope=2.0, intercept=0.4):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack((rng.normal(-0.3, 0.2, n), rng.normal(0.6, 0.1, n)))
+    p = 1 / (1 + np.exp(-(intercept + slope * x[:, 0])))
+    return (rng.random(n) < p).astype(float), x, np.arange(n)
+
+
+def test_is_the_maximum_likelihood_estimate():
+    wins, x, clusters = data()
+
+    def loss(beta):
+        eta = beta[0] + (x - AT) @ beta[1:]
+        return np.sum(np.logaddexp(0, eta) - wins * eta)
+
+    best = minimize(loss, np.zeros(3), tol=1e-12).x
+    found = win_rate_at(wins, x, clusters, at=AT)
+    assert found.estimate == pytest.approx(1 / (1 + np.exp(-best[0])), abs=1e-5)
+    assert found.lower < found.estimate < found.upper
+
+
+def test_extrapolation_is_stated():
+    wins, x, clusters = data()
+    assert not any("extrapolated" in a for a in win_rate_at(wins, x, clusters, at=AT).assumptions)
+    far = win_rate_at(wins, x, clusters, at=np.array([1.5, 0.6]))
+    assert any("extrapolated" in a for a in far.assumptions)
+
+
+class TestRefusals:
+    def test_constant_covariate_elsewhere(self):
+        wins, x, clusters = data()
+        x[:, 0] = -0.2
+        with pytest.raises(InsufficientDataError, match=r"covariate 0 is -0\.2 .* wins at 0"):
+            win_rate_at(wins, x, clusters, at=AT)
+
+    def test_few_queries(self):
+        wins, x, _ = data(200)
+        with pytest.raises(InsufficientDataError, match="at least 30 queries") as caught:
+            win_rate_at(wins, x, np.arange(200) % 29, at=AT)
+        assert (caught.value.n, caught.value.n_needed) == (29, 30)
+
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_one_outcome_only(self, value):
+        _, x, clusters = data()
+        with pytest.raises(InsufficientDataError, match="0 of 300 pairs went one way"):
+            win_rate_at(np.full(300, value), x, clusters, at=AT)
+
+    def test_separation(self):
+        _, x, clusters = data()
+        with pytest.raises(InsufficientDataError, match="separate wins from losses completely"):
+            win_rate_at((x[:, 0] > -0.3).astype(float), x, clusters, at=AT)
+
+    def test_shapes(self):
+        wins, x, clusters = data()
+        with pytest.raises(DataError, match="disagree in shape"):
+            win_rate_at(wins[:-1], x, clusters, at=AT)
+        with pytest.raises(DataError, match="disagree in shape"):
+            win_rate_at(wins, x, clusters, at=AT[:1])

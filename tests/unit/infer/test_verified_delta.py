@@ -1,0 +1,193 @@
+"""Relative Δ with verified documents: equal to the audit where all are, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.skew import AuditConfig
+from rag_sourcebias.infer.skew import queries_for_verdict
+from rag_sourcebias.infer.verified import (
+    draw_chances,
+    draw_rows,
+    relevant_slots,
+    require_informative,
+    tag_quality,
+    verified_delta,
+)
+from rag_sourcebias.io.verified import Verification
+from rag_sourcebias.source.audit import measure_source_bias
+
+N = 40
+
+
+def data(seed: int = 0, *, lead: float = 0.0) -> tuple[Run, Qrels, dict[str, str]]:
+    rng = np.random.default_rng(seed)
+    run, qrels, sources = {}, {}, {}
+    for q in range(N):
+        docs = [f"{q}-{i}{s}" for i in range(2) for s in "hl"]
+        run[f"q{q}"] = {
+            **{d: float(rng.integers(6)) + lead * (d[-1] == "h") for d in docs},
+            f"x{q}": 3.0,
+        }
+        qrels[f"q{q}"] = {d: 1 + int(d[-2]) for d in docs}
+        sources |= {d: "human" if d[-1] == "h" else "llm:x" for d in docs}
+    return Run.from_dict(run, name="r"), Qrels.from_dict(qrels), sources
+
+
+def verified(sources: dict[str, str], truth: dict[str, str], chance: float = 1.0) -> Verification:
+    return Verification(
+        kind="slots",
+        detector="d",
+        tags=dict(sources),
+        chance=dict.fromkeys(sources, chance),
+        truth=truth,
+        score={},
+        decided=frozenset(),
+        n_drawn=len(truth),
+    )
+
+
+@pytest.mark.parametrize("measure", ["NDCG", "P"])
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+def test_with_every_document_verified_it_is_the_figure_of_the_audit(measure, gain) -> None:
+    run, qrels, sources = data()
+    wrong = {d: "human" if i % 3 else "llm:x" for i, d in enumerate(sources)}
+    slots = relevant_slots(run, qrels, measure, 3, gain=gain)
+    assert np.abs(np.bincount(slots.query, weights=slots.centred)).max() < 1e-12
+    tags = TagTable.from_tags((d, DocTags(source=s)) for d, s in sources.items())
+    config = AuditConfig(measures=(measure,), cutoffs=(3,), gain=gain)
+    cell = measure_source_bias(run, qrels, tags, config=config).systems[0].cells[0]
+    # a tag that is sometimes right, or the correction is refused
+    wrong |= {d: sources[d] for d in list(sources)[::2]}
+    for centred, expected in ((True, cell.centred.value), (False, cell.relative_delta)):
+        found = verified_delta(
+            slots,
+            qrels.doc_ids,
+            verified(wrong, sources),
+            centred=centred,
+            units=np.arange(N),
+        )
+        assert found.estimate == pytest.approx(expected, abs=1e-9)
+
+
+def test_exchanging_sources_mirrors_the_interval_of_clustered_queries() -> None:
+    """Queries that were not seen are as extreme in either direction, and weigh as much."""
+    run, qrels, sources = data(lead=1.0)
+    exchanged = {"human": "llm:x", "llm:x": "human"}
+    clusters = {q: f"topic {i // 4}" for i, q in enumerate(qrels.query_ids)}
+    found = []
+    for names in ({}, exchanged):
+        tags = TagTable.from_tags((d, DocTags(source=names.get(s, s))) for d, s in sources.items())
+        report = measure_source_bias(run, qrels, tags, clusters=clusters)
+        found.append(report.systems[0].verdicts[0].interval)
+    assert (found[1].lower, found[1].upper) == pytest.approx((-found[0].upper, -found[0].lower))
+    assert found[0].n_labeled == 10
+
+
+def test_a_report_of_detected_tags_carries_the_corrected_figures() -> None:
+    run, qrels, sources = data()
+    tagged = {d: "human" if i % 4 == 0 else s for i, (d, s) in enumerate(sources.items())}
+    table = TagTable.from_tags((d, DocTags(source=s)) for d, s in tagged.items())
+    report = measure_source_bias(run, qrels, table, verified=verified(tagged, sources))
+    assert report.config.measures == ("NDCG",)
+    (verdict,) = report.systems[0].verdicts
+    slots = relevant_slots(run, qrels, "NDCG", 5)
+    found = verified_delta(
+        slots, qrels.doc_ids, verified(tagged, sources), centred=True, units=np.arange(N)
+    )
+    assert verdict.interval == found
+    assert "160 verified by people" in report.warnings[0]
+    with pytest.raises(DataError, match="add up over documents, NDCG and P"):
+        measure_source_bias(
+            run, qrels, table, verified=verified(tagged, sources),
+            config=AuditConfig(measures=("MAP",)),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("lead", [0.0, 3.0])
+def test_cells_of_verified_tags_are_those_of_the_true_tags(lead: float) -> None:
+    """Where all are verified: means per source, queries with several documents, and what it takes.
+
+    One query more has a single relevant document: it counts in the means, and in no comparison.
+    """
+    run, qrels, sources = data(lead=lead)
+    lists = {r.query_id: dict(zip(r.doc_ids, r.scores.tolist(), strict=True)) for r in run}
+    grades = {q: {} for q in qrels.query_ids}
+    for q, d, grade in zip(qrels.query_codes, qrels.doc_codes, qrels.grades, strict=True):
+        grades[qrels.query_ids[q]][qrels.doc_ids[d]] = int(grade)
+    run = Run.from_dict({**lists, "single": {"one": 1.0}}, name="r")
+    qrels = Qrels.from_dict({**grades, "single": {"one": 1}})
+    sources = {**sources, "one": "human"}
+    tagged = {d: "human" if i % 4 == 0 else s for i, (d, s) in enumerate(sources.items())}
+    table = TagTable.from_tags((d, DocTags(source=s)) for d, s in tagged.items())
+    report = measure_source_bias(run, qrels, table, verified=verified(tagged, sources))
+    (cell,) = (c for c in report.systems[0].cells if c.measure == "NDCG@5")
+    slots = relevant_slots(run, qrels, "NDCG", 5)
+    human = np.array([sources[qrels.doc_ids[d]] == "human" for d in slots.doc])
+    assert cell.mean_baseline == pytest.approx(slots.plain[human].sum() / (N + 1))
+    assert cell.mean_other == pytest.approx(slots.plain[~human].sum() / (N + 1))
+    assert cell.centred.expected_baseline == pytest.approx(slots.plain.sum() / (N + 1) / 2)
+    assert cell.centred.n_queries == N
+    decided = lead > 0
+    assert (cell.p_value < 0.05) == decided
+    needed = queries_for_verdict(cell.centred.interval, margin=report.config.margin)
+    assert cell.n_needed == (None if decided else needed)
+    assert needed is not None
+
+
+def test_what_cannot_be_known_is_refused() -> None:
+    run, qrels, sources = data()
+    few = dict(list(sources.items())[:49])
+    with pytest.raises(
+        InsufficientDataError, match=r"49 of 49 documents are verified; at least 50"
+    ):
+        tag_quality(verified(sources, few))
+    people = {d: s for d, s in sources.items() if s == "human"}
+    with pytest.raises(InsufficientDataError, match="80 are by people and 0 by a model"):
+        tag_quality(verified(sources, people))
+    coin = {d: ("human", "llm:x")[i % 4 > 1] for i, d in enumerate(sources)}
+    with pytest.raises(InsufficientDataError, match="the tags tell nothing"):
+        require_informative(verified(coin, sources))
+    slots = relevant_slots(run, qrels, "NDCG", 5)
+
+    def delta(found: Verification) -> object:
+        return verified_delta(slots, qrels.doc_ids, found, centred=True, units=np.arange(N))
+
+    store = dataclasses.replace(verified(sources, sources), kind="store")
+    with pytest.raises(DataError, match="shares of a store"):
+        delta(store)
+    part = verified(dict(list(sources.items())[:-4]), few | dict(list(sources.items())[50:60]))
+    with pytest.raises(DataError, match="not among those that the verified ones were drawn from"):
+        delta(part)
+    with pytest.raises(DataError, match="MAP does not add up"):
+        relevant_slots(run, qrels, "MAP", 5)
+
+
+def test_draws_have_their_chances_and_size() -> None:
+    run, qrels, sources = data()
+    guessed = np.array([int(d.partition("-")[0]) % 2 == 0 for d in qrels.doc_ids])
+    chance = draw_chances([relevant_slots(run, qrels, "NDCG", 3)], guessed, 30)
+    assert chance.sum() == pytest.approx(30)
+    assert (chance[~guessed] == 0).all()
+    assert (chance[guessed] > 0).all()
+    rng = np.random.default_rng(0)
+    times = np.zeros(len(chance))
+    for _ in range(4_000):
+        rows = draw_rows(chance, rng)
+        assert len(set(rows.tolist())) == 30
+        times[rows] += 1
+    error = np.sqrt(chance * (1 - chance) / 4_000) + 1e-9
+    assert (np.abs(times / 4_000 - chance) < 5 * error).all()
+    assert len(sources) == len(chance)
+
+
+def test_a_mark_at_the_very_end_draws_the_last_document() -> None:
+    """Chances may sum to a little less than a whole number."""
+    last = SimpleNamespace(permutation=lambda rows: rows, random=lambda: 1 - 1e-13)
+    assert draw_rows(np.array([1.0, 1.0, 1 - 1e-12]), last).tolist() == [0, 1, 2]

@@ -1,0 +1,72 @@
+"""Lengths, overlap and length matching."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rag_sourcebias.core.data import Corpus, DocTags, TagTable
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.measure.texts import jaccard, match_lengths, mean_words, overlap, word_counts
+
+
+def corpus(*rows):
+    """Rows of (id, source, pair, text)."""
+    return Corpus(
+        texts=tuple(text for *_, text in rows),
+        tags=TagTable.from_tags((i, DocTags(source=s, pair_id=p)) for i, s, p, _ in rows),
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "jac", "kept"),
+    [
+        ("the cat sat", "The CAT stood", 2 / 4, 2 / 3),
+        ("a b c d", "a b", 2 / 4, 1.0),
+        ("", "", 1.0, 1.0),
+        ("", "words", 0.0, 0.0),
+        ("words", "", 0.0, 1.0),
+        ("über straße", "Über, Straße!", 1.0, 1.0),
+        ("東京 タワー", "東京", 1 / 2, 1.0),
+    ],
+)
+def test_overlap_and_jaccard(a, b, jac, kept):
+    assert jaccard(a, b) == pytest.approx(jac)
+    assert jaccard(b, a) == pytest.approx(jac)
+    assert overlap(a, b) == pytest.approx(kept)
+
+
+def test_word_counts():
+    assert word_counts(["", "one", "two  words.", "it's 3_4 v2"]).tolist() == [0, 1, 2, 4]
+    assert word_counts([]).shape == (0,)
+
+
+def test_mean_words_per_source():
+    both = corpus(
+        ("a", "human", None, "one two"), ("b", "human", None, ""), ("c", "llm:x", None, "x")
+    )
+    assert mean_words(both) == {"human": 1.0, "llm:x": 1.0}
+    assert mean_words(both.of_source("human")) == {"human": 1.0}
+    assert mean_words(corpus(("a", None, None, "x"))) == {}
+
+
+def test_match_lengths_cuts_to_the_shortest_version():
+    given = corpus(
+        ("h1", "human", "p1", "One, two; three four."),
+        ("l1", "llm:x", "p1", "(uno) dos!"),
+        ("m1", "llm:y", "p1", "a b c"),
+        ("h2", "human", "p2", "short"),
+        ("l2", "llm:x", "p2", "short too"),
+        ("loner", "human", None, "left as it is"),
+    )
+    matched = match_lengths(given)
+    assert matched.texts == ("One, two", "(uno) dos!", "a b", "short", "short", "left as it is")
+    assert matched.tags is given.tags
+    counts = word_counts(matched.texts)
+    for code in range(2):
+        assert len(set(counts[np.flatnonzero(given.tags.pair_codes == code)])) == 1
+
+
+def test_match_lengths_needs_pairs():
+    with pytest.raises(DataError, match="no document has a pair_id"):
+        match_lengths(corpus(("a", "human", None, "x")))

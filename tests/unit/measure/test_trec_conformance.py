@@ -1,0 +1,66 @@
+"""``ties="trec"`` is trec_eval, to 1e-12, whatever the run looks like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from measure_oracles import build, pytrec, random_case
+
+from rag_sourcebias.measure.relevance import MEASURES, score_run
+
+CUTOFFS = (1, 2, 3, 5, 10, 40)  # 40 is beyond every list
+KINDS = ("few values", "float32 collisions", "distinct", "extreme", "all tied")
+
+
+def trec(run, qrels, cutoffs=CUTOFFS):
+    return score_run(
+        *build(run, qrels), measures=MEASURES, cutoffs=cutoffs, ties="trec", gain="linear"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_pytrec_eval_per_query(kind):
+    rng = np.random.default_rng(KINDS.index(kind))
+    compared = 0
+    for _ in range(150):
+        run, qrels = random_case(rng, kind)
+        ours, theirs = trec(run, qrels), pytrec(run, qrels, CUTOFFS)
+        assert ours.query_ids == tuple(qrels)
+        for i, query in enumerate(ours.query_ids):
+            for name, value in theirs[query].items():
+                measure = "MRR@40" if name == "MRR" else name
+                assert ours.of(measure, "all")[i] == pytest.approx(value, abs=1e-12), (run, qrels)
+                compared += 1
+    assert compared > 5_000
+
+
+def test_scores_are_compared_in_single_precision_as_in_trec_eval():
+    """pytrec_eval keeps scores as C floats: 1 and 1 + 1e-9 tie, and ids decide (descending)."""
+    qrels = {"q": {"a": 1, "b": 0}}
+    close, apart = {"q": {"a": 1 + 1e-9, "b": 1.0}}, {"q": {"a": 1 + 1e-6, "b": 1.0}}
+    assert pytrec(close, qrels, (1,))["q"]["NDCG@1"] == 0.0
+    assert pytrec(apart, qrels, (1,))["q"]["NDCG@1"] == 1.0
+    assert trec(close, qrels, (1,)).of("NDCG@1", "all")[0] == 0.0
+    assert trec(apart, qrels, (1,)).of("NDCG@1", "all")[0] == 1.0
+    expected = score_run(*build(close, qrels), measures=["NDCG"], cutoffs=[1])
+    assert expected.values.item() == 0.5
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [(1e300, 1e301), (float("inf"), float("inf")), (-float("inf"), -1e300), (0.0, -0.0)],
+)
+def test_overflowing_and_infinite_scores_tie(scores):
+    run = {"q": dict(zip(("a", "b"), scores, strict=True))}
+    qrels = {"q": {"b": 1}}
+    assert pytrec(run, qrels, (1,))["q"]["NDCG@1"] == 1.0
+    assert trec(run, qrels, (1,)).of("NDCG@1", "all")[0] == 1.0
+
+
+def test_document_ids_break_ties_by_code_point_as_strcmp_does_on_utf8():
+    ids = ["a", "B", "é", "日本", "\U0001f600", "\ue000", "-1", "1", "10", "9"]
+    run = {"q": dict.fromkeys(ids, 1.0)}
+    for relevant in ids:
+        qrels = {"q": {relevant: 1}}
+        mine = trec(run, qrels).of("MRR@40", "all")[0]
+        assert mine == pytest.approx(pytrec(run, qrels, (1,))["q"]["MRR"], abs=1e-12)
