@@ -1,0 +1,325 @@
+"""Findings and frames: what a report holds instead of sentences and tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import import_module
+from string import Formatter
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.values import Interval
+
+MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
+MISSING = "–"
+SHORT = 40  # characters of a name that leave room for a sentence beside it
+Severity = Literal["note", "warning", "verdict"]
+Values = Sequence[Any]
+
+
+# How numbers are written in every output.
+
+
+def number(value: float | None, *, digits: int = 1, signed: bool = False) -> str:
+    """Return a number with ``digits`` decimals; what rounds to 0 carries no sign."""
+    if value is None:
+        return MISSING
+    text = f"{abs(value):,.{digits}f}"
+    if not text.strip("0.naif"):  # neither 0 nor what is no number has a sign
+        return text
+    if value < 0:
+        return f"{MINUS}{text}"
+    return f"+{text}" if signed else text
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text cut in the middle to ``width`` characters: the end of a name tells most."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with three decimals, ``< 0.001`` below that.
+
+    A value that three decimals would round onto 0.050 keeps a fourth, so that nobody has to guess
+    on which side of the usual threshold it lies.
+    """
+    if value is None:
+        return MISSING
+    if value < 0.001:
+        return "< 0.001"
+    text = f"{value:.3f}"
+    if text == "0.050" and value != 0.05:
+        return f"{value:.4f}"
+    return text
+
+
+class _Style(NamedTuple):
+    """How a specification writes a number."""
+
+    scale: float = 1.0
+    digits: int = 1
+    signed: bool = False
+    unit: str = ""
+
+
+_STYLES = {
+    "": _Style(),
+    "signed": _Style(signed=True),
+    "whole": _Style(digits=0),
+    "2": _Style(digits=2),
+    "3": _Style(digits=3),
+    "signed2": _Style(digits=2, signed=True),
+    "signed3": _Style(digits=3, signed=True),
+    "score": _Style(scale=100),
+    "points": _Style(scale=100, signed=True),
+    "percent": _Style(scale=100, unit="%"),
+    "percent0": _Style(scale=100, digits=0, unit="%"),
+}
+
+
+class Wording(Formatter):
+    """Write the numbers of a template.
+
+    A specification is one of ``signed``, ``whole``, ``2``, ``3``, ``signed2``, ``signed3``
+    (decimals of a number), ``score`` and ``points`` (×100, the second signed), ``percent``,
+    ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a p-value), ``roughly`` (two
+    digits that count), ``short`` (a name that may be long) or ``singular|plural``. An interval is
+    written with its estimate, or after ``ends:`` without, as in ``{delta:ends:signed}``.
+    """
+
+    def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - any number of a finding
+        """Return one number as it is read."""
+        if isinstance(value, Interval):
+            return self._interval(value, spec)
+        if "|" in spec:
+            singular, plural = spec.split("|")
+            return f"{value:,} {singular if value == 1 else plural}"
+        if value is None:
+            return MISSING
+        if spec == "level":
+            return f"{100 * value:.6g}%"
+        if spec == "p":
+            return p_value(value)
+        if spec == "roughly":
+            unit = 10 ** max(len(str(value)) - 2, 0)
+            return f"{-(-value // unit) * unit:,}"
+        if spec == "short":
+            return shorten(value, SHORT)
+        if isinstance(value, str | Finding):
+            return str(value)
+        if isinstance(value, int) and not spec:
+            return f"{value:,}".replace("-", MINUS)
+        style = _STYLES[spec]
+        text = number(style.scale * value, digits=style.digits, signed=style.signed)
+        return f"{text}{style.unit}"
+
+    def _interval(self, value: Interval, spec: str) -> str:
+        prefix, _, spec = spec.rpartition(":")
+        plain = _STYLES[spec]._replace(signed=False, unit="")
+        lower, upper = (
+            number(plain.scale * end, digits=plain.digits) for end in (value.lower, value.upper)
+        )
+        unit = _STYLES[spec].unit
+        ends = f"[{lower}{unit}, {upper}{unit}]"
+        if prefix == "ends":
+            return ends
+        return f"{self.format_field(value.estimate, spec)} {ends}"
+
+
+_WORDING = Wording()
+
+
+# Findings.
+
+
+class Code(Enum):
+    """What can be found: the value of a member is its sentence as a template.
+
+    A class of codes names its home, under which reports store its members:
+    ``class SourceCode(Code, home="source")``. A command to type stands between backticks.
+    """
+
+    def __init_subclass__(cls, *, home: str, **options: Any) -> None:  # noqa: ANN401
+        super().__init_subclass__(**options)
+        _HOMES[home] = cls
+
+    @property
+    def key(self) -> str:
+        """Name under which a report stores it, such as ``"source.favours"``."""
+        home = next(home for home, codes in _HOMES.items() if codes is type(self))
+        return f"{home}.{self.name.lower()}"
+
+    def __call__(
+        self,
+        *,
+        severity: Severity = "note",
+        cases: Sequence[str] = (),
+        **numbers: Any,  # noqa: ANN401 - what the template names
+    ) -> Finding:
+        """Return the finding; a number that the template names and is missing raises KeyError."""
+        finding = Finding(code=self, numbers=numbers, severity=severity, cases=tuple(cases))
+        str(finding)
+        return finding
+
+
+_HOMES: dict[str, type[Code]] = {}
+
+
+def code_of(key: str) -> Code:
+    """Return the code that a report stores under a name.
+
+    Raises
+    ------
+    DataError
+        If no capability that is loaded has it.
+    """
+    home, _, name = key.partition(".")
+    try:
+        return _HOMES[home][name.upper()]
+    except KeyError:
+        raise DataError(
+            f"there is no finding {key!r}; was it written by another release?"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a report says.
+
+    Parameters
+    ----------
+    code : Code
+    numbers : mapping
+        Every number, name and interval that the sentence shows; another finding where a sentence
+        holds one.
+    severity : {"note", "warning", "verdict"}
+    cases : tuple of str
+        Ids of the items that show it best.
+    """
+
+    code: Code
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity = "note"
+    cases: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join(text for text, _ in self.pieces())
+
+    def pieces(self) -> Iterator[tuple[str, bool]]:
+        """Yield the sentence in pieces, each with whether it is a command to type.
+
+        Backticks of the template divide it, never those of a name that users gave.
+        """
+        for place, part in enumerate(self.code.value.split("`")):
+            if part:
+                yield _WORDING.vformat(part, (), self.numbers), bool(place % 2)
+
+    @property
+    def command(self) -> str:
+        """The command that it names; "" where there is none."""
+        return next((text for text, is_command in self.pieces() if is_command), "")
+
+
+# Frames.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A table as data.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Of one length.
+    heads : mapping of str to str
+        Head of a column where it is not its name.
+    formats : mapping of str to str
+        How a column is written, as in a template (:class:`Wording`).
+    n_heads : int
+        The first columns that name a row.
+    """
+
+    columns: Mapping[str, Values]
+    heads: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    n_heads: int = 1
+    writes: ClassVar[tuple[str, ...]] = ("csv", "md", "tex")
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(values) for name, values in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"columns of a frame have one length, not {lengths}")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def titles(self) -> tuple[str, ...]:
+        """Return the head of each column."""
+        return tuple(self.heads.get(name, name) for name in self.columns)
+
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return the cells as they are read."""
+        written = [
+            [_WORDING.format_field(cell, self.formats.get(name, "")) for cell in values]
+            for name, values in self.columns.items()
+        ]
+        return tuple(zip(*written, strict=True))
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return plain values: an interval in three columns, a finding as its code."""
+        plain: dict[str, list[Any]] = {}
+        for name, cells in self.columns.items():
+            if any(isinstance(cell, Interval) for cell in cells):
+                for part, ending in (("estimate", ""), ("lower", "_lower"), ("upper", "_upper")):
+                    plain[f"{name}{ending}"] = [getattr(cell, part, None) for cell in cells]
+            else:
+                plain[name] = [
+                    cell.code.key if isinstance(cell, Finding) else cell for cell in cells
+                ]
+        return plain
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a DataFrame
+        """Return the values as a pandas frame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return _imported("pandas").DataFrame(self.values())
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - a DataFrame
+        """Return the values as a polars frame.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        """
+        return _imported("polars").DataFrame(self.values(), strict=False)
+
+    def to_csv(self) -> str:
+        """Return the values, not their wording, as CSV."""
+        values = self.values()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(values)
+        writer.writerows(zip(*values.values(), strict=True))
+        return text.getvalue()
+
+
+def _imported(package: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        feature = f"a {package} frame"
+        raise MissingExtraError(package=package, extra=package, feature=feature) from error
