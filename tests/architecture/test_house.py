@@ -24,7 +24,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 13694,
     "cli": 8380,
-    "core": 12919,
+    "core": 14400,
     "debias": 24102,
     "explain": 10500,
     "infer": 32806,
@@ -36,7 +36,7 @@ NODES = {
     "neural": 11487,
     "observe": 6326,
     "pairs": 22199,
-    "report": 10419,
+    "report": 11250,
     "retrieval": 6822,
     "source": 14739,
     "style": 13979,

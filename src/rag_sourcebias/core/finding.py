@@ -7,11 +7,10 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import import_module
 from string import Formatter
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.values import Interval
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
@@ -293,7 +292,8 @@ class Frame:
         MissingExtraError
             If pandas is not installed.
         """
-        return _imported("pandas").DataFrame(self.values())
+        pandas = import_extra("pandas", "pandas", "pandas", "a pandas frame")
+        return pandas.DataFrame(self.values())
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a DataFrame
         """Return the values as a polars frame.
@@ -303,7 +303,8 @@ class Frame:
         MissingExtraError
             If polars is not installed.
         """
-        return _imported("polars").DataFrame(self.values(), strict=False)
+        polars = import_extra("polars", "polars", "polars", "a polars frame")
+        return polars.DataFrame(self.values(), strict=False)
 
     def to_csv(self) -> str:
         """Return the values, not their wording, as CSV."""
@@ -313,13 +314,3 @@ class Frame:
         writer.writerow(values)
         writer.writerows(zip(*values.values(), strict=True))
         return text.getvalue()
-
-
-def _imported(package: str) -> Any:  # noqa: ANN401 - a module
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        feature = f"a {package} frame"
-        raise MissingExtraError(package=package, extra=package, feature=feature) from error
