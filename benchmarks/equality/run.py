@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.cli.app import main
+from rag_sourcebias.cli import main
 from rag_sourcebias.core.data import DocTags, RankedList
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent

@@ -142,7 +142,7 @@ def _is_ours(value: object) -> bool:
 
 
 def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None) -> RetrieverSpec:
-    from rag_sourcebias.cli.models import SpecBuilder  # its options take typer with them
+    from rag_sourcebias.neural.named import SpecBuilder  # its options take typer with them
 
     if text.startswith("app:"):
         return application_spec(text, "retriever", name=name, id_key=id_key)
@@ -262,7 +262,7 @@ def audit(
             "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
             "retriever"
         )
-    from rag_sourcebias.cli.console import stages  # it takes rich with it
+    from rag_sourcebias.terminal.console import stages  # it takes rich with it
 
     with stages(silent_at_first=True) as progress:
         encoders = [getattr(spec, "encoder", None) for spec in specs]

@@ -23,32 +23,32 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
     "answers": 13694,
-    "cli": 8380,
     "core": 14400,
     "debias": 24102,
     "explain": 10500,
     "infer": 32806,
     "io": 16699,
-    "judged": 32457,
-    "llm": 3834,
+    "judged": 32868,
+    "llm": 4192,
     "measure": 6710,
     "monitor": 37863,
-    "neural": 11487,
+    "neural": 12468,
     "observe": 6326,
-    "pairs": 22199,
+    "pairs": 22200,
     "report": 11250,
     "retrieval": 6822,
     "source": 14739,
     "style": 13979,
-    "tagging": 15141,
+    "tagging": 16441,
+    "terminal": 3115,
     "testing": 3005,
-    ".": 2732,
+    ".": 4885,
     "integrations": 33851,
 }
 NODES_PER_STATEMENT = 8.5
-IGNORED_CONTRACTS = 17
+IGNORED_CONTRACTS = 4
 IMPORTS_BY_NAME = 12
-PUBLIC_NAMES = 186
+PUBLIC_NAMES = 185
 #: A number that fell by more than this share is lowered in the table, so that it cannot rise again.
 SLACK = 0.03
 

@@ -11,11 +11,11 @@ from command_line import write_csv
 from simulated_texts import simulated
 from typer.testing import CliRunner
 
-from rag_sourcebias.cli.console import Console
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
 from rag_sourcebias.tagging import command as tag_fit
 from rag_sourcebias.tagging import command as tag_fit_result
 from rag_sourcebias.tagging.detector.fit import DetectorTagger, load_detector
+from rag_sourcebias.terminal.console import Console
 
 app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
 app.command()(tag_fit.fit)

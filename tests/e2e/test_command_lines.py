@@ -14,9 +14,9 @@ import typer
 from command_line import inside
 from typer.core import TyperOption
 
-from rag_sourcebias.cli.app import _Root, app
-from rag_sourcebias.cli.help import leaves
+from rag_sourcebias.cli import _Root, app
 from rag_sourcebias.reports import document_of, read_report_json, to_markdown
+from rag_sourcebias.terminal.help import leaves
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

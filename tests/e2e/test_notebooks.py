@@ -111,7 +111,7 @@ def test_progress_is_no_output_of_a_cell(tmp_path: Path, monkeypatch: pytest.Mon
 
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    told = "from rag_sourcebias.cli import console\nconsole.tell('1 of 2 so far')"
+    told = "from rag_sourcebias.terminal import console\nconsole.tell('1 of 2 so far')"
     shown = "from rich.console import Console\nConsole(stderr=True).print('1 of 2 so far')"
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(code) for code in (told, shown)]

@@ -10,7 +10,7 @@ import pytest
 from hashing_encoder import HashingEncoder
 from typer.main import get_command
 
-from rag_sourcebias.cli.app import app
+from rag_sourcebias.cli import app
 from rag_sourcebias.monitor.log.reading import iter_events
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from command_line import COMMAND, ENVIRONMENT, inside, write_csv
 from paired_texts import paired_dataset
 
 import rag_sourcebias
-from rag_sourcebias.cli.app import main
+from rag_sourcebias.cli import main
 from rag_sourcebias.io.beir import write_beir
 from rag_sourcebias.reports import read_report_json
 

@@ -9,10 +9,10 @@ import pytest
 import typer
 from command_line import inside, succeed
 
-from rag_sourcebias.cli.app import app
-from rag_sourcebias.cli.help import leaves
-from rag_sourcebias.cli.start import _SAMPLES
+from rag_sourcebias.cli import app
 from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.start import _SAMPLES
+from rag_sourcebias.terminal.help import leaves
 
 QUICK = {
     "audit answers": ("--resamples", "200", "--no-text-statistics"),

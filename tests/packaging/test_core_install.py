@@ -42,7 +42,7 @@ for path in sorted(root.rglob("*.py")):
             print(name, type(error).__name__)
 """
 COMMAND = """
-from rag_sourcebias.cli.app import main
+from rag_sourcebias.cli import main
 print(*(name for name in ("asyncio", "numpy.random", "scipy") if name in sys.modules))
 sys.argv = ["rag-sourcebias", *sys.argv[2:]]
 main()

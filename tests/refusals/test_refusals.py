@@ -10,7 +10,7 @@ import pytest
 import typer
 from command_line import inside
 
-from rag_sourcebias.cli.app import app
+from rag_sourcebias.cli import app
 
 HERE = Path(__file__).parent
 ROWS = [json.loads(line) for line in (HERE / "table.jsonl").read_text("utf-8").splitlines()]

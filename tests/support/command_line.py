@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rag_sourcebias.cli.app import main
+from rag_sourcebias.cli import main
 
 COMMAND = [sys.executable, "-m", "rag_sourcebias"]
 # A process started in the background of a shell has SIGINT ignored, and so have its children.

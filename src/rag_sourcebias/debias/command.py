@@ -11,19 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_sourcebias.cli.console import (
-    INTERRUPTED,
-    Stages,
-    choice,
-    deliver,
-    err,
-    spread,
-    stages,
-    tell,
-    used,
-    writes_report,
-)
-from rag_sourcebias.cli.models import SpecBuilder, parse_spec
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
@@ -78,7 +65,20 @@ from rag_sourcebias.debias.twins import (
 )
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.neural.named import SpecBuilder, parse_spec
 from rag_sourcebias.retrieval.search import DenseSpec
+from rag_sourcebias.terminal.console import (
+    INTERRUPTED,
+    Stages,
+    choice,
+    deliver,
+    err,
+    spread,
+    stages,
+    tell,
+    used,
+    writes_report,
+)
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.training_data import TrainingSettings

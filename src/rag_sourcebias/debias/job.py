@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from rag_sourcebias.cli.console import Stages, err, require_writable
-from rag_sourcebias.cli.models import parse_spec
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
@@ -35,7 +33,9 @@ from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
+from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.terminal.console import Stages, err, require_writable
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.train import TrainedModel

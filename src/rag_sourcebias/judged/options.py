@@ -2,11 +2,13 @@
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 ITEMS, RANKINGS, STATISTICS = "Items", "Rankings", "Statistics"
+DATA = "What to judge"
 COLUMNS, OUTPUT = "Columns (found by their usual names)", "Output"
 
 Gain = Annotated[
@@ -64,6 +66,20 @@ JsonFile = Annotated[
     str | None,
     typer.Option(
         "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=OUTPUT
+    ),
+]
+Queries = Annotated[
+    Path | None,
+    typer.Option(
+        help="Queries: id and text, as JSON lines (BEIR), TSV, CSV or Parquet.",
+        rich_help_panel=DATA,
+    ),
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Documents: id and text, likewise, or a BEIR folder; repeatable.",
+        rich_help_panel=DATA,
     ),
 ]
 

@@ -15,19 +15,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli.console import (
-    as_options,
-    err,
-    out,
-    require_writable_file,
-    say,
-    spread,
-    stages,
-    used,
-    write_json,
-)
-from rag_sourcebias.cli.tags import summarise_store, tag_store
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.values import setting
@@ -54,6 +41,19 @@ from rag_sourcebias.monitor.settings import (
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import metrics_factory
+from rag_sourcebias.tagging.tables import summarise_store, tag_store
+from rag_sourcebias.terminal import options as common
+from rag_sourcebias.terminal.console import (
+    as_options,
+    err,
+    out,
+    require_writable_file,
+    say,
+    spread,
+    stages,
+    used,
+    write_json,
+)
 
 # Options of the monitor commands, named once.
 

@@ -9,8 +9,27 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.console import (
+from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.values import to_plain
+from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
+from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.neural.named import SpecBuilder
+from rag_sourcebias.pairs.annotate import (
+    Annotations,
+    MajorityTable,
+    RaterAgreement,
+    annotation_sheet,
+    annotation_units,
+    write_annotation_sheets,
+)
+from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
+from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
+from rag_sourcebias.pairs.checks import sound_pairs
+from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
+from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
+from rag_sourcebias.terminal import options as opt
+from rag_sourcebias.terminal.console import (
     as_options,
     deliver,
     number_pair,
@@ -26,25 +45,6 @@ from rag_sourcebias.cli.console import (
     write_json,
     writes_report,
 )
-from rag_sourcebias.cli.models import SpecBuilder
-from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import to_plain
-from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
-from rag_sourcebias.io.samples import cache_dir, load_sample
-from rag_sourcebias.pairs.annotate import (
-    Annotations,
-    MajorityTable,
-    RaterAgreement,
-    annotation_sheet,
-    annotation_units,
-    write_annotation_sheets,
-)
-from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
-from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
-from rag_sourcebias.pairs.checks import sound_pairs
-from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
-from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 
 # Options of ``check-pairs``.
 

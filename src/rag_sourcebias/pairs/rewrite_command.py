@@ -10,18 +10,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli import models as judge_opt
-from rag_sourcebias.cli.console import (
-    as_options,
-    out,
-    say,
-    stages,
-    tell,
-)
-from rag_sourcebias.cli.models import MeteredCompleter, completer_of, prices_of
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.io.samples import load_sample
+from rag_sourcebias.llm.cost import MeteredCompleter
+from rag_sourcebias.neural.named import completer_of
 from rag_sourcebias.pairs.rewrites import (
     MANIFEST,
     REPHRASE,
@@ -39,6 +32,14 @@ from rag_sourcebias.pairs.rewrites import (
 from rag_sourcebias.pairs.rewriting import (
     build_paired_corpus,
     estimate_paired_corpus,
+)
+from rag_sourcebias.terminal import options as opt
+from rag_sourcebias.terminal.console import (
+    as_options,
+    out,
+    say,
+    stages,
+    tell,
 )
 
 # Options of ``rewrite``, named once.
@@ -292,7 +293,7 @@ def rewrite(
             show_default=False,
         ),
     ],
-    base_url: judge_opt.BaseUrl = None,
+    base_url: opt.BaseUrl = None,
     api: Annotated[
         str,
         typer.Option(
@@ -300,8 +301,8 @@ def rewrite(
             rich_help_panel=_MODEL,
         ),
     ] = "chat",
-    timeout: judge_opt.Timeout = 120.0,
-    concurrency: judge_opt.Concurrency = 8,
+    timeout: opt.Timeout = 120.0,
+    concurrency: opt.Concurrency = 8,
     name: Annotated[
         str | None,
         typer.Option(
@@ -333,10 +334,10 @@ def rewrite(
         typer.Option(help="0 takes the likeliest words; Cao used 0.5.", rich_help_panel=_WRITING),
     ] = 0.0,
     seed: Annotated[int, typer.Option(rich_help_panel=_WRITING)] = 0,
-    price_in: judge_opt.PriceIn = None,
-    price_out: judge_opt.PriceOut = None,
+    price_in: opt.PriceIn = None,
+    price_out: opt.PriceOut = None,
     currency: Annotated[str, typer.Option(help="Of the prices.", rich_help_panel=_COST)] = "USD",
-    max_cost: judge_opt.MaxCost = None,
+    max_cost: opt.MaxCost = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -366,7 +367,7 @@ def rewrite(
 
     Then: rag-sourcebias check-pairs paired
     """
-    priced = prices_of(price_in, price_out, max_cost, currency=currency)
+    priced = opt.prices_of(price_in, price_out, max_cost, currency=currency)
     asked: dict[str, Any] = {
         "prompts": read_prompts(prompts or ["rewrite"]),
         "max_tokens": max_tokens,

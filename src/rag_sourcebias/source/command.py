@@ -9,24 +9,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from rag_sourcebias.cli import options as opt
-from rag_sourcebias.cli.console import (
-    Stages,
-    deliver,
-    err,
-    require_writable,
-    say,
-    spread,
-    stages,
-    writes_report,
-)
-from rag_sourcebias.cli.models import (
-    ENCODER_OPTIONS,
-    SpecBuilder,
-    batched_encoder,
-    parse_spec,
-    similarity_of,
-)
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
@@ -38,12 +20,30 @@ from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
 from rag_sourcebias.io.tables import read_clusters
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.io.verified import Verification, read_verification
+from rag_sourcebias.neural.named import (
+    ENCODER_OPTIONS,
+    SpecBuilder,
+    batched_encoder,
+    parse_spec,
+    similarity_of,
+)
 from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
+from rag_sourcebias.terminal import options as opt
+from rag_sourcebias.terminal.console import (
+    Stages,
+    deliver,
+    err,
+    require_writable,
+    say,
+    spread,
+    stages,
+    writes_report,
+)
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 

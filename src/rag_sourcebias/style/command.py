@@ -6,20 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rag_sourcebias.cli import options as common
-from rag_sourcebias.cli.console import (
-    deliver,
-    err,
-    require_writable,
-    spread,
-    stages,
-    writes_report,
-)
-from rag_sourcebias.cli.models import SpecBuilder
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.data import (
     StyleConfig,
@@ -28,6 +19,15 @@ from rag_sourcebias.style.data import (
     read_styled_texts,
 )
 from rag_sourcebias.style.texts import audit_style
+from rag_sourcebias.terminal import options as common
+from rag_sourcebias.terminal.console import (
+    deliver,
+    err,
+    require_writable,
+    spread,
+    stages,
+    writes_report,
+)
 
 # Options of ``audit style``, named once.
 

@@ -11,17 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rag_sourcebias.cli.console import (
-    choice,
-    err,
-    out,
-    require_writable_file,
-    say,
-    spread,
-    stages,
-    tell,
-)
-from rag_sourcebias.cli.tags import rate_text, show_examples, show_local, show_result
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.values import require_name, setting
 from rag_sourcebias.infer.verified import require_informative
@@ -50,7 +39,18 @@ from rag_sourcebias.tagging.rules import (
     RuleTagger,
     read_rules,
 )
+from rag_sourcebias.tagging.tables import rate_text, show_examples, show_local, show_result
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
+from rag_sourcebias.terminal.console import (
+    choice,
+    err,
+    out,
+    require_writable_file,
+    say,
+    spread,
+    stages,
+    tell,
+)
 
 # Options of the tag commands, named once.
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rag_sourcebias.cli.console import err, require_writable_file, say, spread
-from rag_sourcebias.cli.tags import show_local
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
 from rag_sourcebias.tagging.command import Collection, TaggerOptions, open_store
+from rag_sourcebias.tagging.tables import show_local
 from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
+from rag_sourcebias.terminal.console import err, require_writable_file, say, spread
 
 _DRAW = "Draw"
 

@@ -28,7 +28,7 @@ for _ in range(10):
     touch()
 print(faults() - before)
 """
-COMMAND = "from rag_sourcebias.cli.models import sentence_encoder as e; e('all-MiniLM-L6-v2', {})"
+COMMAND = "from rag_sourcebias.neural.named import sentence_encoder as e; e('all-MiniLM-L6-v2', {})"
 LIBRARY = "from rag_sourcebias.neural import SentenceEncoder as e; e('all-MiniLM-L6-v2')"
 INSTRUMENTED = """
 from rag_sourcebias import ExposureObserver, instrument

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from rag_sourcebias.cli import console
+from rag_sourcebias.terminal import console
 
 
 def log_of(monkeypatch: pytest.MonkeyPatch, *, every: float, total: int | None) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import succeed, write_csv
 
-from rag_sourcebias.cli.start import guess
+from rag_sourcebias.start import guess
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import rag_sourcebias as rsb
-from rag_sourcebias.cli import console
+from rag_sourcebias.terminal import console
 
 SAMPLE = rsb.load_sample()
 

@@ -13,9 +13,6 @@ from rich.logging import RichHandler
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.answers.command import answers
-from rag_sourcebias.cli.console import INTERRUPTED, err
-from rag_sourcebias.cli.help import Command, Group
-from rag_sourcebias.cli.start import start
 from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.debias.command import debias
 from rag_sourcebias.explain.command import explain
@@ -26,9 +23,12 @@ from rag_sourcebias.monitor.command import replay, serve
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite
 from rag_sourcebias.source.command import source
+from rag_sourcebias.start import start
 from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import apply, fit
 from rag_sourcebias.tagging.verify_command import verify
+from rag_sourcebias.terminal.console import INTERRUPTED, err
+from rag_sourcebias.terminal.help import Command, Group
 
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|metric|manifest)=(?:…|$)")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json as json_module
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rag_sourcebias.cli.console import (
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.files import read_lines
+from rag_sourcebias.io.samples import list_datasets
+from rag_sourcebias.io.tables import find_column, read_table
+from rag_sourcebias.terminal.console import (
     deliver,
     out,
     require_writable_file,
@@ -23,11 +27,7 @@ from rag_sourcebias.cli.console import (
     write_json,
     writes_report,
 )
-from rag_sourcebias.cli.help import rows
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.io.files import read_lines
-from rag_sourcebias.io.samples import list_datasets
-from rag_sourcebias.io.tables import find_column, read_table
+from rag_sourcebias.terminal.help import rows
 
 _SAMPLES = (
     ("audit source --sample", "a retriever's favourites"),
@@ -69,6 +69,7 @@ class Guess:
 
 @writes_report
 def start(
+    context: typer.Context,
     path: Annotated[
         str | None,
         typer.Argument(
@@ -126,11 +127,13 @@ def start(
     else:
         if json or sidecar or collection:
             raise DataError("--json, --sidecar and --collection are of a store or log")
-        _run(path, guess(here), report, dry_run=dry_run)
+        _run(context.find_root().command.main, path, guess(here), report, dry_run=dry_run)
 
 
-def _run(path: str, found: Guess, report: Path | None, *, dry_run: bool) -> None:
-    """Say what was found, and run its command in this process."""
+def _run(
+    main: Callable[..., Any], path: str, found: Guess, report: Path | None, *, dry_run: bool
+) -> None:
+    """Say what was found, and run its command in this process, through the program's main."""
     say(f"{path}: {found.what}")
     command = [*found.command, *([] if report is None else ["--report", str(report)])]
     say(f"$ rag-sourcebias {shlex.join(command)}")
@@ -139,9 +142,7 @@ def _run(path: str, found: Guess, report: Path | None, *, dry_run: bool) -> None
         return
     if dry_run:
         return
-    from rag_sourcebias.cli.app import app
-
-    code = typer.main.get_command(app).main(command, "rag-sourcebias", standalone_mode=False)
+    code = main(command, "rag-sourcebias", standalone_mode=False)
     if code:
         raise typer.Exit(code)
 
@@ -179,9 +180,9 @@ def _show_report(file: Path, folder: Path | None) -> None:
 
 def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: str | None) -> None:
     """Print the share of each source and style, how the sources are known, and how surely."""
-    from rag_sourcebias.cli.tags import show_summary, summarise
     from rag_sourcebias.tagging.command import open_store
     from rag_sourcebias.tagging.documents import SidecarStore
+    from rag_sourcebias.tagging.tables import show_summary, summarise
 
     if sidecar is not None and not sidecar.is_file():
         raise DataError(

@@ -13,7 +13,6 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from rag_sourcebias.cli.console import out, say
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import TagStore
@@ -30,6 +29,7 @@ from rag_sourcebias.tagging.documents import (
 from rag_sourcebias.tagging.rules import RuleTagger
 from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias.tagging.verify import LocalError
+from rag_sourcebias.terminal.console import out, say
 
 # What a pass of taggers came to, as tables.
 

@@ -1,11 +1,15 @@
-"""Options of the audit commands, named once."""
+"""Options that commands of several capabilities have, named once."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.llm.ask import Prices
+
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
+_MODEL, _COST = "Model", "Cost"
 
 Folder = Annotated[
     Path | None,
@@ -49,3 +53,40 @@ JsonFile = Annotated[
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="OPENAI_BASE_URL",
+        help="Server, such as http://localhost:8000/v1. The key comes from OPENAI_API_KEY, or user "
+        "and password from the address: they are shown and stored nowhere.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds a server may be silent.", rich_help_panel=_MODEL)
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_MODEL)]
+
+PriceIn = Annotated[
+    float | None,
+    typer.Option("--price-in", help="Price of a million tokens read.", rich_help_panel=_COST),
+]
+PriceOut = Annotated[
+    float | None,
+    typer.Option("--price-out", help="Price of a million tokens written.", rich_help_panel=_COST),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(help="Ask nothing more once this is spent.", rich_help_panel=_COST),
+]
+
+
+def prices_of(
+    price_in: float | None, price_out: float | None, most: float | None, *, currency: str = "USD"
+) -> Prices | None:
+    """Return the prices of tokens, None where there are none."""
+    if price_in is None and price_out is None:
+        if most is not None:
+            raise DataError("--max-cost needs --price-in and --price-out")
+        return None
+    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)

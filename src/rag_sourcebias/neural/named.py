@@ -1,0 +1,279 @@
+"""Retrievers, encoders, rerankers and language models from their names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
+from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
+from rag_sourcebias.neural.loading import CrossEncoderReranker, SentenceEncoder, keep_freed_memory
+from rag_sourcebias.retrieval.cache import (
+    BatchedEncoder,
+    CachedEncoder,
+    CachedReranker,
+    Similarity,
+    VectorCache,
+)
+from rag_sourcebias.retrieval.rerank import retriever_factory
+from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
+
+# Encoders from a model's name and options on the command line.
+
+
+ENCODER_OPTIONS = ("dtype", "max_length", "batch_size", "device")
+
+
+def batched_encoder(model: str, options: Mapping[str, str]) -> Encoder:
+    """Return the encoder that a name and options stand for, in the batches of every audit."""
+    return BatchedEncoder(sentence_encoder(model, options))
+
+
+def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None = None) -> Encoder:
+    """Return the sentence-transformers model that a name and options stand for.
+
+    Raises
+    ------
+    DataError
+        If the model is not found, or an option is out of range.
+    """
+    keep_freed_memory()
+    dtype = options.get("dtype", "float32")
+    if dtype not in ("float32", "bfloat16"):
+        raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
+    return SentenceEncoder(
+        # Another process may run in another folder.
+        str(Path(model).absolute()) if Path(model).is_dir() else model,
+        batch_size=whole_number(options, "batch_size") or 32,
+        max_length=whole_number(options, "max_length"),
+        dtype="bfloat16" if dtype == "bfloat16" else "float32",
+        device=options.get("device"),
+        name=name,
+    )
+
+
+def similarity_of(options: dict[str, str]) -> Similarity:
+    """Take the option ``similarity`` out: cosine where it is not given."""
+    value = options.pop("similarity", "cosine")
+    if value not in ("cosine", "dot"):
+        raise DataError(f"similarity {value!r} is not one of cosine, dot")
+    return "dot" if value == "dot" else "cosine"
+
+
+def number(options: Mapping[str, str], key: str) -> float:
+    """Return an option that is a number."""
+    try:
+        return float(options[key])
+    except ValueError:
+        raise DataError(f"option {key}={options[key]!r} is not a number") from None
+
+
+def whole_number(options: Mapping[str, str], key: str) -> int | None:
+    """Return an option that counts something, None where it is not given."""
+    if key not in options:
+        return None
+    value = number(options, key)
+    if value != int(value) or value < 1:
+        raise DataError(f"option {key}={options[key]!r} must be a whole number of at least 1")
+    return int(value)
+
+
+# Retrievers from their names on the command line.
+# ``kind[:model][,option=value…]``, for example ``bm25``, ``bm25:k1=0.9,b=0.4``, ``bm25:paper``,
+# ``dense:all-MiniLM-L6-v2``, ``chroma:all-MiniLM-L6-v2,path=store,ef_search=200``.
+
+
+_BM25_OPTIONS = ("k1", "b", "method", "stemmer", "stopwords")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A specification taken apart."""
+
+    kind: str
+    model: str
+    options: dict[str, str]
+
+
+def parse_spec(text: str) -> ParsedSpec:
+    """Take ``kind[:model][,option=value…]`` apart.
+
+    Examples
+    --------
+    >>> parse_spec("dense:all-MiniLM-L6-v2,dtype=bfloat16")
+    ParsedSpec(kind='dense', model='all-MiniLM-L6-v2', options={'dtype': 'bfloat16'})
+    """
+    kind, _, rest = text.strip().partition(":")
+    model, options = "", {}
+    for i, part in enumerate(p.strip() for p in rest.split(",") if p.strip()):
+        key, equals, value = part.partition("=")
+        if equals and key.isidentifier():
+            options[key] = value
+        elif i == 0:
+            model = part
+        else:
+            raise DataError(
+                f"retriever {text!r}: cannot read {part!r}; write options as name=value, "
+                "separated by commas"
+            )
+    if not kind:
+        raise DataError(f"retriever {text!r} has no kind; write for example bm25 or dense:<model>")
+    return ParsedSpec(kind, model, options)
+
+
+@dataclass(slots=True)
+class SpecBuilder:
+    """Build retrievers that share encoders and one cache on disk.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the embedding and score caches.
+    progress : callable
+        Told ``(done, total)`` while texts are encoded or scored.
+    id_key : str or None
+        Where the id stands in the metadata of what an application returns.
+    """
+
+    cache: Path
+    progress: Callable[[int, int], None]
+    id_key: str | None = None
+    _encoders: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], Encoder] = field(
+        default_factory=dict
+    )
+
+    def retriever(self, text: str) -> RetrieverSpec:
+        """Build the retriever that ``text`` names."""
+        if text.startswith("app:"):
+            from rag_sourcebias.retrieval.application import application_spec  # takes asyncio
+
+            application = application_spec(text, id_key=self.id_key)
+            application.progress = self.progress
+            return application
+        spec = parse_spec(text)
+        if spec.kind == "bm25":
+            return self._bm25(spec)
+        # Before loading a model, so that an unknown kind fails at once.
+        factory = None if spec.kind == "dense" else retriever_factory(spec.kind)
+        if not spec.model:
+            raise DataError(
+                f"retriever {text!r} names no model; write {spec.kind}:<model>, for example "
+                f"{spec.kind}:all-MiniLM-L6-v2"
+            )
+        rest = {k: v for k, v in spec.options.items() if k not in ENCODER_OPTIONS}
+        if factory is None:
+            if unknown := rest.keys() - {"similarity"}:
+                raise _unknown(spec, unknown, (*ENCODER_OPTIONS, "similarity"))
+            similarity = similarity_of(rest)
+            return DenseSpec(
+                self._encoder(spec),
+                name=f"dense:{spec.model}",
+                similarity=similarity,
+                progress=self.progress,
+            )
+        return factory(self._encoder(spec), **rest)
+
+    def encoder(self, text: str) -> Encoder:
+        """Build the encoder that ``text`` names: ``model[,option=value…]``."""
+        # no kind goes before it, so that a path may hold a colon
+        spec = parse_spec(f"dense:{text}")
+        if not spec.model:
+            raise DataError(f"encoder {text!r} names no model; write for example all-MiniLM-L6-v2")
+        if unknown := spec.options.keys() - set(ENCODER_OPTIONS):
+            raise DataError(
+                f"an encoder has no option {', '.join(sorted(unknown))}; there are "
+                f"{', '.join(ENCODER_OPTIONS)}"
+            )
+        # one model may be audited several times, with other settings
+        told = [f"{k}={spec.options[k]}" for k in ("dtype", "max_length") if k in spec.options]
+        encoder = self._encoder(spec)
+        return self._encoder(spec, name=",".join([encoder.name, *told])) if told else encoder
+
+    def _bm25(self, spec: ParsedSpec) -> RetrieverSpec:
+        if unknown := spec.options.keys() - set(_BM25_OPTIONS):
+            raise _unknown(spec, unknown, _BM25_OPTIONS)
+        if spec.model == "paper":
+            return BM25Spec.paper()
+        if spec.model:
+            raise DataError(f"bm25:{spec.model} is unknown; there are bm25 and bm25:paper")
+        numbers = {k: number(spec.options, k) for k in ("k1", "b") if k in spec.options}
+        words = {
+            k: None if v in ("none", "") else v for k, v in spec.options.items() if k not in numbers
+        }
+        return BM25Spec(**numbers, **words)  # type: ignore[arg-type]
+
+    def _encoder(self, spec: ParsedSpec, *, name: str | None = None) -> Encoder:
+        options = {k: v for k, v in spec.options.items() if k in ENCODER_OPTIONS}
+        key = (spec.model, name, tuple(sorted(options.items())))
+        if key not in self._encoders:
+            self._encoders[key] = CachedEncoder(
+                sentence_encoder(spec.model, options, name=name),
+                VectorCache(self.cache / "vectors.sqlite"),
+                progress=self.progress,
+            )
+        return self._encoders[key]
+
+    def reranker(self, model: str) -> Reranker:
+        """Build the reranker that ``model`` names; ``ql:<model>`` is query likelihood."""
+        keep_freed_memory()
+        return CachedReranker(
+            QueryLikelihoodReranker(model.removeprefix("ql:"), cache=self.cache / "models")
+            if model.startswith("ql:")
+            else CrossEncoderReranker(model.removeprefix("ce:")),
+            VectorCache(self.cache / "vectors.sqlite"),
+            progress=self.progress,
+        )
+
+
+def _unknown(spec: ParsedSpec, options: set[str], known: tuple[str, ...]) -> DataError:
+    return DataError(
+        f"retriever kind {spec.kind!r} has no option {', '.join(sorted(options))}; there are "
+        f"{', '.join(known)}"
+    )
+
+
+# Language models from their names on the command line: ``openai:<name>``, ``local:<name>``.
+
+
+def completer_of(
+    model: str,
+    *,
+    base_url: str | None,
+    api: str,
+    timeout: float,
+    concurrency: int,
+    models: Path | None = None,
+    chat: bool = False,
+    ask: bool = True,
+) -> Completer:
+    """Build the completer that a name stands for; nothing is asked and no model is loaded.
+
+    Parameters
+    ----------
+    model : str
+        ``openai:<name>`` for any OpenAI-compatible server, ``local:smollm2``, ``local:<path or
+        hub name>``.
+    models : Path, optional
+        Folder in which the packaged model is converted once.
+    chat : bool
+        Whether a local model gets the prompt through its chat template.
+    ask : bool
+        False for a completer that is only looked at: it needs no key.
+    """
+    kind, _, name = model.partition(":")
+    if kind not in ("openai", "local") or not name:
+        raise DataError(f"model {model!r}: write openai:<name>, local:smollm2 or local:<path>")
+    if api not in ("chat", "completions"):
+        raise DataError(f"api {api!r} is not one of chat, completions")
+    if kind == "openai":
+        return OpenAICompleter(
+            name,
+            base_url=base_url,
+            api_key=None if ask else "not asked",
+            api="chat" if api == "chat" else "completions",
+            timeout=timeout,
+            max_concurrency=concurrency,
+        )
+    keep_freed_memory()
+    return LocalCompleter(name, cache=models, chat=chat)

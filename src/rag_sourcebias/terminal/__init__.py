@@ -1,0 +1,1 @@
+"""The terminal: where commands print, how options are declared, pages of help."""
