@@ -26,7 +26,7 @@ from rag_sourcebias.answers.words import (
 )
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
     MISSING,
     count,

@@ -41,7 +41,7 @@ from rag_sourcebias.debias.words import (
     weight_text,
 )
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
     MISSING,
     count,

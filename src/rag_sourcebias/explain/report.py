@@ -27,7 +27,7 @@ from rag_sourcebias.explain.words import (
     unmeasured,
 )
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
     MISSING,
     count,

@@ -16,7 +16,7 @@ from rag_sourcebias.pairs.data import (
     SourcePairs,
 )
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
     MISSING,
     capital,

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.values import Interval
+from rag_sourcebias.report.document import Bar as Bar  # noqa: PLC0414
+from rag_sourcebias.report.document import Name as Name  # noqa: PLC0414
+from rag_sourcebias.report.document import Side as Side  # noqa: PLC0414
 
 if TYPE_CHECKING:
-    from rag_sourcebias.report.pictures import Picture
+    from rag_sourcebias.report.figures import Picture
 
 # How numbers and sources are written in every report output.
 # Scores are shown ×100 with one decimal and Relative Δ as a signed number with one decimal, as in
@@ -184,13 +187,6 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Shorten names to a width, but never so that two of them look the same."""
-    short = [shorten(name, width) for name in names]
-    numbered = [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
-    return short if len(set(short)) == len(set(names)) else numbered
-
-
 def split_measure(measure: str) -> tuple[str, int | None]:
     """Split ``"NDCG@5"`` into ``("NDCG", 5)``; the cutoff is None where there is none."""
     name, _, cutoff = measure.partition("@")
@@ -218,12 +214,6 @@ MET = {True: "met", False: "not met", None: "not checked"}
 ESTABLISHED = {True: "established", False: "not established", None: "not computed"}
 
 
-class Name(str):
-    """A text out of users' data: the name of a source, a system, a file."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Column heads and rows of text; the first ``n_heads`` columns name the row."""
@@ -231,59 +221,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     n_heads: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """An interval on a common scale.
-
-    Parameters
-    ----------
-    side : str
-        Which colour it takes.
-    solid : bool
-        Whether the dot is filled.
-    was : float or None
-        Where the value was before a change.
-    chance : float or None
-        Where chance alone would put it.
-    """
-
-    left: float
-    width: float
-    dot: float
-    side: str
-    solid: bool
-    was: float | None = None
-    chance: float | None = None
-
-    @classmethod
-    def over(
-        cls,
-        values: tuple[float, float, float],
-        span: tuple[float, float],
-        *,
-        side: str,
-        solid: bool,
-        was: float | None = None,
-        chance: float | None = None,
-    ) -> Bar:
-        """Place (lower end, value, upper end) on a scale; what lies beyond it stands at its end."""
-
-        def place(value: float) -> float:
-            part = (value - span[0]) / (span[1] - span[0])
-            return round(100 * min(1.0, max(0.0, part)), 2)
-
-        left, dot, right = map(place, values)
-        return cls(
-            left=left,
-            width=round(right - left, 2),
-            dot=dot,
-            side=side,
-            solid=solid,
-            was=None if was is None else place(was),
-            chance=None if chance is None else place(chance),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,16 +377,6 @@ class Figures(Block):
     small: bool = False
     wide: int = 0
     to: tuple[Output, ...] = PAGE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One text of two, cut into (piece, is it marked?); ``cut`` says what is left out."""
-
-    look: str
-    label: str
-    pieces: tuple[tuple[str, bool], ...]
-    cut: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,72 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rag_sourcebias.core.finding import Finding, Frame
-from rag_sourcebias.report.blocks import Bar, Name, Side
-from rag_sourcebias.report.pictures import Picture
+from rag_sourcebias.report.figures import Picture
+
+
+class Name(str):
+    """A text out of users' data: the name of a source, a system, a file."""
+
+    __slots__ = ()
+
 
 Words: TypeAlias = Finding | Name | str
 """What is said: a finding, a name out of users' data, or a fixed text without a number."""
 Standing: TypeAlias = Literal["baseline", "other", "even", ""]
 """Colour of a verdict; "" where nothing can be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """An interval on a common scale.
+
+    Parameters
+    ----------
+    side : str
+        Which colour it takes.
+    solid : bool
+        Whether the dot is filled.
+    was : float or None
+        Where the value was before a change.
+    chance : float or None
+        Where chance alone would put it.
+    """
+
+    left: float
+    width: float
+    dot: float
+    side: str
+    solid: bool
+    was: float | None = None
+    chance: float | None = None
+
+    @classmethod
+    def over(
+        cls,
+        values: tuple[float, float, float],
+        span: tuple[float, float],
+        *,
+        side: str,
+        solid: bool,
+        was: float | None = None,
+        chance: float | None = None,
+    ) -> Bar:
+        """Place (lower end, value, upper end) on a scale; what lies beyond it stands at its end."""
+
+        def place(value: float) -> float:
+            part = (value - span[0]) / (span[1] - span[0])
+            return round(100 * min(1.0, max(0.0, part)), 2)
+
+        left, dot, right = map(place, values)
+        return cls(
+            left=left,
+            width=round(right - left, 2),
+            dot=dot,
+            side=side,
+            solid=solid,
+            was=None if was is None else place(was),
+            chance=None if chance is None else place(chance),
+        )
 
 
 # Blocks. No block says in which output it stands: the renderers have one rule for each kind.
@@ -147,6 +206,16 @@ class Pictures:
     items: tuple[tuple[str, Picture], ...]
     small: bool = False
     wide: int = 0  # width in rem of those that need more than a column of the page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One text of two, cut into (piece, is it marked?); ``cut`` says what is left out."""
+
+    look: str
+    label: str
+    pieces: tuple[tuple[str, bool], ...]
+    cut: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

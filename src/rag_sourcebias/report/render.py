@@ -17,8 +17,8 @@ from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
 from rag_sourcebias.core.values import visible
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.blocks import MISSING, shorten
+from rag_sourcebias.report.figures import Picture, draw
 from rag_sourcebias.report.first import first_html, first_lines
-from rag_sourcebias.report.pictures import Picture, draw
 
 if TYPE_CHECKING:
     from markupsafe import Markup

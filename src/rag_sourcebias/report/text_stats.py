@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import MISSING, count, estimate, level, number
 
 _FEW_WORDS = 5

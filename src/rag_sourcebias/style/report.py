@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     MISSING,

@@ -9,7 +9,7 @@ from judged_reports import answers, single
 
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.pictures import COLOURS, draw
+from rag_sourcebias.report.figures import COLOURS, draw
 
 
 @functools.cache

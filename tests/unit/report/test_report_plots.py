@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from rag_sourcebias.report import pictures as pic
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import Figures
-from rag_sourcebias.report.pictures import COLOURS, draw
+from rag_sourcebias.report.figures import COLOURS, draw
 from rag_sourcebias.source.report import document
 
 LLM = "llm:llama-2"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rag_sourcebias.core.skew import SkewReport, TextStatistic
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.report.pictures import draw
+from rag_sourcebias.report.figures import draw
 from rag_sourcebias.report.render import print_blocks, table
 from rag_sourcebias.report.text_stats import (
     renamed,

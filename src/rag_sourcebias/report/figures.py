@@ -1,21 +1,22 @@
-"""The five pictures of all reports, as data and as SVG that belongs in a web page."""
+"""Figures of reports: what they show, as data, and their SVG, which belongs in a web page."""
 
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from xml.etree import ElementTree as ET
 
 from rag_sourcebias.core.errors import MissingExtraError
+from rag_sourcebias.core.finding import number, shorten
 from rag_sourcebias.core.values import Interval
-from rag_sourcebias.report.blocks import distinct, number, shorten
-from rag_sourcebias.report.svg import COLOURS, for_a_page, tipped
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-# The five pictures of all reports, as data: what they show, not how it is drawn.
+# As data: what they show, not how it is drawn.
 # A colour is a role: "baseline" (blue, round), "other" (orange, triangle, dashed), "even" (grey,
 # square, dash-dotted), "ink" and "muted"; each has its own shape of mark and of line, so that
-# nothing rests on colour alone. :mod:`rag_sourcebias.report.pictures` draws them.
+# nothing rests on colour alone.
 
 
 Colour: TypeAlias = Literal["baseline", "other", "even", "ink", "muted", "grid"]
@@ -298,14 +299,48 @@ def aligned(pictures: Sequence[Intervals]) -> tuple[Intervals, ...]:
     return tuple(replace(picture, x=spanned(picture.x)) for picture in pictures)
 
 
+def distinct(names: Sequence[str], width: int) -> list[str]:
+    """Shorten names to a width, but never so that two of them look the same."""
+    short = [shorten(name, width) for name in names]
+    numbered = [f"{place}. {shorten(name, width - 4)}" for place, name in enumerate(names, 1)]
+    return short if len(set(short)) == len(set(names)) else numbered
+
+
 Picture: TypeAlias = Intervals | Points | Lines | Histogram | HeatMap
 
 
-# The five pictures as SVG that belongs in a web page (:mod:`rag_sourcebias.report.svg`).
+# Drawn by matplotlib.
 # Text stays text, colours become CSS variables so that a page decides on light or dark, every id
 # carries a prefix so that several pictures fit on one page, and a screen reader finds a title and
 # a description.
 
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_SHORT = re.compile(r"(-?\d+\.\d\d)\d+")
+_FONT = "var(--plot-font, system-ui, sans-serif)"
+_TIPS = "tips"  # how the id of a group of marks starts that carries their words
+
+# Matplotlib knows no CSS variables: it draws in these colours, which nothing else uses, and
+# `_value` puts the variable in their place. The fallback serves readers without our style sheet.
+COLOURS = {
+    "ink": "#010101",
+    "muted": "#020202",
+    "grid": "#030303",
+    "paper": "#040404",
+    "baseline": "#050505",
+    "other": "#060606",
+    "even": "#070707",
+}
+_CSS = {
+    "ink": "var(--plot-ink, #1c1e21)",
+    "muted": "var(--plot-muted, #5b6068)",
+    "grid": "var(--plot-grid, #dcdfe4)",
+    "paper": "var(--plot-paper, #ffffff)",
+    "baseline": "var(--plot-baseline, #0b62a8)",
+    "other": "var(--plot-other, #b34700)",
+    "even": "var(--plot-even, #6b7078)",
+}
 
 #: Inches. 360 units of the view box, so that 12 units are 12 CSS pixels in a phone's column.
 WIDTH = 5.0
@@ -357,7 +392,7 @@ def _plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None
     axes.tick_params(length=0)
 
 
-# The five pictures. A colour has its mark and its dashes.
+# A colour has its mark and its dashes.
 
 _MARKS = {"baseline": "o", "other": "^", "even": "s", "ink": "D", "muted": "x"}
 _SHAPES = {"dot": "o", "dash": "_", "cross": "x", "tick": "|", "ring": "o", "disc": "o"}
@@ -869,3 +904,81 @@ _DRAWN: dict[type[Any], Callable[[Any], Figure]] = {
     Histogram: _histogram,
     HeatMap: _heat_map,
 }
+
+
+# What matplotlib draws, made to stand in a web page: colours, ids, and values on hover.
+
+
+def tipped(artists: Iterable[Artist], words: Sequence[str]) -> None:
+    """Have each artist say words on hover: one text of it as a whole, or one for each mark."""
+    for artist in artists:
+        artist.set_gid(_TIPS + json.dumps(words))
+
+
+def for_a_page(text: str, uid: str, words: Mapping[str, str]) -> str:
+    """Return an ``<svg>`` element without size, ready to stand in HTML beside others."""
+    ET.register_namespace("", _SVG)
+    root = ET.fromstring(text)
+    _say(root)
+    _drop(root, set(re.findall(r"#([\w.-]+)", text)))
+    for element in root.iter():
+        if element.tag != f"{{{_SVG}}}text":
+            element.text = (element.text or "").strip()
+        element.tail = (element.tail or "").strip()
+        if _XLINK in element.attrib:
+            element.set("href", f"#{uid}-{element.attrib.pop(_XLINK).lstrip('#')}")
+        for name, value in element.attrib.items():
+            element.set(name, _value(name, value, uid))
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib |= {
+        "role": "img", "width": "100%", "class": "plot", "stroke-linejoin": "round",
+        "aria-labelledby": f"{uid}-title {uid}-desc",
+    }  # fmt: skip
+    for place, (name, words_) in enumerate(words.items()):
+        child = ET.Element(f"{{{_SVG}}}{name}", {"id": f"{uid}-{name}"})
+        child.text = words_
+        root.insert(place, child)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _drop(root: ET.Element, referred: Container[str]) -> None:
+    """Leave out what shows nothing: unused ids, turns by 0, paths without ink, empty groups."""
+    # From the inside out: a group of empty groups is empty in the end.
+    for element in reversed(list(root.iter())):
+        if element.get("id") not in referred:
+            element.attrib.pop("id", None)
+        if element.get("transform", "").startswith("rotate(-0 "):
+            element.attrib.pop("transform")
+        for child in list(element):
+            empty = child.tag in (f"{{{_SVG}}}g", f"{{{_SVG}}}defs") and not len(child)
+            if empty or child.get("style") == "fill: none":
+                element.remove(child)
+
+
+def _value(name: str, value: str, uid: str) -> str:
+    """Return an attribute with ids of this picture, short numbers, and what the page decides."""
+    if name == "id":
+        return f"{uid}-{value}"
+    if name in ("d", "x", "y", "transform"):
+        return " ".join(_SHORT.sub(r"\1", value).split())
+    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{uid}-\1)", value)
+    # The first size in points or pixels, then everything up to the next declaration: the family.
+    value = re.sub(r"(font:[^;]*?[\d.]+px) [^;]+", rf"\1 {_FONT}", value)
+    value = re.sub(r"font-family:[^;]+", f"font-family: {_FONT}", value)
+    for role, colour in COLOURS.items():
+        value = value.replace(colour, _CSS[role])
+    return value
+
+
+def _say(root: ET.Element) -> None:
+    """Give marks the words that the ids of their groups hold, as titles that a browser shows."""
+    for group in list(root.iter(f"{{{_SVG}}}g")):
+        if not group.get("id", "").startswith(_TIPS) or not len(group):
+            continue
+        words = json.loads(group.attrib.pop("id")[len(_TIPS) :])
+        found = ([*group.iter(f"{{{_SVG}}}{name}")] for name in ("use", "path"))
+        marks = [group] if len(words) == 1 else next(filter(None, found), [])
+        # Of values that are not drawn nobody knows which of the words are theirs.
+        for mark, text in zip(marks, words, strict=True) if len(marks) == len(words) else ():
+            ET.SubElement(mark, f"{{{_SVG}}}title").text = text
