@@ -33,7 +33,7 @@ from run import write
 from scipy.optimize import brentq
 from scipy.stats import t
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.infer.judged import difference_interval
 
 ROOT = Path(__file__).parents[2]

@@ -30,7 +30,7 @@ import simulator
 import sweeps
 from evidence import write as publish
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 
 ROOT = Path(__file__).parents[2]
 DATA = "RAG_SOURCEBIAS_DATA"

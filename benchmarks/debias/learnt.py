@@ -28,10 +28,10 @@ import pooled
 import sets
 from positions import PositionCalibrated
 
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.debias.audit import measure_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.fit import score_twins

@@ -27,8 +27,8 @@ import curves
 import sets
 import training
 
-from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.values import Interval, environment
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.data import Dataset, Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias
 from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
 from rag_sourcebias.debias.fit import fit_parity_calibration

@@ -17,7 +17,7 @@ import json
 import os
 from pathlib import Path
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec

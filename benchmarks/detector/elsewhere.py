@@ -26,8 +26,8 @@ import sets
 from scipy.stats import binom
 from sets import Labelled
 
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.verified import Verification

@@ -24,7 +24,7 @@ import numpy as np
 import streams
 from scipy.stats import binomtest
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.monitor.blocks import BlockTest
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

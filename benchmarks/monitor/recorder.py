@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.tags import to_metadata
-from rag_sourcebias.core.values import environment
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.monitor.log.reading import iter_events, log_summary, read_events, read_rollups
 from rag_sourcebias.monitor.log.schema import Batch, insert_segments, open_for_writing, segments_of

@@ -20,7 +20,7 @@ from typing import Any
 
 from neighbours_page import page
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "neighbours.json"

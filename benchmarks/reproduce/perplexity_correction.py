@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, Interval, check_level, t_quantile
+from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.infer.quantiles import t_quantile
 
 _MIN_QUERIES = 10
 _MIN_F = 10.0  # Staiger & Stock (1997): below it the instrument is weak

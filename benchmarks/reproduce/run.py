@@ -37,7 +37,7 @@ from evidence import write as publish
 from needs import unmet
 from tables import figures, page, tables
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 
 HERE = Path(__file__).resolve().parent
 

@@ -35,7 +35,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.langchain.observe import SourceBiasCallbackHandler

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 

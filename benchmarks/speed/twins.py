@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.debias.copies import alike_pairs
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, TwinSettings
 

@@ -23,7 +23,7 @@ import findings
 from rag_sourcebias.answers.audit import audit_answers
 from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.answers.files import read_answer_texts
-from rag_sourcebias.core.values import environment
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec

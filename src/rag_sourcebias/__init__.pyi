@@ -9,6 +9,7 @@ from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
 from .core.data import Dataset as Dataset
 from .core.data import DocTags as DocTags
+from .core.data import Interval as Interval
 from .core.data import LabelDistributions as LabelDistributions
 from .core.data import Qrels as Qrels
 from .core.data import Query as Query
@@ -18,7 +19,6 @@ from .core.data import TagTable as TagTable
 from .core.errors import SourceBiasError as SourceBiasError
 from .core.skew import AuditConfig as AuditConfig
 from .core.skew import SkewReport as SkewReport
-from .core.values import Interval as Interval
 from .debias.audit import measure_debias as measure_debias
 from .debias.data import DebiasConfig as DebiasConfig
 from .debias.data import DebiasReport as DebiasReport

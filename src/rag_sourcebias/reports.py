@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.skew import SkewReport
-from rag_sourcebias.core.values import visible
 from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic

@@ -25,9 +25,10 @@ from paired_texts import WordSpec, paired_dataset
 from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
-from rag_sourcebias.core.values import Interval, NoninferiorityTest
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
+from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.infer.skew import adjusted
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig

@@ -11,20 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.errors import (
-    DataError,
-    require,
-)
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Interval
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
-from rag_sourcebias.core.values import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Interval,
-    setting,
-)
 
 # Answers of several systems as texts, with the references they are compared with.
 

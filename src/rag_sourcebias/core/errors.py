@@ -15,7 +15,7 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -89,13 +89,6 @@ class MissingExtraError(SourceBiasError, ImportError):
         self.extra = extra
 
 
-def require(*rules: tuple[object, str]) -> None:
-    """Refuse what breaks one of several rules, by the first: what must hold, and what to say."""
-    for holds, why in rules:
-        if not holds:
-            raise DataError(why)
-
-
 T = TypeVar("T")
 
 
@@ -106,19 +99,6 @@ def attempt(compute: Callable[[], T], notes: list[str], what: str) -> T | None:
     except InsufficientDataError as error:
         notes.append(f"{what}: {error}")
         return None
-
-
-def require_at_least(least: int, **settings: float | None) -> None:
-    """Refuse settings below a bound; None is one that was not given."""
-    for name, value in settings.items():
-        if value is not None and value < least:
-            raise DataError(f"{name} must be at least {least}, got {value}")
-
-
-def require_one_of(name: str, value: object, accepted: Collection[str]) -> None:
-    """Refuse a setting that is none of the accepted words."""
-    if value not in accepted:
-        raise DataError(f"{name} {value!r} is not one of {', '.join(accepted)}")
 
 
 def import_extra(module: str, package: str, extra: str, feature: str) -> Any:  # noqa: ANN401

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_sourcebias.core.values import FloatArray, IntArray
+from rag_sourcebias.core.data import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rag_sourcebias.core.data import Qrels, Run, TagTable

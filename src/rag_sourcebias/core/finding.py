@@ -10,8 +10,8 @@ from enum import Enum
 from string import Formatter
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError, import_extra
-from rag_sourcebias.core.values import Interval
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"

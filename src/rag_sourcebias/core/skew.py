@@ -11,13 +11,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    require,
-)
+from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.values import FloatArray, Interval, setting
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
 

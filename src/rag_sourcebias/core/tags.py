@@ -11,9 +11,8 @@ from typing import Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Origin, Qrels, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Origin, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.values import IntArray
 
 # The metadata keys under which a store holds the tags of a document, spelled only here.
 # None of them is ``source`` (LangChain keeps a path or URL there) or starts with ``chroma:``

@@ -8,17 +8,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
-from rag_sourcebias.core.protocols import RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SkewCode
-from rag_sourcebias.core.values import (
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.data import (
+    Corpus,
+    Dataset,
     FloatArray,
     IntArray,
     Interval,
-    NoninferiorityTest,
-    environment,
+    Qrels,
+    Run,
+    TagTable,
 )
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.protocols import RetrieverSpec
+from rag_sourcebias.core.skew import AuditConfig, SkewCode
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -36,6 +39,7 @@ from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
 from rag_sourcebias.infer.equivalence import (
+    NoninferiorityTest,
     delta_change_interval,
     delta_change_test,
     noninferiority_test,

@@ -14,7 +14,7 @@ import typer
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.values import setting
+from rag_sourcebias.core.settings import setting
 from rag_sourcebias.debias import job as opt
 from rag_sourcebias.debias.data import (
     FIT,

@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
 
 # How alike two texts are by their words: the cosine of tf-idf vectors. Words are hashed, so that
 # what an index has to keep is one array, and a text that comes later is measured like the others.

@@ -8,17 +8,13 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from rag_sourcebias.core.codec import Stored, from_versioned
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary, SkewCode
-from rag_sourcebias.core.values import (
-    FloatArray,
-    Interval,
-    NoninferiorityTest,
-    Stored,
-    from_versioned,
-    setting,
-)
+from rag_sourcebias.infer.equivalence import NoninferiorityTest
 
 _T = TypeVar("_T")
 FIT, JUDGE = "What it is fitted on", "What it is judged on"  # panels of the help page

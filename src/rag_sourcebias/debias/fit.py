@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs, TwinTexts, paired_sources, training_pairs
-from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import (
     ProjectionMethod,

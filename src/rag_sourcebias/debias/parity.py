@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import DocTags, Run, TagTable
+from rag_sourcebias.core.data import DocTags, FloatArray, Interval, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, Interval, normal_quantile, t_quantile
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.relevance import source_codes_for
 

@@ -13,13 +13,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import Float32Array, FloatArray
 from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.values import Float32Array, FloatArray
 from rag_sourcebias.io.files import PathLike, read_arrays, sound, write_atomic
 
 # Projecting rows in parts that stay in the processor's cache.

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.skew import SkewCode
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.debias.data import (
     MIN_SEEDS,
     QUALITIES,

@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import Dataset, TagTable
+from rag_sourcebias.core.data import Dataset, FloatArray, IntArray, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ConditionalPerplexity, Encoder, TextPerplexity
 from rag_sourcebias.core.tags import complete_pairs, paired_sources, relevant_pairs, source_of
-from rag_sourcebias.core.values import FloatArray, IntArray, environment
 from rag_sourcebias.explain.causes import (
     QueryWords,
     Vocabulary,

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rag_sourcebias.core.errors import DataError, require_at_least
+from rag_sourcebias.core.data import FloatArray, Histogram, Interval
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require_at_least, setting
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import FloatArray, Histogram, Interval, setting
 
 # What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -11,19 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    FriedmanTest,
-    Interval,
-    RankPair,
-    as_generator,
-    check_level,
-    normal_quantile,
-    require_finite,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.means import Correction, adjust_p_values, clustered_mean
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import SAMPLED, bootstrap_means, coin_flips, dirichlet_sums
 
 # Corrections for testing many cells at once.
@@ -209,6 +202,55 @@ def sign_flips(
 
 
 # Do queries agree on an order of styles? Friedman's test and Kendall's W.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FriedmanTest:
+    """Friedman's test that no style is ranked higher than another (Friedman 1937).
+
+    Parameters
+    ----------
+    statistic : float
+        χ², corrected for ties; 0 when every query ties all styles.
+    degrees : int
+        k − 1.
+    p_value : float
+        By Box's F, with two styles by the sign test.
+    w : float or None
+        Kendall's W, in [0, 1]; None when every query ties all styles.
+    n_queries, n_styles : int
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+    w: float | None
+    n_queries: int
+    n_styles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPair:
+    """Two styles compared on the same queries.
+
+    Parameters
+    ----------
+    first, second : str
+    difference : float
+        Average rank of the first minus that of the second; negative when the first is preferred.
+    interval : Interval or None
+        For the difference, not adjusted for the number of pairs; None when all queries agree
+        exactly.
+    p_value, p_adjusted : float
+        Two-sided sign-flip permutation test; adjusted over all pairs compared.
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval | None
+    p_value: float
+    p_adjusted: float
 
 
 RankArray = npt.NDArray[np.floating[Any]]

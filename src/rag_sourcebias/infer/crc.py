@@ -12,14 +12,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import LabelDistributions, Run
-from rag_sourcebias.core.errors import (
-    CalibrationError,
-    DataError,
-    require,
-    require_one_of,
-)
-from rag_sourcebias.core.values import FloatArray, IntArray, check_level
+from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Run
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.settings import check_level, require, require_one_of
 from rag_sourcebias.measure.relevance import rank_of_labels
 
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).

@@ -11,21 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    InsufficientDataError,
-    require_one_of,
-)
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    Stored,
-    as_generator,
-    check_level,
-    t_quantile,
-)
+from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.infer.crc import RankedLabels
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import judge_correlation
 
 # A sample of documents to label, and documents labelled before.

@@ -8,19 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    NoninferiorityTest,
-    as_generator,
-    check_level,
-    normal_quantile,
-    require_finite,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import SAMPLED, BoundedRatio, ScorePair, coin_flips
 
 # Has quality fallen by less than a margin, over queries and training seeds.
@@ -42,6 +34,51 @@ _STEPS = 40
 _SMALLEST_P = 1e-12
 _LARGEST_P = 0.499_999
 _POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoninferiorityTest:
+    """One-sided paired test that a mean fell by less than a relative margin.
+
+    Parameters
+    ----------
+    quality : str
+        What was tested, such as ``"human-only"``.
+    relative_margin : float
+        Largest loss accepted, as a share of the reference's mean.
+    level : float
+        Error probability of the test.
+    change : float
+        (mean / mean of the reference − 1) · 100, in percent.
+    lower : float
+        One-sided confidence bound for ``change`` at level 1 − ``level``; the test passes when it
+        lies above −100 · ``relative_margin``. −100 where nothing can be excluded.
+    p_value : float
+        Of the hypothesis that the loss is the margin or more.
+    n_queries, n_seeds : int
+    n_needed : int or None
+        Queries with which a change of 0 would pass with probability .8, or where few queries
+        changed those with which the share that lost would do; None where more queries would not
+        help.
+    note : str or None
+        Why it was not a t test.
+    """
+
+    quality: str
+    relative_margin: float
+    level: float
+    change: float
+    lower: float
+    p_value: float
+    n_queries: int
+    n_seeds: int
+    n_needed: int | None = None
+    note: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether a loss of the margin or more is excluded."""
+        return self.p_value <= self.level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

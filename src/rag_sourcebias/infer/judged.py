@@ -10,17 +10,10 @@ from typing import Literal, NamedTuple, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import JUDGE_NOTES, FloatArray, Interval, JudgeFinding
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    JUDGE_NOTES,
-    FloatArray,
-    Interval,
-    JudgeFinding,
-    as_generator,
-    check_level,
-    normal_quantile,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.regression import (
     SAME_SCALE,
     Form,

@@ -8,16 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    check_level,
-    normal_quantile,
-    require_finite,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import check_level, require_finite
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import BoundedRatio
 
 _NO_SPREAD = 1e-12

@@ -11,18 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    as_generator,
-    beta_quantile,
-    check_level,
-    normal_quantile,
-    require_finite,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
 
 # Two columns of per-query scores: their moments and what these allow.
 

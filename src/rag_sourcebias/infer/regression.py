@@ -9,16 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    Interval,
-    as_generator,
-    beta_quantile,
-    check_level,
-    normal_quantile,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
 from rag_sourcebias.infer.samples import JudgedSample, Target, as_values, has_spread
 
 # Intervals from human labels alone.

@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
-from rag_sourcebias.core.errors import (
-    DataError,
-    require_one_of,
-)
-from rag_sourcebias.core.values import FloatArray, IntArray, check_level
+from rag_sourcebias.core.data import FloatArray, IntArray
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import check_level, require_one_of
 from rag_sourcebias.infer.means import adjust_p_values
 
 # What every interval takes: values, a target, and how the labelled items were drawn.

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Interval, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError, attempt
 from rag_sourcebias.core.skew import (
     AcrossSources,
@@ -28,7 +28,6 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.core.values import FloatArray, IntArray, Interval, normal_quantile, t_quantile
 from rag_sourcebias.infer.means import (
     MIN_CLUSTERS,
     adjust_p_values,
@@ -40,6 +39,7 @@ from rag_sourcebias.infer.means import (
     independent_share,
     require_clusters,
 )
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import (
     BoundedRatio,
     IntervalMethod,

@@ -9,15 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    Float32Array,
-    FloatArray,
-    IntArray,
-    as_generator,
-    check_level,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
     PSEUDO_ITEMS,
@@ -25,6 +19,7 @@ from rag_sourcebias.infer.judged import (
     reach_of_differences,
     two_ends,
 )
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.regression import sampling_reach
 from rag_sourcebias.infer.samples import JudgedSample, Target, check_target
 

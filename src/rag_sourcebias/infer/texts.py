@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.core.skew import QUANTILES, TextStatistic
-from rag_sourcebias.core.values import FloatArray, Interval, as_generator, check_level
 from rag_sourcebias.infer.regression import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,

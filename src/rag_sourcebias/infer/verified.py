@@ -14,18 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_sourcebias.core.data import Qrels, Run
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Interval, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Interval,
-    normal_quantile,
-    t_quantile,
-)
 from rag_sourcebias.infer.documents import inclusion_probabilities
 from rag_sourcebias.infer.means import multiway_variance, require_clusters
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import DetectorQuality
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join

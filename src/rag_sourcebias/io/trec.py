@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name
+from rag_sourcebias.core.names import require_name
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.tables import read_table
 
@@ -50,7 +50,7 @@ def read_tags(
     DataError
         If the file is missing, empty or not UTF-8, lacks a required column, names a document
         twice, or holds an origin or confidence that is not allowed, or a source or style with
-        control characters (see :func:`~rag_sourcebias.core.values.require_name`).
+        control characters (see :func:`~rag_sourcebias.core.names.require_name`).
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []

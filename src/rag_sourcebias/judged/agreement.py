@@ -10,15 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    as_generator,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import is_constant, judge_correlation
 from rag_sourcebias.judged.data import Agreement, JudgeShare
 

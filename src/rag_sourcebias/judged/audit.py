@@ -10,20 +10,22 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import LabelDistributions, Qrels, Run, TagTable
+from rag_sourcebias.core.data import (
+    FloatArray,
+    IntArray,
+    Interval,
+    LabelDistributions,
+    Qrels,
+    Run,
+    TagTable,
+)
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     SourceBiasError,
-)
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    environment,
-    normal_quantile,
 )
 from rag_sourcebias.infer.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.infer.crc_intervals import (
@@ -38,6 +40,7 @@ from rag_sourcebias.infer.judged import (
     judged_relative_delta_interval,
     mean_interval,
 )
+from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.samples import (
     check_items,
     check_random_labels,

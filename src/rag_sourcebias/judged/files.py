@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems, Judgments
-from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.io.tables import (
     Table,

@@ -13,22 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import LabelDistributions
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval, LabelDistributions
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
-from rag_sourcebias.core.values import (
-    FloatArray,
-    IntArray,
-    Interval,
-    as_generator,
-    check_level,
-    t_quantile,
-)
+from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.means import adjust_p_values, clustered_mean
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.agreement import (

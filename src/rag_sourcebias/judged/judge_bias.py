@@ -11,14 +11,15 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, IntArray, Interval, t_quantile
 from rag_sourcebias.infer.means import (
     adjust_p_values,
     clustered_difference,
     clustered_mean,
     difference_test,
 )
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.judged.data import JudgeBias
 
 # What a file may hold beside human and judge values.

@@ -23,9 +23,9 @@ from rag_sourcebias.core.completions import (
     Request,
     Usage,
 )
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
 # From what a judge wrote to a grade or a distribution over grades.

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, t_quantile
+from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.documents import (
     GUESSED_CORRELATION,
@@ -22,6 +23,7 @@ from rag_sourcebias.infer.documents import (
     outlook,
 )
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.regression import (
     JUDGED_ITEMS,
     PSEUDO_ITEMS,

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
-from rag_sourcebias.core.values import IntArray, as_generator
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.tables import (

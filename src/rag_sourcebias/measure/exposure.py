@@ -11,10 +11,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.skew import AuditConfig, DataSummary
-from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.measure.relevance import (
     Ties,
     places_of,

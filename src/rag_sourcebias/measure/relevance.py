@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.core.skew import SourceScores
-from rag_sourcebias.core.values import FloatArray, IntArray
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus
+from rag_sourcebias.core.data import Corpus, FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra
-from rag_sourcebias.core.values import FloatArray
 
 # Length and lexical overlap of texts and their rewrites ([K] Fig. 3).
 

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, IntArray, check_level
+from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.monitor.state import read_state, write_state
 
 # Retrievals depend on one another: sessions, topics that come and go, the time of day. So they are

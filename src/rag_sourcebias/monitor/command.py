@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.values import setting
+from rag_sourcebias.core.settings import setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Stored
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, IntArray
 from rag_sourcebias.monitor.blocks import BlockTest, Shift, split_shift
 from rag_sourcebias.monitor.data import OTHER, RANK_LIMITS, GroupCount, ShiftPart
 from rag_sourcebias.monitor.settings import (

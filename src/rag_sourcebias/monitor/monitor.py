@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import from_plain
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import from_plain
 from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
 from rag_sourcebias.monitor.data import (
     OTHER,

@@ -12,10 +12,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import TagTable
+from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.data import FloatArray, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.core.values import FloatArray, check_level, normal_quantile, to_plain
+from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.ratios import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.measure.exposure import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text

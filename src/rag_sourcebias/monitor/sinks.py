@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import visible
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot, check_range
 from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.observe.recorder import EventQueue

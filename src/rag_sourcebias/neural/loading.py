@@ -19,14 +19,10 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    MissingExtraError,
-    require,
-    require_at_least,
-    require_one_of,
-)
-from rag_sourcebias.core.values import Float32Array, visible
+from rag_sourcebias.core.data import Float32Array
+from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.debias.projection import SourceProjection, write_projection
 from rag_sourcebias.io.files import read_json, sound
 

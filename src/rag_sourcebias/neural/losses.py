@@ -7,11 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    TrainingDivergedError,
-    require_one_of,
-)
+from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.neural.loading import require_torch
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import LogPerplexities
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.neural.causal import CausalModel, CausalScorer
 from rag_sourcebias.neural.loading import (
     Dtype,

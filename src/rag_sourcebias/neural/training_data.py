@@ -14,16 +14,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, Query
-from rag_sourcebias.core.errors import (
-    DataError,
-    InsufficientDataError,
-    require,
-    require_one_of,
-)
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Query
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.settings import require, require_one_of
 from rag_sourcebias.core.tags import TrainingPairs
-from rag_sourcebias.core.values import IntArray
 from rag_sourcebias.debias.data import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
 from rag_sourcebias.neural.losses import Reduction, Similarity, TwinHinge

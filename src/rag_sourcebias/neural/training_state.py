@@ -17,8 +17,8 @@ require_torch("debiased training")
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.util import cos_sim, dot_score
 
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import from_plain, to_plain
 from rag_sourcebias.debias.data import TrainingPoint
 from rag_sourcebias.io.files import read_json, sound, write_atomic
 from rag_sourcebias.neural.losses import DebiasedRankingLoss, HingeStatistics

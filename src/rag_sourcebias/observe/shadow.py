@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
-from rag_sourcebias.core.values import Stored
 from rag_sourcebias.observe.events import DroppedEvents, Locked, TagLookup, guarded
 from rag_sourcebias.observe.recorder import EventQueue
 from rag_sourcebias.observe.unobserved import is_suppressed

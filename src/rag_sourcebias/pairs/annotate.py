@@ -15,10 +15,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset
+from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Interval
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.core.tags import training_pairs, twin_texts
-from rag_sourcebias.core.values import IntArray, Interval, Stored, as_generator
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.io.tables import sheet_csv
 

@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import FloatArray, as_generator, check_level
+from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.means import bootstrap_intervals
 from rag_sourcebias.infer.ratios import bootstrap_means
 from rag_sourcebias.infer.regression import wilson_interval

@@ -11,18 +11,21 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
-from rag_sourcebias.core.values import (
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.data import (
     BoolArray,
+    Corpus,
+    Dataset,
     FloatArray,
     Histogram,
     IntArray,
-    environment,
-    visible,
+    Qrels,
+    TagTable,
 )
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
+from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
 from rag_sourcebias.infer.equivalence import equivalence_test
 from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.infer.skew import require_sources, sole_corpus_checks

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Dataset, Qrels
+from rag_sourcebias.core.data import BoolArray, Dataset, FloatArray, Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.values import BoolArray, FloatArray
 from rag_sourcebias.measure.texts import jaccard, overlap
 from rag_sourcebias.pairs.data import PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers

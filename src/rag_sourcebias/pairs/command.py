@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import to_plain
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder

@@ -9,19 +9,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    require,
-)
+from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram, Interval
+from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary
-from rag_sourcebias.core.values import (
-    BoolArray,
-    FloatArray,
-    Histogram,
-    Interval,
-    setting,
-)
 
 # What was checked about texts and their rewrites, one row per pair.
 

@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rag_sourcebias._version import __version__
+from rag_sourcebias.core.codec import from_versioned, to_plain
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.core.values import from_versioned, require_name, to_plain
 from rag_sourcebias.io.beir import metadata_of, source_of_stem
 from rag_sourcebias.io.files import PathLike, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.trec import read_tags

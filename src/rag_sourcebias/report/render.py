@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
-from rag_sourcebias.core.values import visible
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.blocks import MISSING, shorten
 from rag_sourcebias.report.figures import Picture, draw

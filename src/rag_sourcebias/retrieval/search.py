@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
-from rag_sourcebias.core.errors import (
-    DataError,
-    import_extra,
-    require,
-    require_at_least,
-    require_one_of,
+from rag_sourcebias.core.data import (
+    Corpus,
+    DocTags,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    Query,
+    Run,
+    TagTable,
 )
+from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
-from rag_sourcebias.core.values import Float32Array, FloatArray, IntArray
+from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 
 if TYPE_CHECKING:
     from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity

@@ -10,7 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.data import Corpus, Dataset, Interval, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.core.skew import (
@@ -26,7 +27,6 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TextStatistic,
 )
-from rag_sourcebias.core.values import Interval, environment
 from rag_sourcebias.infer.comparisons import random_effects
 from rag_sourcebias.infer.skew import (
     Variant,

@@ -12,8 +12,8 @@ import typer
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
+from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.skew import AuditConfig, SkewReport
-from rag_sourcebias.core.values import setting
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors

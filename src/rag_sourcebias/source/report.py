@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.skew import SkewCell, SkewReport
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (

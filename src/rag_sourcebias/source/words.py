@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.skew import (
     SkewCell,
     SkewCode,
@@ -14,7 +15,6 @@ from rag_sourcebias.core.skew import (
     SoleCorpusCheck,
     SystemSkew,
 )
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     VARIANTS,

@@ -14,18 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import environment
+from rag_sourcebias.core.data import BoolArray, FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    BoolArray,
-    FloatArray,
-    Interval,
-    RankPair,
-    environment,
-    normal_quantile,
-    t_quantile,
-)
-from rag_sourcebias.infer.comparisons import compare_ranks, crossing, friedman_test
+from rag_sourcebias.infer.comparisons import RankPair, compare_ranks, crossing, friedman_test
 from rag_sourcebias.infer.means import bootstrap_intervals, clustered_mean
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (

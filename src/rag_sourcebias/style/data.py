@@ -15,20 +15,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import (
-    DataError,
-    require,
-)
+from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic
-from rag_sourcebias.core.values import (
-    FriedmanTest,
-    Interval,
-    RankPair,
-    require_name,
-    setting,
-)
+from rag_sourcebias.infer.comparisons import FriedmanTest, RankPair
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.io.tables import names_of, read_table

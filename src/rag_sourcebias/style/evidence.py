@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.core.values import FloatArray
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report.evidence import evidence, section
 from rag_sourcebias.style.data import (

@@ -11,15 +11,11 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import (
-    FloatArray,
-    FriedmanTest,
-    RankPair,
-    normal_quantile,
-    require_finite,
-)
-from rag_sourcebias.infer.comparisons import queries_to_tell
+from rag_sourcebias.core.settings import require_finite
+from rag_sourcebias.infer.comparisons import FriedmanTest, RankPair, queries_to_tell
+from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.ratios import dirichlet_sums
 from rag_sourcebias.style.data import StyleCode, StyleFinding, Unfairness
 

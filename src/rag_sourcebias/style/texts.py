@@ -7,11 +7,19 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import (
+    Corpus,
+    DocTags,
+    FloatArray,
+    Interval,
+    Qrels,
+    Query,
+    Run,
+    TagTable,
+)
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import SourceScores
-from rag_sourcebias.core.values import FloatArray, Interval
 from rag_sourcebias.infer.means import (
     adjust_p_values,
     clustered_difference,

@@ -12,7 +12,8 @@ import typer
 from rich.table import Table
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_name, setting
+from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.settings import setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.tables import ids_of, read_table

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.names import check_source
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
-from rag_sourcebias.core.values import check_source
 from rag_sourcebias.io.beir import (
     corpus_files,
     document_text,

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import check_source, require_name
+from rag_sourcebias.core.names import check_source, require_name
 from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
 from rag_sourcebias.tagging.documents import digest
 

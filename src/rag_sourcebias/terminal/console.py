@@ -29,7 +29,7 @@ from rich.progress import (
 from rich.segment import Segment
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.values import visible
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.reports import Report, print_report, without_texts, write_figures, write_pages
@@ -293,7 +293,7 @@ _Options = dict[str, tuple[inspect.Parameter, _Read]]
 def _options_of(kind: type) -> _Options:
     """Return the option of each field, and how its value is read.
 
-    Settings that a program can make too (:func:`~rag_sourcebias.core.values.setting`) say what
+    Settings that a program can make too (:func:`~rag_sourcebias.core.settings.setting`) say what
     they are; one without a help page's words is no option.
     """
     hints, found = get_type_hints(kind, include_extras=True), {}

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import from_plain, to_plain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

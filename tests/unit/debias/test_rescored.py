@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Interval, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
 from rag_sourcebias.retrieval.rerank import RerankedSpec

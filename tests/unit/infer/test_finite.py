@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import require_finite
+from rag_sourcebias.core.settings import require_finite
 from rag_sourcebias.infer.comparisons import (
     compare_ranks,
     friedman_test,

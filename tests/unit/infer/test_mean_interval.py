@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.values import t_quantile
 from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.regression import LONG_TAIL, t_interval
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.values import visible
+from rag_sourcebias.core.names import visible
 from rag_sourcebias.io.trec import read_tags
 
 TEXT = (

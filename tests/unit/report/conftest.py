@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,
     AuditConfig,
@@ -23,7 +24,6 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.infer.skew import adjusted, queries_for_verdict, verdicts_of
 
 N = 160

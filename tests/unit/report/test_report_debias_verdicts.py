@@ -10,7 +10,7 @@ from debias_reports import (
     full_report,
 )
 
-from rag_sourcebias.core.values import Interval, NoninferiorityTest
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
 from rag_sourcebias.debias.report import document
@@ -23,6 +23,7 @@ from rag_sourcebias.debias.words import (
     skew_sentence,
     verdicts,
 )
+from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.report.blocks import Figures
 
 NAME = "debiased"

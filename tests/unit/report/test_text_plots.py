@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.skew import SkewReport, TextStatistic
-from rag_sourcebias.core.values import Interval
 from rag_sourcebias.report.figures import draw
 from rag_sourcebias.report.render import print_blocks, table
 from rag_sourcebias.report.text_stats import (

@@ -8,10 +8,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Shard
+from rag_sourcebias.core.data import Corpus, Float32Array, IntArray, Shard
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Engine, ShardedCorpus
-from rag_sourcebias.core.values import Float32Array, IntArray
 from rag_sourcebias.io.shards import ShardedDataset, VectorFile, Vectors
 from rag_sourcebias.retrieval.cache import (
     ENCODED_TOGETHER,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import MissingExtraError
-from rag_sourcebias.core.values import BoolArray, FloatArray
 
 # Measurable habits of writing: lengths, punctuation, function words, layout.
 
