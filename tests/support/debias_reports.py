@@ -24,7 +24,7 @@ from rag_sourcebias.debias.data import (
     TrainingPoint,
 )
 from rag_sourcebias.debias.search import debias_curve
-from rag_sourcebias.infer.means import adjust_p_values
+from rag_sourcebias.infer.decide import adjust_p_values
 
 CONFIG = DebiasConfig(resamples=2000)
 BEFORE = "all-MiniLM-L6-v2"

@@ -53,7 +53,7 @@ from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.infer.comparisons import MIN_ROWS, queries_to_tell, spread_interval
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import SAMPLED
+from rag_sourcebias.infer.resampling import SAMPLED
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 

@@ -38,13 +38,14 @@ from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
+from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import (
     NoninferiorityTest,
     delta_change_interval,
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
 from rag_sourcebias.measure.exposure import data_warnings, summarise_dataset

@@ -15,12 +15,10 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator, check_level, require_finite
-from rag_sourcebias.infer.means import Correction, adjust_p_values, clustered_mean
+from rag_sourcebias.infer.decide import Correction, adjust_p_values
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import SAMPLED, bootstrap_means, coin_flips, dirichlet_sums
-
-# Corrections for testing many cells at once.
-
+from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means, coin_flips, dirichlet_sums
 
 # One figure from several independent studies that differ in what they measure.
 

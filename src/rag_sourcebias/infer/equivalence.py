@@ -13,7 +13,8 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import SAMPLED, BoundedRatio, ScorePair, coin_flips
+from rag_sourcebias.infer.ratios import BoundedRatio, ScorePair
+from rag_sourcebias.infer.resampling import SAMPLED, coin_flips
 
 # Has quality fallen by less than a margin, over queries and training seeds.
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are

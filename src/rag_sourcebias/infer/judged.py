@@ -13,20 +13,18 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import JUDGE_NOTES, FloatArray, Interval, JudgeFinding
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.labels import bootstrap_interval, spread_values, t_interval
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.regression import (
     SAME_SCALE,
     Form,
     RegressionFit,
-    bootstrap_interval,
     choose_form,
     draw_interval,
     fit_regression,
     graded,
     sampling_reach,
     skew_shift,
-    spread_values,
-    t_interval,
 )
 from rag_sourcebias.infer.samples import (
     Design,

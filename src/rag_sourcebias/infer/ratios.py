@@ -1,9 +1,8 @@
-"""Relative Δ when source tags come from an imperfect detector."""
+"""Ratios of two means over queries, Relative Δ before all, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -11,15 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
+from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means
 
 # Two columns of per-query scores: their moments and what these allow.
 
 
-SAMPLED = "queries are a random sample of the queries of interest"
 _SAME = 1e-9  # ratios closer than this are one ratio
 
 
@@ -646,160 +645,6 @@ def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 def _expit(value: float) -> float:
     return 1 / (1 + math.exp(-value))
-
-
-# How well a detector of sources does.
-
-
-MIN_YOUDEN = 0.3  # sensitivity + specificity − 1 below which tags are too weak to correct for
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectorQuality:
-    """How well a detector finds the other (LLM) source, from a labelled sample.
-
-    Parameters
-    ----------
-    n_other, n_other_detected : int
-        Labelled documents of the other source, and how many of them the detector tagged so.
-    n_baseline, n_baseline_kept : int
-        Labelled baseline documents, and how many the detector left as baseline.
-    """
-
-    n_other: int
-    n_other_detected: int
-    n_baseline: int
-    n_baseline_kept: int
-
-    def __post_init__(self) -> None:
-        for n, hit, name in (
-            (self.n_other, self.n_other_detected, "other"),
-            (self.n_baseline, self.n_baseline_kept, "baseline"),
-        ):
-            if n < 1 or not 0 <= hit <= n:
-                raise DataError(f"detector quality: {hit} of {n} {name} documents is impossible")
-
-    @property
-    def sensitivity(self) -> float:
-        """Share of the other source that is found."""
-        return self.n_other_detected / self.n_other
-
-    @property
-    def specificity(self) -> float:
-        """Share of the baseline that is left alone."""
-        return self.n_baseline_kept / self.n_baseline
-
-    @property
-    def youden(self) -> float:
-        """Sensitivity + specificity − 1; 0 is useless, 1 perfect."""
-        return self.sensitivity + self.specificity - 1
-
-    @property
-    def variances(self) -> tuple[float, float]:
-        """Variance of the sensitivity and the specificity (Agresti–Coull smoothed)."""
-
-        def variance(hit: int, n: int) -> float:
-            share = (hit + 2) / (n + 4)
-            return share * (1 - share) / (n + 4)
-
-        return (
-            variance(self.n_other_detected, self.n_other),
-            variance(self.n_baseline_kept, self.n_baseline),
-        )
-
-
-_BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
-
-
-def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
-    """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
-    block = max(1, _BLOCK // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
-        drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
-        yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
-
-
-def bootstrap_means(
-    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
-) -> FloatArray:
-    """Means of resampled rows.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n, m)
-        One row per query; a query is drawn with all its columns.
-    resamples : int
-
-    Returns
-    -------
-    float64 array of shape (resamples, m)
-    """
-    generator = as_generator(rng)
-    # Queries with the same scores are interchangeable: draw how often each distinct row comes.
-    rows, counts = _distinct(columns, resamples)
-    n, distinct = len(columns), len(rows)
-    result = np.empty((resamples, columns.shape[1]))
-    block = max(1, _BLOCK // max(n, distinct))
-    for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
-        if distinct * 8 < n:
-            drawn = generator.multinomial(n, counts / n, size=stop - start)
-        else:
-            which = generator.integers(0, n, size=(stop - start, n), dtype=np.int32)
-            if distinct < n:
-                which = np.repeat(np.arange(distinct, dtype=np.int32), counts)[which]
-            which += np.arange(stop - start, dtype=np.int32)[:, None] * np.int32(distinct)
-            drawn = np.bincount(which.ravel(), minlength=(stop - start) * distinct)
-            drawn = drawn.reshape(stop - start, distinct)
-        result[start:stop] = drawn.astype(np.float64) @ rows / n
-    return result
-
-
-def _distinct(columns: FloatArray, resamples: int) -> tuple[FloatArray, IntArray]:
-    """Check what is to be resampled; return distinct rows, and how often each occurs."""
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
-    return np.unique(columns, axis=0, return_counts=True)
-
-
-def dirichlet_sums(
-    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
-) -> tuple[FloatArray, FloatArray]:
-    """Weighted sums of rows, and the weight left for one row that was not seen.
-
-    Weights are uniform over those of n + 1 rows that sum to 1. Let the unseen row lie at a bound
-    b of the values: the upper quantiles of ``sums + share * b`` are then upper confidence bounds
-    of the mean (Gaffke 2005), those of Clopper and Pearson where values are 0 or 1.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n, m)
-        One row per query; a query is drawn with all its columns.
-
-    Returns
-    -------
-    sums : float64 array of shape (resamples, m)
-    share : float64 array of shape (resamples,)
-    """
-    generator = as_generator(rng)
-    # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
-    rows, counts = _distinct(columns, resamples)
-    shapes = np.append(counts, 1).astype(np.float64)
-    sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
-    block = max(1, _BLOCK // len(shapes))
-    for start in range(0, resamples, block):
-        size = (min(start + block, resamples) - start, len(shapes))
-        weights = (
-            generator.standard_exponential(size)
-            if len(rows) == len(columns)
-            else generator.standard_gamma(shapes, size)
-        )
-        weights /= weights.sum(axis=1, keepdims=True)
-        sums[start : start + size[0]] = weights[:, :-1] @ rows
-        share[start : start + size[0]] = weights[:, -1]
-    return sums, share
 
 
 def bootstrap_relative_delta(

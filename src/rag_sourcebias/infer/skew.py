@@ -28,16 +28,19 @@ from rag_sourcebias.core.skew import (
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.infer.means import (
+from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
-    adjust_p_values,
+    Dependence,
+    design_effect,
+    independent_share,
+    require_clusters,
+)
+from rag_sourcebias.infer.means import (
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
-    design_effect,
     difference_test,
-    independent_share,
-    require_clusters,
 )
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import (
@@ -46,7 +49,7 @@ from rag_sourcebias.infer.ratios import (
     relative_delta_interval,
     win_rate_at,
 )
-from rag_sourcebias.measure.exposure import Dependence, TwinRanks, awrf, exposure, twin_ranks
+from rag_sourcebias.measure.exposure import TwinRanks, awrf, exposure, twin_ranks
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     chance_scores,

@@ -12,7 +12,7 @@ from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.core.skew import QUANTILES, TextStatistic
-from rag_sourcebias.infer.regression import t_interval
+from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
     References,

@@ -1,4 +1,4 @@
-"""Relative Δ from tags that a detector guessed, with a sample of documents that people verified.
+"""Tags that a detector guessed, held to those that people verified: its errors, Relative Δ.
 
 The detector is the judge and the verified sample its human labels: every relevant document counts
 with what its tag predicts, verified ones also with what the tag missed, divided by their chance to
@@ -16,10 +16,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Interval, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.dependence import multiway_variance, require_clusters
 from rag_sourcebias.infer.documents import inclusion_probabilities
-from rag_sourcebias.infer.means import multiway_variance, require_clusters
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import DetectorQuality
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
 
@@ -27,6 +26,63 @@ from rag_sourcebias.measure.relevance import Cells, Gain, Ties, join
 MIN_VERIFIED, MIN_OF_KIND = 50, 5
 _FLOOR = 0.1  # of the mean size: what other runs retrieve keeps a chance to be drawn
 _ADDED = 2  # wrong tags that the variance adds to those that were found, as Agresti and Coull do
+
+
+MIN_YOUDEN = 0.3  # sensitivity + specificity − 1 below which tags are too weak to correct for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorQuality:
+    """How well a detector finds the other (LLM) source, from a labelled sample.
+
+    Parameters
+    ----------
+    n_other, n_other_detected : int
+        Labelled documents of the other source, and how many of them the detector tagged so.
+    n_baseline, n_baseline_kept : int
+        Labelled baseline documents, and how many the detector left as baseline.
+    """
+
+    n_other: int
+    n_other_detected: int
+    n_baseline: int
+    n_baseline_kept: int
+
+    def __post_init__(self) -> None:
+        for n, hit, name in (
+            (self.n_other, self.n_other_detected, "other"),
+            (self.n_baseline, self.n_baseline_kept, "baseline"),
+        ):
+            if n < 1 or not 0 <= hit <= n:
+                raise DataError(f"detector quality: {hit} of {n} {name} documents is impossible")
+
+    @property
+    def sensitivity(self) -> float:
+        """Share of the other source that is found."""
+        return self.n_other_detected / self.n_other
+
+    @property
+    def specificity(self) -> float:
+        """Share of the baseline that is left alone."""
+        return self.n_baseline_kept / self.n_baseline
+
+    @property
+    def youden(self) -> float:
+        """Sensitivity + specificity − 1; 0 is useless, 1 perfect."""
+        return self.sensitivity + self.specificity - 1
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        """Variance of the sensitivity and the specificity (Agresti–Coull smoothed)."""
+
+        def variance(hit: int, n: int) -> float:
+            share = (hit + 2) / (n + 4)
+            return share * (1 - share) / (n + 4)
+
+        return (
+            variance(self.n_other_detected, self.n_other),
+            variance(self.n_baseline_kept, self.n_baseline),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from rag_sourcebias.core.data import FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
-from rag_sourcebias.infer.regression import RANDOM
+from rag_sourcebias.infer.labels import RANDOM
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.infer.systems import SystemComparison, compare_systems, labels_for
 from rag_sourcebias.judged.data import (

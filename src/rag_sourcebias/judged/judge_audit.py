@@ -21,7 +21,8 @@ from rag_sourcebias.core.errors import (
     UnsupportedVersionError,
 )
 from rag_sourcebias.core.settings import as_generator, check_level
-from rag_sourcebias.infer.means import adjust_p_values, clustered_mean
+from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic

@@ -23,13 +23,9 @@ from rag_sourcebias.infer.documents import (
     outlook,
 )
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
+from rag_sourcebias.infer.labels import wilson_ends
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.regression import (
-    JUDGED_ITEMS,
-    PSEUDO_ITEMS,
-    choose_form,
-    wilson_ends,
-)
+from rag_sourcebias.infer.regression import JUDGED_ITEMS, PSEUDO_ITEMS, choose_form
 from rag_sourcebias.infer.samples import (
     JudgedSample,
     has_spread,

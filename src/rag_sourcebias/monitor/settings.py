@@ -18,7 +18,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.quantiles import normal_quantile
-from rag_sourcebias.infer.ratios import MIN_YOUDEN, DetectorQuality
+from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.measure.exposure import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
 

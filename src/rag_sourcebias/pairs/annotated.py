@@ -11,9 +11,8 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import as_generator, check_level
-from rag_sourcebias.infer.means import bootstrap_intervals
-from rag_sourcebias.infer.ratios import bootstrap_means
-from rag_sourcebias.infer.regression import wilson_interval
+from rag_sourcebias.infer.labels import wilson_interval
+from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means
 from rag_sourcebias.io.files import PathLike, read_json, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.pairs.annotate import (

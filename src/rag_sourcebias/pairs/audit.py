@@ -26,8 +26,8 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
+from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import equivalence_test
-from rag_sourcebias.infer.means import adjust_p_values
 from rag_sourcebias.infer.skew import require_sources, sole_corpus_checks
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.measure.exposure import summarise, summarise_dataset

@@ -28,6 +28,7 @@ from rag_sourcebias.core.skew import (
     TextStatistic,
 )
 from rag_sourcebias.infer.comparisons import random_effects
+from rag_sourcebias.infer.dependence import Dependence
 from rag_sourcebias.infer.skew import (
     Variant,
     adjusted,
@@ -49,7 +50,6 @@ from rag_sourcebias.infer.verified import (
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.measure.exposure import (
     MERGED,
-    Dependence,
     Design,
     data_warnings,
     merge_llms,

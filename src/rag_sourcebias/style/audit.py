@@ -18,9 +18,9 @@ from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import BoolArray, FloatArray, Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.comparisons import RankPair, compare_ranks, crossing, friedman_test
-from rag_sourcebias.infer.means import bootstrap_intervals, clustered_mean
+from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import dirichlet_sums
+from rag_sourcebias.infer.resampling import bootstrap_intervals, dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,
@@ -263,7 +263,7 @@ def style_matrix_intervals(
     Notes
     -----
     An average rank is a mean of bounded values: its ends are Gaffke's, with one query more at the
-    last or at the first place (:func:`~rag_sourcebias.infer.ratios.dirichlet_sums`).
+    last or at the first place (:func:`~rag_sourcebias.infer.resampling.dirichlet_sums`).
 
     Noise can only raise unfairness, so that resampled values lie above the truth. Its ends are
     those of a test instead: average ranks that deviate in the seen direction by t are kept if the

@@ -20,12 +20,8 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import SourceScores
-from rag_sourcebias.infer.means import (
-    adjust_p_values,
-    clustered_difference,
-    clustered_mean,
-    difference_test,
-)
+from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
 from rag_sourcebias.infer.skew import published_delta
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.relevance import group_scores, rank_span, score_run

@@ -18,12 +18,13 @@ from rag_sourcebias.debias.audit import (
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport, QualityChange
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import (
     delta_change_interval,
     delta_change_test,
     noninferiority_test,
 )
-from rag_sourcebias.infer.means import adjust_p_values, clustered_difference, difference_test
+from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
 
 LLM, SECOND = "llm:x", "llm:y"

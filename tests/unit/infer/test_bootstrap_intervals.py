@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.means import bootstrap_intervals
-from rag_sourcebias.infer.ratios import bootstrap_means
+from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means
 
 
 @pytest.mark.parametrize("n", [8, 30, 400])

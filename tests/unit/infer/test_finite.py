@@ -13,7 +13,7 @@ from rag_sourcebias.infer.comparisons import (
     spread_interval,
 )
 from rag_sourcebias.infer.equivalence import noninferiority_test
-from rag_sourcebias.infer.ratios import bootstrap_means, dirichlet_sums
+from rag_sourcebias.infer.resampling import bootstrap_means, dirichlet_sums
 from rag_sourcebias.style.measure import (
     length_adjusted,
     null_unfairness,

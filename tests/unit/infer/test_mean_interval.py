@@ -5,8 +5,9 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.infer.quantiles import t_quantile
-from rag_sourcebias.infer.regression import LONG_TAIL, t_interval
+from rag_sourcebias.infer.regression import LONG_TAIL
 
 
 def sample(seed=0, n=30, n_pool=200, noise=2.0):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.infer.means import (
+from rag_sourcebias.infer.dependence import (
     design_effect,
     independent_share,
     multiway_variance,

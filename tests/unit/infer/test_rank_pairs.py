@@ -10,7 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.comparisons import compare_ranks
-from rag_sourcebias.infer.means import adjust_p_values
+from rag_sourcebias.infer.decide import adjust_p_values
 
 NAMES = ("human", "0", "1", "2")
 

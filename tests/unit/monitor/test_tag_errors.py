@@ -10,7 +10,7 @@ import pytest
 from monitor_streams import HALF, event
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.ratios import DetectorQuality
+from rag_sourcebias.infer.verified import DetectorQuality
 from rag_sourcebias.monitor.monitor import SkewMonitor
 from rag_sourcebias.monitor.settings import TagErrors
 

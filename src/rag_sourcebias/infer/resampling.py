@@ -1,0 +1,179 @@
+"""Resampled queries, and intervals of their percentiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.infer.quantiles import t_quantile
+
+SAMPLED = "queries are a random sample of the queries of interest"
+_NO_SPREAD = 1e-12
+_BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
+
+
+def coin_flips(n: int, resamples: int, generator: np.random.Generator) -> Iterator[FloatArray]:
+    """Random 0 and 1 in blocks of some rows, of shape (rows, n)."""
+    block = max(1, _BLOCK // n)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        drawn = np.frombuffer(generator.bytes(-(-rows * n // 8)), dtype=np.uint8)
+        yield np.unpackbits(drawn, count=rows * n).reshape(rows, n).astype(np.float64)
+
+
+def bootstrap_means(
+    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
+) -> FloatArray:
+    """Means of resampled rows.
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, m)
+        One row per query; a query is drawn with all its columns.
+    resamples : int
+
+    Returns
+    -------
+    float64 array of shape (resamples, m)
+    """
+    generator = as_generator(rng)
+    # Queries with the same scores are interchangeable: draw how often each distinct row comes.
+    rows, counts = _distinct(columns, resamples)
+    n, distinct = len(columns), len(rows)
+    result = np.empty((resamples, columns.shape[1]))
+    block = max(1, _BLOCK // max(n, distinct))
+    for start in range(0, resamples, block):
+        stop = min(start + block, resamples)
+        if distinct * 8 < n:
+            drawn = generator.multinomial(n, counts / n, size=stop - start)
+        else:
+            which = generator.integers(0, n, size=(stop - start, n), dtype=np.int32)
+            if distinct < n:
+                which = np.repeat(np.arange(distinct, dtype=np.int32), counts)[which]
+            which += np.arange(stop - start, dtype=np.int32)[:, None] * np.int32(distinct)
+            drawn = np.bincount(which.ravel(), minlength=(stop - start) * distinct)
+            drawn = drawn.reshape(stop - start, distinct)
+        result[start:stop] = drawn.astype(np.float64) @ rows / n
+    return result
+
+
+def _distinct(columns: FloatArray, resamples: int) -> tuple[FloatArray, IntArray]:
+    """Check what is to be resampled; return distinct rows, and how often each occurs."""
+    if resamples < 1:
+        raise DataError(f"resamples {resamples} must be at least 1")
+    require_finite(columns, "columns", remedy="leave out queries without a value")
+    return np.unique(columns, axis=0, return_counts=True)
+
+
+def dirichlet_sums(
+    columns: FloatArray, *, resamples: int, rng: np.random.Generator | int
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted sums of rows, and the weight left for one row that was not seen.
+
+    Weights are uniform over those of n + 1 rows that sum to 1. Let the unseen row lie at a bound
+    b of the values: the upper quantiles of ``sums + share * b`` are then upper confidence bounds
+    of the mean (Gaffke 2005), those of Clopper and Pearson where values are 0 or 1.
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, m)
+        One row per query; a query is drawn with all its columns.
+
+    Returns
+    -------
+    sums : float64 array of shape (resamples, m)
+    share : float64 array of shape (resamples,)
+    """
+    generator = as_generator(rng)
+    # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
+    rows, counts = _distinct(columns, resamples)
+    shapes = np.append(counts, 1).astype(np.float64)
+    sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
+    block = max(1, _BLOCK // len(shapes))
+    for start in range(0, resamples, block):
+        size = (min(start + block, resamples) - start, len(shapes))
+        weights = (
+            generator.standard_exponential(size)
+            if len(rows) == len(columns)
+            else generator.standard_gamma(shapes, size)
+        )
+        weights /= weights.sum(axis=1, keepdims=True)
+        sums[start : start + size[0]] = weights[:, :-1] @ rows
+        share[start : start + size[0]] = weights[:, -1]
+    return sums, share
+
+
+def bootstrap_intervals(
+    estimates: FloatArray,
+    draws: FloatArray,
+    *,
+    n: int,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    confidence_level: float = 0.95,
+) -> tuple[Interval | None, ...]:
+    """One percentile interval per statistic from its resampled values.
+
+    Not for statistics that noise can only raise, such as a range or unfairness: resampled values
+    then lie above the truth.
+
+    Tails are widened for small n (Hesterberg 2015), so that for a mean the interval is as wide as
+    Student's t.
+
+    Parameters
+    ----------
+    estimates : float64 array of shape (m,)
+        From all queries.
+    draws : float64 array of shape (resamples, m)
+        From resampled queries (:func:`bootstrap_means` and a function of its rows).
+    n : int
+        Queries resampled.
+    bounds : tuple of float
+        Range of the statistic.
+
+    Returns
+    -------
+    tuple of Interval or None, length m
+        None where all resamples agree, which says nothing about how much queries vary.
+
+    Raises
+    ------
+    DataError
+        If shapes disagree or a value is not finite.
+    InsufficientDataError
+        If n < 2.
+    """
+    check_level(confidence_level)
+    if draws.ndim != 2 or draws.shape[1:] != estimates.shape or not len(draws):
+        raise DataError(f"{estimates.shape} estimates but resampled values {draws.shape}")
+    for values, what in ((estimates, "estimates"), (draws, "resampled values")):
+        require_finite(values, what, remedy="leave out queries without a value")
+    if n < 2:
+        raise InsufficientDataError(
+            f"a bootstrap interval needs at least 2 queries, there is {n}", n=n, n_needed=2
+        )
+    t = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(n / (n - 1))
+    tail = 0.5 * math.erfc(t / math.sqrt(2))  # whose normal quantile is √(n/(n − 1)) · t(n − 1)
+    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+    lower = np.minimum(np.clip(lower, *bounds), estimates)
+    upper = np.maximum(np.clip(upper, *bounds), estimates)
+    return tuple(
+        Interval(
+            estimate=float(estimate),
+            lower=float(low),
+            upper=float(high),
+            confidence_level=confidence_level,
+            method="bootstrap",
+            n_labeled=n,
+            assumptions=("queries are a random sample of the queries of interest",),
+        )
+        if wide > _NO_SPREAD
+        else None
+        for estimate, low, high, wide in zip(
+            estimates, lower, upper, np.ptp(draws, axis=0), strict=True
+        )
+    )
