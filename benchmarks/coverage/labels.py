@@ -24,8 +24,8 @@ from real_sets import RealSet, real_sets
 from run import finish
 from scipy.special import bdtr
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.plan import ASSURANCE, plan_item_labels
 

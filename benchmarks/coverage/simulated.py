@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 import simulator as sim
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import CalibrationError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.coverage import CoverageCell, Tally
 from rag_sourcebias.infer.crc import recalibration
 from rag_sourcebias.infer.crc_intervals import PerQueryRule, per_query_intervals

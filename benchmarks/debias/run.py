@@ -28,7 +28,8 @@ import sets
 import training
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import Dataset, Interval
+from rag_sourcebias.core.data import Dataset
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias
 from rag_sourcebias.debias.data import DebiasConfig, DebiasScores
 from rag_sourcebias.debias.fit import fit_parity_calibration

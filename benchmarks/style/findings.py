@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_sourcebias.answers.data import AnswerBiasReport
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.style.data import StyleReport, StyleSystem
 
 

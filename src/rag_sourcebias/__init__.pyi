@@ -9,7 +9,6 @@ from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
 from .core.data import Dataset as Dataset
 from .core.data import DocTags as DocTags
-from .core.data import Interval as Interval
 from .core.data import LabelDistributions as LabelDistributions
 from .core.data import Qrels as Qrels
 from .core.data import Query as Query
@@ -17,6 +16,7 @@ from .core.data import RankedList as RankedList
 from .core.data import Run as Run
 from .core.data import TagTable as TagTable
 from .core.errors import SourceBiasError as SourceBiasError
+from .core.finding import Interval as Interval
 from .core.skew import AuditConfig as AuditConfig
 from .core.skew import SkewReport as SkewReport
 from .debias.audit import measure_debias as measure_debias

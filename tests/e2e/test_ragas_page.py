@@ -24,7 +24,7 @@ from ragas import EvaluationDataset
 from ragas_judges import FixedModernLLM
 
 from rag_sourcebias.answers.data import AnswerTexts
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 
 pytestmark = [
     pytest.mark.frameworks,

@@ -25,7 +25,7 @@ from paired_texts import WordSpec, paired_dataset
 from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.infer.equivalence import NoninferiorityTest

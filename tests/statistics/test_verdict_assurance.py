@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t
 from simulation import acceptable
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
 

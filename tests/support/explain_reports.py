@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rag_sourcebias.core.data import Histogram, Interval
+from rag_sourcebias.core.data import Histogram
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
 from rag_sourcebias.explain.data import (

@@ -10,8 +10,8 @@ import numpy as np
 from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
 from pydantic import ConfigDict
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
 
 

@@ -46,8 +46,9 @@ from rag_sourcebias.answers.measure import (
     threshold_verdicts,
 )
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import IntArray, Interval
+from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.infer.comparisons import MIN_ROWS, queries_to_tell, spread_interval

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import TextStatistic

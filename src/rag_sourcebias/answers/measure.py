@@ -25,8 +25,9 @@ from rag_sourcebias.answers.data import (
     ThresholdVerdicts,
 )
 from rag_sourcebias.answers.files import split_references
-from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts

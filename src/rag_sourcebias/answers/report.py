@@ -24,7 +24,7 @@ from rag_sourcebias.answers.words import (
     value,
     with_ends,
 )
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (

@@ -17,7 +17,7 @@ from rag_sourcebias.answers.data import (
     extremes,
 )
 from rag_sourcebias.answers.measure import answer_finding
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.report.blocks import (
     MISSING,
     Bar,

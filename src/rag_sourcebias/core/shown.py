@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.finding import Interval
 
 _SHOWN = 3  # outcomes in one line
 _PRINTED = 6  # outcomes that are printed

@@ -9,17 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import (
-    Corpus,
-    Dataset,
-    FloatArray,
-    IntArray,
-    Interval,
-    Qrels,
-    Run,
-    TagTable,
-)
+from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewCode
 from rag_sourcebias.debias.data import (

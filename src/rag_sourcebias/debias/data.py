@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from rag_sourcebias.core.codec import Stored, from_versioned
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary, SkewCode

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import DocTags, FloatArray, Interval, Run, TagTable
+from rag_sourcebias.core.data import DocTags, FloatArray, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted

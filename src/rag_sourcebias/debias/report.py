@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.debias.data import (
     DebiasDataset,

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.data import (
     MIN_SEEDS,
     QUALITIES,

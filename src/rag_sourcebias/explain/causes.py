@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Histogram, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, Histogram, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rag_sourcebias.core.data import Histogram, Interval
+from rag_sourcebias.core.data import Histogram
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.data import (
     ExplainReport,
     GapDecomposition,

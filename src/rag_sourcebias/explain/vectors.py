@@ -9,8 +9,9 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
 from rag_sourcebias.infer.quantiles import t_quantile

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.decide import Correction, adjust_p_values
 from rag_sourcebias.infer.means import clustered_mean

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.judged import Method, mean_interval
 from rag_sourcebias.infer.samples import Labels, Target, as_values, check_target

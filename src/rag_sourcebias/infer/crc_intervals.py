@@ -9,8 +9,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.crc import (
     TIE,

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.quantiles import t_quantile

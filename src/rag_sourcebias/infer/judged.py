@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import JUDGE_NOTES, FloatArray, Interval, JudgeFinding
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import JUDGE_NOTES, Interval, JudgeFinding
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.labels import bootstrap_interval, spread_values, t_interval
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile

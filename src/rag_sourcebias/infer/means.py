@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.infer.dependence import design_effect
 from rag_sourcebias.infer.quantiles import t_quantile

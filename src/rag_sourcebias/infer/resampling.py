@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.quantiles import t_quantile
 

@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Interval, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError, attempt
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import (
     AcrossSources,
     AuditConfig,

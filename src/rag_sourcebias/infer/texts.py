@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.core.skew import QUANTILES, TextStatistic
 from rag_sourcebias.infer.labels import t_interval

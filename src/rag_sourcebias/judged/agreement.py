@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile

@@ -12,21 +12,14 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import (
-    FloatArray,
-    IntArray,
-    Interval,
-    LabelDistributions,
-    Qrels,
-    Run,
-    TagTable,
-)
+from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     SourceBiasError,
 )
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.infer.crc_intervals import (
     CAVEAT,

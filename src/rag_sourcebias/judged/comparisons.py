@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
 from rag_sourcebias.infer.labels import RANDOM

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored, from_versioned
-from rag_sourcebias.core.data import FloatArray, Interval
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.samples import Drawn
 

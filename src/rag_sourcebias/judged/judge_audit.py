@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval, LabelDistributions
+from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions
 from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
     UnsupportedVersionError,
 )
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.means import clustered_mean

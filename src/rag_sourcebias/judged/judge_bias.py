@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import FloatArray, IntArray, Interval
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
 from rag_sourcebias.infer.quantiles import t_quantile

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple, cast
 import numpy as np
 import typer
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.infer.documents import (
     DocumentSample,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.judged.data import (
     Agreement,
     GroupBias,

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.regression import LONG_TAIL
 from rag_sourcebias.judged.data import (
     JudgedComparison,

@@ -16,8 +16,9 @@ from types import MappingProxyType
 import numpy as np
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Interval
+from rag_sourcebias.core.data import Corpus, Dataset, IntArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.io.files import PathLike, write_atomic

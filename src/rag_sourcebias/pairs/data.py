@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram, Interval
+from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.core.skew import DataSummary

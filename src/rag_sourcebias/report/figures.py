@@ -14,9 +14,8 @@ from itertools import cycle, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import MissingExtraError
-from rag_sourcebias.core.finding import number, shorten
+from rag_sourcebias.core.finding import Interval, number, shorten
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

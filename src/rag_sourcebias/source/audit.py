@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import Corpus, Dataset, Interval, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.core.skew import (
     SCHEMA_VERSION,

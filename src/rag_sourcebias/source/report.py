@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewCell, SkewReport
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import (
     SkewCell,
     SkewCode,

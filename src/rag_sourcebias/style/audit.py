@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import BoolArray, FloatArray, Interval
+from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.comparisons import RankPair, compare_ranks, crossing, friedman_test
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown

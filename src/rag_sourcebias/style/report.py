@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic

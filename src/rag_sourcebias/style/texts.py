@@ -7,17 +7,9 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import (
-    Corpus,
-    DocTags,
-    FloatArray,
-    Interval,
-    Qrels,
-    Query,
-    Run,
-    TagTable,
-)
+from rag_sourcebias.core.data import Corpus, DocTags, FloatArray, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.core.skew import SourceScores
 from rag_sourcebias.infer.decide import adjust_p_values

@@ -9,7 +9,7 @@ from answer_reports import single
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding, answer_style
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 
 
 def interval(estimate, lower, upper):

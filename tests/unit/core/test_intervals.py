@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 
 
 def make(**changes):

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Interval, Qrels, Query, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.parity import ParityCalibration

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Interval, Qrels, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import (
     measure_debias,
     score_debias,

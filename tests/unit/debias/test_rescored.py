@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Corpus, DocTags, Interval, Query, Run, TagTable
+from rag_sourcebias.core.data import Corpus, DocTags, Query, Run, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
 from rag_sourcebias.retrieval.rerank import RerankedSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.coverage import Tally, coverage_study
 from rag_sourcebias.infer.judged import mean_interval
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
 

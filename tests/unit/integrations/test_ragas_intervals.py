@@ -22,8 +22,8 @@ from ragas.metrics import collections
 from ragas.metrics._answer_similarity import AnswerSimilarity, SemanticSimilarity
 from ragas.metrics.result import MetricResult
 
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.files import read_ragas_result
 from rag_sourcebias_integrations.ragas.intervals import EvaluationResultWithIntervals, intervals

@@ -9,7 +9,7 @@ from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.report.blocks import Items
 
 ALIKE = (20, 20, 20, 20)

@@ -4,7 +4,7 @@ import dataclasses
 
 import explain_reports as made
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.report import document, headline
 from rag_sourcebias.report.blocks import Findings
 

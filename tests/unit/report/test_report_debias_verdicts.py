@@ -10,7 +10,7 @@ from debias_reports import (
     full_report,
 )
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, QualityChange, SkewChange
 from rag_sourcebias.debias.report import document

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rag_sourcebias.core.data import Interval
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewReport, TextStatistic
 from rag_sourcebias.report.figures import draw
 from rag_sourcebias.report.render import print_blocks, table

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.data import DocTags, Interval, Qrels, Run, TagTable
+from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.infer.comparisons import random_effects
 from rag_sourcebias.io.samples import load_sample
