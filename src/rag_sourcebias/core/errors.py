@@ -15,9 +15,14 @@ A message says what was wrong, names the offending value (file, line, id) and sa
 accepted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from rag_sourcebias.core.finding import Finding
 
 _LONGEST = 1_500  # characters of a message
 
@@ -27,12 +32,15 @@ class SourceBiasError(Exception):
 
     Parameters
     ----------
-    message : str
+    message : str or Finding
         Cut in the middle where it is long: the value it names may be a damaged cell of megabytes.
+        What a report keeps is a finding, of which the message is the sentence.
     """
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str | Finding = "") -> None:
         half = _LONGEST // 2
+        self.finding = None if isinstance(message, str) else message
+        message = str(message)
         long = len(message) > _LONGEST
         super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
 
@@ -50,7 +58,7 @@ class InsufficientDataError(SourceBiasError):
 
     Parameters
     ----------
-    message : str
+    message : str or Finding
         What was asked for and why it cannot be had.
     n : int or None
         Number of queries (or labels) available.
@@ -58,7 +66,9 @@ class InsufficientDataError(SourceBiasError):
         Estimated number that would be enough; None when it cannot be estimated.
     """
 
-    def __init__(self, message: str, *, n: int | None = None, n_needed: int | None = None) -> None:
+    def __init__(
+        self, message: str | Finding, *, n: int | None = None, n_needed: int | None = None
+    ) -> None:
         super().__init__(message)
         self.n = n
         self.n_needed = n_needed
