@@ -255,11 +255,11 @@ def test_wrong_data_is_refused(tmp_path: Path, server: LocalServer) -> None:
     corpus = source / "corpus.jsonl"
     good = corpus.read_text()
     corpus.write_text(good + '{"_id": "d2", "text": "again", "metadata": {"source": "human"}}\n')
-    assert "'d2' occurs twice" in refused(*command, cwd=tmp_path)
+    assert "'d2' was used already" in refused(*command, cwd=tmp_path)
     corpus.write_text(good.replace('"human"', '"llm:x"'))
     assert "no document of source 'human'" in refused(*command, cwd=tmp_path)
     corpus.write_text(good.replace('"human"', '""'))
-    assert "corpus.jsonl:1: document 'd0' has no source" in refused(*command, cwd=tmp_path)
+    assert "corpus.jsonl: document 'd0' has no source" in refused(*command, cwd=tmp_path)
     assert "--untagged-as-human" in refused(*command, cwd=tmp_path)
     assert "there is no-such" not in refused("rewrite", "no-such", *command[2:], cwd=tmp_path)
     assert "no-such does not exist" in refused("rewrite", "no-such", *command[2:], cwd=tmp_path)

@@ -1,5 +1,7 @@
 """What a folder of rewrites is made of: prompts, human documents, the manifest, jobs."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -14,12 +16,20 @@ from urllib.parse import quote
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.codec import from_versioned, to_plain
 from rag_sourcebias.core.completions import Request
-from rag_sourcebias.core.data import Corpus, Dataset, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.io.beir import metadata_of, source_of_stem
-from rag_sourcebias.io.files import PathLike, read_json, read_jsonl, sound, write_atomic
+from rag_sourcebias.io.beir import (
+    checked_folder,
+    corpus_files,
+    metadata_of,
+    read_documents,
+    read_rows,
+    source_of_stem,
+    tag_file,
+)
+from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.io.trec import read_tags
 
 # What a folder of rewrites says about how it was made.
@@ -348,7 +358,6 @@ def checked_prompts(prompts: Sequence[RewritePrompt | str]) -> tuple[RewriteProm
 
 HumanInput = Dataset | Corpus | PathLike
 Untagged = Literal["error", "human"]
-_TAG_ENDINGS = tuple(f".{kind}{gz}" for kind in ("tsv", "csv", "jsonl") for gz in ("", ".gz"))
 
 
 class HumanRow(NamedTuple):
@@ -358,6 +367,11 @@ class HumanRow(NamedTuple):
     title: str
     text: str
     metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, doc_id: str, row: Mapping[str, Any]) -> HumanRow:
+        """Take a row apart that :func:`~rag_sourcebias.io.beir.read_rows` checked."""
+        return cls(doc_id, row.get("title") or "", row["text"], metadata_of(row))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as BEIR writes it."""
@@ -390,12 +404,12 @@ def human_rows(
     DataError
         If an id occurs twice, a row is malformed, or there is no document by people.
     """
-    if isinstance(source, Dataset | Corpus):
-        where = source.name if isinstance(source, Dataset) else "the corpus"
-        rows = _of_corpus(source.corpus if isinstance(source, Dataset) else source, where, untagged)
+    if isinstance(source, Dataset):
+        where, rows = source.name, _of_corpus(source.corpus, source.name, untagged)
+    elif isinstance(source, Corpus):
+        where, rows = "the corpus", _of_corpus(source, "the corpus", untagged)
     else:
-        where = os.fspath(source)
-        rows = _of_folder(Path(source), untagged)
+        where, rows = os.fspath(source), _of_folder(Path(source), untagged)
     seen: set[str] = set()
     for row in islice(rows, limit):
         try:
@@ -418,7 +432,7 @@ def human_rows(
 
 def read_human_rows(file: Path) -> Iterator[HumanRow]:
     """Stream what :meth:`HumanRow.to_dict` wrote."""
-    return (_row(row, f"{file}:{number}") for number, row in read_jsonl(file))
+    return (HumanRow.of(doc_id, row) for doc_id, row in read_rows(file))
 
 
 def row_digest(rows: Iterator[HumanRow]) -> tuple[int, str]:
@@ -435,46 +449,23 @@ def _of_corpus(corpus: Corpus, name: str, untagged: Untagged) -> Iterator[HumanR
     for doc_id, text in corpus:
         tags = corpus.tags.get(doc_id)
         if _is_human(tags.source, doc_id, name, untagged):
-            yield HumanRow(
-                tags.pair_id or doc_id, "", text, {"style": tags.style} if tags.style else {}
-            )
+            style = {"style": tags.style} if tags.style else {}
+            yield HumanRow(tags.pair_id or doc_id, "", text, style)
 
 
 def _of_folder(folder: Path, untagged: Untagged) -> Iterator[HumanRow]:
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise DataError(f"{folder} {what}; expected a BEIR folder")
-    paired, plain = (
-        [p for gz in ("", ".gz") if (p := folder / f"{name}.jsonl{gz}").is_file()]
-        for name in ("corpus/human", "corpus")
-    )
-    if len(paired) + len(plain) != 1:
-        found = [p.name for p in (*paired, *plain)]
-        raise DataError(
-            f"{folder} holds {', '.join(found) or 'no corpus'}; expected either corpus/human.jsonl "
-            "or corpus.jsonl, plain or .gz"
-        )
-    tagged = sorted(p for p in folder.glob("tags.*") if p.name.endswith(_TAG_ENDINGS))
-    if plain and len(tagged) > 1:
-        raise DataError(f"{folder} holds {', '.join(f.name for f in tagged)}; keep one tag file")
-    table = read_tags(tagged[0]) if plain and tagged else None
-    file = (paired or plain)[0]
-    for number, row in read_jsonl(file):
-        where = f"{file}:{number}"
-        found_row = _row(row, where)
-        if _is_human(
-            "human" if paired else _declared(found_row, table), found_row.doc_id, where, untagged
-        ):
-            yield found_row
-
-
-def _declared(row: HumanRow, table: TagTable | None) -> str | None:
-    """Return the source of a document, as read_beir finds it: other words are no tags."""
-    if table is not None and row.doc_id in table.row_of:
-        return table.get(row.doc_id).source
-    told = row.metadata.get("source")
-    tagged = isinstance(told, str) and (told == "human" or told.startswith("llm:"))
-    return str(told) if tagged else None
+    files = corpus_files(checked_folder(folder))
+    file = files.get("human", files.get(None))
+    if file is None:
+        raise DataError(f"{folder} has no corpus/human.jsonl: there is nothing to rewrite")
+    paired = None not in files
+    tags_file = None if paired else tag_file(folder)
+    table = read_tags(tags_file) if tags_file else None
+    for doc_id, row in read_rows(file):
+        source = "human" if paired else None
+        _, ((_, tags),), _ = read_documents([(source, doc_id, row)], titles=False, table=table)
+        if _is_human(tags.source, doc_id, str(file), untagged):
+            yield HumanRow.of(doc_id, row)
 
 
 def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -> bool:
@@ -484,17 +475,6 @@ def _is_human(source: str | None, doc_id: str, where: str, untagged: Untagged) -
             "untagged document was written by people"
         )
     return source is None or source == "human"
-
-
-def _row(row: Mapping[str, Any], where: str) -> HumanRow:
-    doc_id, title, text = row.get("_id"), row.get("title"), row.get("text")
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        doc_id = str(doc_id)
-    if not isinstance(doc_id, str) or not doc_id:
-        raise DataError(f"{where}: _id {doc_id!r} must be a non-empty string; keys are {list(row)}")
-    if not isinstance(text, str) or not isinstance(title, str | None):
-        raise DataError(f"{where}: title and text of _id {doc_id!r} must be strings")
-    return HumanRow(doc_id, title or "", text, metadata_of(row))
 
 
 # ``manifest.json``: how a folder of rewrites was made, written before and after the work.

@@ -286,7 +286,7 @@ def test_a_plain_folder_needs_to_be_told_that_it_is_human(tmp_path: Path) -> Non
     assert report.manifest.human.n_documents == 6
     with (source / "corpus.jsonl").open("a") as stream:
         stream.write('{"_id": "d0", "text": "Again."}\n')
-    with pytest.raises(DataError, match="'d0' occurs twice"):
+    with pytest.raises(DataError, match="'d0' was used already in line 1"):
         build_paired_corpus(source, Writer(), tmp_path / "out2", untagged="human")
 
 
@@ -317,7 +317,7 @@ def test_a_folder_without_queries_gives_pairs_without_them(tmp_path: Path) -> No
     assert set(files(tmp_path / "out")) == {
         *("corpus/human.jsonl", "corpus/writer.jsonl", "raw/writer.jsonl", "manifest.json")
     }
-    with pytest.raises(DataError, match="nothing does not exist; expected a BEIR folder"):
+    with pytest.raises(DataError, match="nothing does not exist; expected a folder with corpus"):
         build_paired_corpus(tmp_path / "nothing", Writer(), tmp_path / "out2")
 
 
