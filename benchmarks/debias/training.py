@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.debias.data import TrainingHistory
+from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.train import train_debiased
 from rag_sourcebias.neural.training_data import TrainingSettings, read_history

@@ -32,7 +32,6 @@ from rag_sourcebias.core.tags import to_metadata, training_pairs, twin_texts
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import DebiasMethod
 from rag_sourcebias.debias.fit import fit_source_projection
-from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.words import headline
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import load_sample
@@ -41,6 +40,7 @@ from rag_sourcebias.observe.observers import ExposureObserver
 from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.reports import write_report
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.projection import ProjectedEncoder
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.migration import migrate_projection

@@ -160,7 +160,7 @@ _sheet = _named("judged.sheets:read_label_sheet")
 _read_report = _named("reports:read_report_json")
 _adjustment = _named("answers.measure:read_adjustment")
 _parity = _named("debias.parity:read_parity")
-_projection = _named("debias.projection:read_projection")
+_projection = _named("retrieval.projection:read_projection")
 _read_detector = _named("tagging.detector.fit:load_detector")
 _history = _named("neural.training_data:read_history")
 _anchors = _named("judged.judge_audit:read_anchor_set")
@@ -299,7 +299,8 @@ def _write_parity(folder: Path) -> None:
 
 
 def _write_projection(folder: Path) -> None:
-    from rag_sourcebias.debias.projection import fit_projection, write_projection
+    from rag_sourcebias.debias.projection import fit_projection
+    from rag_sourcebias.retrieval.projection import write_projection
 
     rng = np.random.default_rng(0)
     human = rng.normal(size=(64, 8)).astype(np.float32)
@@ -335,7 +336,7 @@ def _detector_arrays(folder: Path) -> object:
 
 
 def _write_history(folder: Path) -> None:
-    from rag_sourcebias.debias.data import TrainingHistory, TrainingPoint
+    from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
     from rag_sourcebias.neural.training_data import write_history
 
     points = tuple(TrainingPoint(step=i, rank_loss=0.5) for i in range(4))
@@ -359,14 +360,14 @@ def _write_anchors(folder: Path) -> None:
 
 def _write_store(folder: Path, name: str) -> None:
     from rag_sourcebias.core.data import DocTags
-    from rag_sourcebias.tagging.stores import open_tag_store
+    from rag_sourcebias.io.tag_stores import open_tag_store
 
     rows = [(f"d{i}", DocTags(source="human", style="s", origin="declared")) for i in N]
     open_tag_store(folder / name).put(rows, texts={f"d{i}": f"text {i}" for i in N})
 
 
 def _store(folder: Path, name: str) -> object:
-    from rag_sourcebias.tagging.stores import open_tag_store
+    from rag_sourcebias.io.tag_stores import open_tag_store
 
     store = open_tag_store(folder / name)
     ids = [f"d{i}" for i in N]
@@ -569,7 +570,7 @@ def _write_progress(folder: Path) -> None:
 
 
 def _progress(folder: Path, *, write: bool = False) -> None:
-    from rag_sourcebias.debias.data import TrainingPoint
+    from rag_sourcebias.core.training import TrainingPoint
     from rag_sourcebias.neural.losses import HingeStatistics
     from rag_sourcebias.neural.training_state import Progress
 

@@ -13,15 +13,25 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_sourcebias.answers.files import find_answer_columns
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.beir import read_corpus
+from rag_sourcebias.io.document_stores import summarise
 from rag_sourcebias.io.files import read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.io.tables import find_column, read_table
+from rag_sourcebias.monitor.command import log_figures, log_lines
+from rag_sourcebias.monitor.log.reading import log_summary
+from rag_sourcebias.reports import print_report, read_report_json
+from rag_sourcebias.tagging.command import open_store
+from rag_sourcebias.tagging.documents import SidecarStore
+from rag_sourcebias.tagging.tables import summary_parts
 from rag_sourcebias.terminal.console import (
     deliver,
     out,
     require_writable_file,
     say,
+    show,
     stages,
     tell,
     write_json,
@@ -169,8 +179,6 @@ def _list() -> None:
 
 
 def _show_report(file: Path, folder: Path | None) -> None:
-    from rag_sourcebias.reports import print_report, read_report_json
-
     found = read_report_json(file)
     if folder is None:
         print_report(found, out)
@@ -180,10 +188,6 @@ def _show_report(file: Path, folder: Path | None) -> None:
 
 def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: str | None) -> None:
     """Print the share of each source and style, how the sources are known, and how surely."""
-    from rag_sourcebias.tagging.command import open_store
-    from rag_sourcebias.tagging.documents import SidecarStore
-    from rag_sourcebias.tagging.tables import show_summary, summarise
-
     if sidecar is not None and not sidecar.is_file():
         raise DataError(
             f"--sidecar {sidecar} does not exist; write it with: rag-sourcebias tag apply --store "
@@ -196,7 +200,7 @@ def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: s
         found = summarise(opened.tags(), lambda done: progress.advance(done, total))
     if write_json(json, {"store": opened.name, **found.to_dict()}):
         return
-    show_summary(opened.name, found)
+    show(summary_parts(opened.name, found))
     if isinstance(opened, SidecarStore) and (left := opened.left_over()):
         tell(
             f"{sidecar} also holds tags of {len(left):,} documents that the store lacks, first "
@@ -205,9 +209,6 @@ def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: s
 
 
 def _show_log(log: Path, json: str | None) -> None:
-    from rag_sourcebias.monitor.command import log_figures, log_lines
-    from rag_sourcebias.monitor.log.reading import log_summary
-
     found = log_summary(log)
     if write_json(json, log_figures(found)):
         return
@@ -277,8 +278,6 @@ def _of_folder(path: Path) -> Iterator[Guess]:
 
 def _of_corpus(path: Path) -> Guess:
     """Tell data that can be audited from data that lack judgments or a second source."""
-    from rag_sourcebias.io.beir import read_corpus
-
     name = str(path)
     counts = read_corpus(path, titles=True).corpus.tags.counts()
     known = {source: n for source, n in counts.items() if source}
@@ -360,8 +359,6 @@ def _of_table(path: Path, columns: tuple[str, ...]) -> Iterator[Guess]:
 
 def _of_scores(path: Path, columns: tuple[str, ...], what: str) -> Iterator[Guess]:
     """Guess what answers or items are for, going by who graded them."""
-    from rag_sourcebias.answers.files import find_answer_columns
-
     name, marked = str(path), None
     with suppress(DataError):
         marked = find_answer_columns(columns, name)

@@ -30,10 +30,11 @@ from rag_sourcebias.io.given import (
     run_of,
     said,
 )
-from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
 from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
     FinishedRun,
@@ -142,8 +143,6 @@ def _is_ours(value: object) -> bool:
 
 
 def _of_text(text: str, name: str | None, cache: Path | None, id_key: str | None) -> RetrieverSpec:
-    from rag_sourcebias.neural.named import SpecBuilder  # its options take typer with them
-
     if text.startswith("app:"):
         return application_spec(text, "retriever", name=name, id_key=id_key)
     kind = text.partition(":")[0].strip().lower()
@@ -313,8 +312,6 @@ def _is_data(value: Any) -> bool:  # noqa: ANN401
     if isinstance(value, Mapping):
         return any(name in value for name in ("qrels", "corpus", "queries"))
     if isinstance(value, str | os.PathLike):
-        from rag_sourcebias.io.samples import list_datasets
-
         named = value == "sample" or value in {entry.name for entry in list_datasets()}
         return named or (is_path(value) and Path(value).is_dir())
     return False

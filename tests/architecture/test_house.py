@@ -23,30 +23,30 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
     "answers": 13700,
-    "core": 13916,
-    "debias": 24109,
+    "core": 13972,
+    "debias": 23219,
     "explain": 10508,
     "infer": 33433,
-    "io": 16701,
+    "io": 18626,
     "judged": 32885,
     "llm": 4194,
     "measure": 6334,
-    "monitor": 37867,
+    "monitor": 37887,
     "neural": 12472,
     "observe": 6326,
     "pairs": 22206,
     "report": 10941,
-    "retrieval": 6822,
+    "retrieval": 7684,
     "source": 14739,
     "style": 13987,
-    "tagging": 16444,
-    "terminal": 3115,
+    "tagging": 14495,
+    "terminal": 3137,
     "testing": 3005,
-    ".": 4885,
+    ".": 4888,
     "integrations": 33853,
 }
 NODES_PER_STATEMENT = 8.5
-IGNORED_CONTRACTS = 4
+IGNORED_CONTRACTS = 2
 IMPORTS_BY_NAME = 12
 PUBLIC_NAMES = 185
 #: A number that fell by more than this share is lowered in the table, so that it cannot rise again.

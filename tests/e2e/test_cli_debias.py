@@ -14,8 +14,8 @@ from debias_folder import LLM, N_TRAIN, PER_QUERY, WORDS, write_folder, write_mo
 
 from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.debias.parity import read_parity
-from rag_sourcebias.debias.projection import read_projection
 from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.retrieval.projection import read_projection
 from rag_sourcebias.terminal.console import Stages
 
 pytestmark = pytest.mark.frameworks

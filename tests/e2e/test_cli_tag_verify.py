@@ -12,9 +12,9 @@ import pytest
 from command_line import refused, succeed, write_csv
 
 from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.io.tag_stores import open_tag_store
 from rag_sourcebias.io.trec import write_run
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.tagging.stores import open_tag_store
 
 pytest.importorskip("sklearn")
 

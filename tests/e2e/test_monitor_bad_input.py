@@ -13,10 +13,10 @@ import pytest
 from command_line import inside, succeed
 
 from rag_sourcebias.core.data import DocTags, RankedList
+from rag_sourcebias.io import document_stores
 from rag_sourcebias.monitor import ReferenceWindow, SkewMonitor
 from rag_sourcebias.monitor.log.event_log import EventLog
 from rag_sourcebias.observe.events import RetrievalEvent
-from rag_sourcebias.tagging import tables as cli_tags
 
 HUMAN, LLM, DAY = DocTags(source="human"), DocTags(source="llm:x"), 86_400.0
 START, N = 1_800_000_000.0, 1_500
@@ -131,7 +131,7 @@ def test_a_store_that_changes_while_it_is_counted_is_counted_again(
     counted: int,
 ) -> None:
     store = Growing(rounds)
-    monkeypatch.setattr(cli_tags, "open_document_store", lambda _: store)
+    monkeypatch.setattr(document_stores, "open_document_store", lambda _: store)
     written(tmp_path / "log.db", even())
     with caplog.at_level(logging.WARNING, logger="rag_sourcebias"):
         found = replayed(tmp_path, "--baseline", "store:growing:x")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
 from rag_sourcebias.debias.audit import quality_changes, skew_changes
 from rag_sourcebias.debias.data import (
     DEBIAS_ROWS,
@@ -20,8 +21,6 @@ from rag_sourcebias.debias.data import (
     DebiasReport,
     DebiasScores,
     DebiasSearch,
-    TrainingHistory,
-    TrainingPoint,
 )
 from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.infer.decide import adjust_p_values

@@ -14,7 +14,7 @@ from chromadb.errors import NotFoundError
 
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.projection import SourceProjection
+from rag_sourcebias.retrieval.projection import SourceProjection
 from rag_sourcebias_integrations.chroma.collections import embedded_text, pages, stored_ids
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias.retrieval.projection import ProjectedEncoder, SourceProjection, read_projection
 from rag_sourcebias_integrations.chroma.carry import (
     CLOSE,
     MOVING,
@@ -719,7 +719,7 @@ def migrate_projection(
         What encodes queries of the copy: the folder that
         :func:`~rag_sourcebias.neural.loading.write_projected_model` wrote, which Chroma
         remembers by its path, or a
-        :class:`~rag_sourcebias.debias.ProjectedEncoder`.
+        :class:`~rag_sourcebias.retrieval.ProjectedEncoder`.
     batch_size : int, optional
         Documents per request; 1,000, or fewer where the client takes fewer, by default.
     on_progress : callable, optional

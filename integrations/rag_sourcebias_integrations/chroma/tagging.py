@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, get_args
 from rag_sourcebias.core.data import DocTags, Origin
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import FINGERPRINT_KEY, METADATA_KEYS, to_metadata
+from rag_sourcebias.io.tag_stores import open_tag_store
 from rag_sourcebias.tagging.documents import (
     PassCounts,
     Tagger,
@@ -16,7 +17,6 @@ from rag_sourcebias.tagging.documents import (
     tag_documents,
     taggers_fingerprint,
 )
-from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias_integrations.chroma.carry import is_bookkeeping
 from rag_sourcebias_integrations.chroma.collections import (
     NODE_KEY,
@@ -274,7 +274,7 @@ def tag_collection(
         Replace tags that other taggers wrote; needs ``backup``.
     backup : str or Path, optional
         Tag store (.sqlite) that keeps the replaced tags, see
-        :func:`rag_sourcebias.tagging.open_tag_store`.
+        :func:`rag_sourcebias.io.open_tag_store`.
     on_progress : callable, optional
         Told how many documents are done.
 
@@ -307,7 +307,7 @@ _DATABASE = "chroma.sqlite3"
 
 
 class ChromaStore:
-    """One collection as a :class:`~rag_sourcebias.tagging.documents.DocumentStore`.
+    """One collection as a :class:`~rag_sourcebias.tagging.documents.WritableStore`.
 
     Parameters
     ----------

@@ -1,9 +1,6 @@
 from .fit import fit_parity_calibration as fit_parity_calibration
 from .fit import fit_source_projection as fit_source_projection
 from .parity import ParityCalibration as ParityCalibration
-from .projection import ProjectedEncoder as ProjectedEncoder
-from .projection import SourceProjection as SourceProjection
-from .projection import read_projection as read_projection
 from .rescore import RescoredSpec as RescoredSpec
 from .search import debias_curve as debias_curve
 from .twins import TwinRescorer as TwinRescorer

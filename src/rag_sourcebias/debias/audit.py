@@ -14,6 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.core.skew import AuditConfig, SkewCode
+from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -24,10 +25,8 @@ from rag_sourcebias.debias.data import (
     DebiasScores,
     QualityChange,
     SkewChange,
-    TrainingHistory,
 )
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.debias.projection import ProjectedEncoder
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
 from rag_sourcebias.infer.decide import adjust_p_values
@@ -42,6 +41,7 @@ from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
 from rag_sourcebias.measure.exposure import data_warnings, summarise_dataset
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
+from rag_sourcebias.retrieval.projection import ProjectedEncoder
 from rag_sourcebias.retrieval.search import DenseSpec
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.

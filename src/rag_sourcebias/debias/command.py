@@ -15,17 +15,12 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.settings import setting
-from rag_sourcebias.debias import job as opt
-from rag_sourcebias.debias.data import (
-    FIT,
-    MIN_SEEDS,
-    DebiasConfig,
-    DebiasMethod,
-    DebiasReport,
-    TrainingHistory,
-)
+from rag_sourcebias.core.training import TrainingHistory
+from rag_sourcebias.debias import job_command as opt
+from rag_sourcebias.debias.audit import other_sources
+from rag_sourcebias.debias.data import FIT, MIN_SEEDS, DebiasConfig, DebiasMethod, DebiasReport
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
-from rag_sourcebias.debias.job import (
+from rag_sourcebias.debias.job_command import (
     Job,
     Judging,
     ProjectionChoice,
@@ -49,13 +44,8 @@ from rag_sourcebias.debias.job import (
     written_model,
 )
 from rag_sourcebias.debias.parity import ParityCalibration, read_parity, write_parity
-from rag_sourcebias.debias.projection import (
-    ProjectedEncoder,
-    ProjectionMethod,
-    SourceProjection,
-    read_projection,
-)
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
+from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.debias.twins import (
     TwinGroups,
     TwinRescorer,
@@ -65,7 +55,14 @@ from rag_sourcebias.debias.twins import (
 )
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
+from rag_sourcebias.neural.loading import PROJECTION_FILE, SentenceEncoder, write_projected_model
 from rag_sourcebias.neural.named import SpecBuilder, parse_spec
+from rag_sourcebias.retrieval.projection import (
+    ProjectedEncoder,
+    ProjectionMethod,
+    SourceProjection,
+    read_projection,
+)
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.terminal.console import (
     INTERRUPTED,
@@ -156,8 +153,6 @@ def _searched(
     progress: Stages,
 ) -> DebiasReport:
     """Report on every value, and on the curve through them."""
-    from rag_sourcebias.debias.search import debias_curve
-
     job, before = asked.job, asked.before(progress)
     data = job.judged.datasets[0]
     other = _searched_source(data, job)
@@ -192,8 +187,6 @@ def _searched(
 
 def _searched_source(data: Dataset, job: Job) -> str:
     """Return the source that the curve compares with the baseline."""
-    from rag_sourcebias.debias.audit import other_sources
-
     others = other_sources(data, job.baseline)
     if job.source in others:
         return job.source
@@ -566,8 +559,6 @@ def _conclude(found: DebiasReport, output: Path, *, force: bool) -> None:
 
 def _project(asked: _Asked, way: tuple[ProjectionChoice, float], progress: Stages) -> DebiasReport:
     """Take what tells human from LLM texts out of a model's vectors."""
-    from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
-
     job, output, before = asked.job, asked.output, asked.before(progress)
     progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
     found = _fitted(job, before, *way)
@@ -743,7 +734,6 @@ def _compared(
 
 def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
     """Say how a model was made where its folder tells."""
-    from rag_sourcebias.neural.loading import PROJECTION_FILE
     from rag_sourcebias.neural.training_data import HISTORY_FILE, read_history
 
     folder = Path(parse_spec(f"dense:{text}").model).expanduser()

@@ -1,4 +1,4 @@
-"""Data of debiasing: training histories, scores, curves by weight, and the report."""
+"""Data of debiasing: scores, curves by weight, and the report."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.skew import DataSummary, SkewCode
+from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
 
 _T = TypeVar("_T")
@@ -25,63 +26,6 @@ def _first(found: Iterable[_T], missing: str) -> _T:
     for item in found:
         return item
     raise DataError(missing)
-
-
-# How a debiased training went, as data.
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingPoint:
-    """One evaluation during training.
-
-    Parameters
-    ----------
-    step : int
-        Optimiser steps done; 0 before training.
-    rank_loss, debias_loss : float or None
-        Means since the last point, the weight included; None before training.
-    hinge_share : float or None
-        Share of training pairs whose hinge was positive since the last point, in [0, 1].
-    """
-
-    step: int
-    rank_loss: float | None = None
-    debias_loss: float | None = None
-    hinge_share: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingHistory:
-    """One training run.
-
-    Parameters
-    ----------
-    name : str
-        Of the trained system, as in the report.
-    debias_weight : float
-    seed : int
-    n_pairs : int
-        (query, human document, LLM document) triples.
-    n_steps : int
-        Optimiser steps done.
-    seconds : float
-        Training time.
-    settings : mapping of str to str
-        Base loss, reduction, scale, margin, target, batch size, learning rate, precision, ….
-    points : tuple of TrainingPoint
-    stopped : str or None
-        Why training ended early; None where it ran to its end.
-    """
-
-    name: str
-    debias_weight: float
-    seed: int
-    n_pairs: int
-    n_steps: int
-    seconds: float
-    settings: Mapping[str, str]
-    points: tuple[TrainingPoint, ...] = ()
-    stopped: str | None = None
 
 
 # What one system scored on one data set, as a debiasing report needs it.

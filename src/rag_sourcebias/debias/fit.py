@@ -14,11 +14,8 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import TrainingPairs, TwinTexts, paired_sources, training_pairs
 from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
-from rag_sourcebias.debias.projection import (
-    ProjectionMethod,
-    SourceProjection,
-    fit_projection,
-)
+from rag_sourcebias.debias.projection import fit_projection
+from rag_sourcebias.retrieval.projection import ProjectionMethod, SourceProjection
 
 # Scores of both versions of relevant pairs, from an encoder.
 

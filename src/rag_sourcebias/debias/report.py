@@ -8,6 +8,7 @@ import numpy as np
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewCode
+from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,
@@ -16,7 +17,6 @@ from rag_sourcebias.debias.data import (
     DebiasSearch,
     QualityChange,
     SkewChange,
-    TrainingHistory,
 )
 from rag_sourcebias.debias.words import (
     DebiasVerdict,

@@ -29,6 +29,7 @@ from rag_sourcebias.debias.copies import (
     sample_neighbours,
 )
 from rag_sourcebias.io.files import SqliteFile, check_file
+from rag_sourcebias.retrieval.cache import checked_vectors, encode_corpus
 
 # Groups of copies. Two groups become one while the least alike of their members still reach the
 # threshold, the most alike groups first: so mutual nearest neighbours come first, and no chain of
@@ -259,8 +260,6 @@ def fit_twins(
     """
     vectors = None
     if encoder is not None:
-        from rag_sourcebias.retrieval.cache import encode_corpus
-
         vectors = encode_corpus(encoder, corpus, similarity="cosine").per_document
     return group_documents(
         corpus.doc_ids,
@@ -348,8 +347,6 @@ def _confirmed(
 
 
 def _unit(vectors: Any, n: int) -> Any:  # noqa: ANN401
-    from rag_sourcebias.retrieval.cache import checked_vectors
-
     return checked_vectors(
         vectors, what="copies", names=[str(i) for i in range(n)], similarity="cosine"
     )

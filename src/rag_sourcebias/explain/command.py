@@ -14,7 +14,9 @@ from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.data import ExplainConfig
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.neural.loading import keep_freed_memory
 from rag_sourcebias.neural.named import SpecBuilder
+from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
 from rag_sourcebias.terminal.console import deliver, require_writable, spread, stages, writes_report
 
@@ -141,9 +143,6 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
         raise DataError(
             f"--perplexity {text!r}: write causal:smollm2, causal:<path> or masked:<path>"
         )
-    from rag_sourcebias.neural.loading import keep_freed_memory
-    from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
-
     keep_freed_memory()
     if kind == "masked":
         return CachedPerplexity(MaskedPerplexity(name), values)

@@ -19,6 +19,8 @@ from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.infer.verified import require_informative
+from rag_sourcebias.io.document_stores import summarise_store
+from rag_sourcebias.io.tag_stores import SQLITE, open_tag_store
 from rag_sourcebias.io.trec import read_run, read_tags
 from rag_sourcebias.io.verified import read_verification, side
 from rag_sourcebias.monitor.dashboard.server import DashboardServer
@@ -41,7 +43,6 @@ from rag_sourcebias.monitor.settings import (
 from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import metrics_factory
-from rag_sourcebias.tagging.tables import summarise_store, tag_store
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
     as_options,
@@ -182,8 +183,11 @@ def _baseline(text: str, *, by: Any, columns: Mapping[str, str]) -> Baseline | N
     if kind == "shares":
         return CorpusShare(_shares(text, rest))
     if kind == "tags" and rest:
-        store = None if columns else tag_store(Path(rest))  # which has names of its own
-        return corpus_share(read_tags(rest, **columns) if store is None else store, by=by)
+        if columns or Path(rest).suffix not in SQLITE:  # a tag store has names of its own
+            return corpus_share(read_tags(rest, **columns), by=by)
+        if not Path(rest).is_file():
+            raise DataError(f"there is no tag store {rest}")
+        return corpus_share(open_tag_store(rest), by=by)
     if kind == "store" and rest:
         return _of_store(rest, by)
     raise DataError(f"--baseline {text!r} is none of {_KINDS}")

@@ -23,8 +23,8 @@ from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.settings import require, require_at_least, require_one_of
-from rag_sourcebias.debias.projection import SourceProjection, write_projection
 from rag_sourcebias.io.files import read_json, sound
+from rag_sourcebias.retrieval.projection import SourceProjection, write_projection
 
 # From what a user names to a folder with a model.
 

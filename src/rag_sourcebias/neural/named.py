@@ -9,6 +9,7 @@ from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, Retrieve
 from rag_sourcebias.llm.openai import OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import CrossEncoderReranker, SentenceEncoder, keep_freed_memory
+from rag_sourcebias.retrieval.application import application_spec
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
     CachedEncoder,
@@ -146,8 +147,6 @@ class SpecBuilder:
     def retriever(self, text: str) -> RetrieverSpec:
         """Build the retriever that ``text`` names."""
         if text.startswith("app:"):
-            from rag_sourcebias.retrieval.application import application_spec  # takes asyncio
-
             application = application_spec(text, id_key=self.id_key)
             application.progress = self.progress
             return application

@@ -43,7 +43,7 @@ from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, TrainingDivergedError, import_extra
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import training_pairs
-from rag_sourcebias.debias.data import TrainingHistory
+from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.neural.training_data import (
     TrainingColumns,
     TrainingSettings,

@@ -2,6 +2,9 @@ from .cache import BatchedEncoder as BatchedEncoder
 from .cache import CachedEncoder as CachedEncoder
 from .cache import CachedReranker as CachedReranker
 from .cache import VectorCache as VectorCache
+from .projection import ProjectedEncoder as ProjectedEncoder
+from .projection import SourceProjection as SourceProjection
+from .projection import read_projection as read_projection
 from .rerank import RerankedSpec as RerankedSpec
 from .rerank import as_completer as as_completer
 from .rerank import as_search as as_search

@@ -23,6 +23,7 @@ from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.settings import require, require_at_least, require_one_of
+from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 
 if TYPE_CHECKING:
     from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity
@@ -319,8 +320,6 @@ class DenseRetriever:
         """Return the ``depth`` most similar documents of each query."""
         index = self.vectors
         n_docs = len(index.doc_ids)
-        from rag_sourcebias.retrieval.cache import query_vectors  # files and databases: 20 ms
-
         encoded = query_vectors(self.encoder, queries, similarity=index.similarity)
         if len(encoded) and len(index.distinct) and encoded.shape[1] != index.distinct.shape[1]:
             raise DataError(
@@ -375,8 +374,6 @@ class DenseSpec:
 
     def build(self, corpus: Corpus) -> Retriever:
         """Encode a corpus."""
-        from rag_sourcebias.retrieval.cache import encode_corpus
-
         return DenseRetriever(
             name=self.name,
             encoder=self.encoder,

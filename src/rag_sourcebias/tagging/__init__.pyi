@@ -6,6 +6,3 @@ from .rules import IdTagger as IdTagger
 from .rules import ProvenanceTagger as ProvenanceTagger
 from .rules import RuleTagger as RuleTagger
 from .rules import read_rules as read_rules
-from .stores import MemoryTagStore as MemoryTagStore
-from .stores import SqliteTagStore as SqliteTagStore
-from .stores import open_tag_store as open_tag_store

@@ -16,6 +16,7 @@ from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.beir import read_corpus
+from rag_sourcebias.io.document_stores import DocumentStore, open_document_store
 from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.verified import read_verification
 from rag_sourcebias.tagging.detector.fit import (
@@ -26,13 +27,7 @@ from rag_sourcebias.tagging.detector.fit import (
     save_detector,
 )
 from rag_sourcebias.tagging.detector.model import NOWHERE, Detector
-from rag_sourcebias.tagging.documents import (
-    DocumentStore,
-    SidecarStore,
-    Tagger,
-    open_document_store,
-    taggers_fingerprint,
-)
+from rag_sourcebias.tagging.documents import SidecarStore, Tagger, tag_store, taggers_fingerprint
 from rag_sourcebias.tagging.rules import (
     DateTagger,
     IdTagger,
@@ -40,7 +35,7 @@ from rag_sourcebias.tagging.rules import (
     RuleTagger,
     read_rules,
 )
-from rag_sourcebias.tagging.tables import rate_text, show_examples, show_local, show_result
+from rag_sourcebias.tagging.tables import example_table, local_lines, rate_text, result_parts
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
 from rag_sourcebias.terminal.console import (
     choice,
@@ -48,6 +43,7 @@ from rag_sourcebias.terminal.console import (
     out,
     require_writable_file,
     say,
+    show,
     spread,
     stages,
     tell,
@@ -638,7 +634,8 @@ def apply(
         with stages() as progress:
             total = len(opened)
             progress.begin(f"{'counting' if dry_run else 'tagging'} {opened.name}")
-            result = opened.tag(
+            result = tag_store(
+                opened,
                 chosen,
                 dry_run=dry_run,
                 overwrite=overwrite,
@@ -655,8 +652,8 @@ def apply(
         if kept is not None and kept.exists():
             tell(f"the tags replaced so far are kept in {kept}")
         raise SystemExit(_INTERRUPTED) from None
-    show_result(opened, result, chosen)
+    show(result_parts(opened, result, chosen))
     if local is not None:
-        show_local(local)
+        show(local_lines(local))
     if dry_run:
-        show_examples(opened, chosen)
+        out.print(example_table(opened, chosen))

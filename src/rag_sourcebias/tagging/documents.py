@@ -7,26 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.names import check_source
-from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
-from rag_sourcebias.io.beir import (
-    corpus_files,
-    document_text,
-    metadata_of,
-    metadata_text,
-    read_corpus,
-    read_rows,
-)
+from rag_sourcebias.core.tags import UNKNOWN, TagStore
+from rag_sourcebias.io.document_stores import DocumentStore
 from rag_sourcebias.io.files import read_json, write_atomic
-from rag_sourcebias.tagging.stores import open_tag_store
+from rag_sourcebias.io.tag_stores import open_tag_store
 
 # What a tagger is, and how several of them decide one document together.
 
@@ -315,27 +306,12 @@ def _known(counter: Counter[str | None]) -> dict[str, int]:
     return dict(sorted((name, n) for name, n in counter.items() if name is not None))
 
 
-# The seam to stores of documents whose metadata can hold tags.
+# Tagging the documents of a store.
 
 
 @runtime_checkable
-class DocumentStore(Protocol):
-    """Documents in a vector store, read and tagged page by page with constant memory.
-
-    A package offers one by an entry point in the group ``rag_sourcebias.stores``, named as the
-    kind in ``--store KIND:PLACE``: a callable ``(place, collection)`` that opens it.
-    """
-
-    name: str
-
-    def __len__(self) -> int:
-        """Number of documents."""
-
-    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-        """Id, text and metadata of every document, in a stable order."""
-
-    def tags(self) -> Iterator[tuple[str, DocTags]]:
-        """Id and stored tags of every document, in a stable order."""
+class WritableStore(DocumentStore, Protocol):
+    """A store that keeps the tags of its documents."""
 
     def tag(
         self,
@@ -368,117 +344,39 @@ class DocumentStore(Protocol):
         """
 
 
-# A corpus on disk as a store of documents: read, never written.
-
-
-class CorpusStore:
-    """Documents of a BEIR folder or of one file of JSON lines.
-
-    Parameters
-    ----------
-    place : str or Path
-        A folder with ``corpus/<source>.jsonl`` files or ``corpus.jsonl``, or one such file
-        (``_id``, ``text``, optionally ``title`` and ``metadata``). Metadata are the row's other
-        keys and what is under ``metadata``.
+def tag_store(
+    store: DocumentStore,
+    taggers: Sequence[Tagger],
+    *,
+    dry_run: bool = False,
+    overwrite: bool = False,
+    backup: str | Path | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> TagResult:
+    """Tag the documents of a store, or count what would be written; see :class:`WritableStore`.
 
     Raises
     ------
     DataError
-        If there is no such place, or it holds no corpus.
+        Unless it is a dry run, if the store is only read.
     """
-
-    def __init__(self, place: str | Path) -> None:
-        self.place = Path(place)
-        self.name = f"corpus:{place}"
-        if not self.place.exists():
-            raise DataError(
-                f"corpus {str(place)!r} does not exist; expected a BEIR folder or a file of JSON "
-                "lines with _id and text"
-            )
-
-    @cached_property
-    def _rows(self) -> dict[str, tuple[str, Mapping[str, object], DocTags]]:
-        if not self.place.is_dir():
-            return {
-                doc_id: (document_text(row, titles=True), _metadata(row), _tags(doc_id, row))
-                for doc_id, row in read_rows(self.place)
-            }
-        corpus = read_corpus(self.place, titles=True).corpus
-        metadata = {
-            doc_id if source is None else f"{doc_id}@{source}": _metadata(row)
-            for source, file in corpus_files(self.place).items()
-            for doc_id, row in read_rows(file)
-        }
-        return {i: (text, metadata[i], corpus.tags.get(i)) for i, text in corpus}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def documents(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-        """Id, text and metadata of every document, in the order of the files."""
-        yield from ((i, text, metadata) for i, (text, metadata, _) in self._rows.items())
-
-    def tags(self) -> Iterator[tuple[str, DocTags]]:
-        """Id and tags of every document, as the corpus declares them."""
-        yield from ((doc_id, tags) for doc_id, (_, _, tags) in self._rows.items())
-
-    def tag(
-        self,
-        taggers: Sequence[Tagger],
-        *,
-        dry_run: bool = False,
-        overwrite: bool = False,  # noqa: ARG002 - of the protocol
-        backup: str | Path | None = None,  # noqa: ARG002
-        on_progress: Callable[[int], None] | None = None,
-    ) -> TagResult:
-        """Count what the taggers would write; see :class:`DocumentStore`.
-
-        Raises
-        ------
-        DataError
-            Unless it is a dry run: a corpus is only read.
-        """
-        if not dry_run:
-            raise DataError(
-                f"{self.name} is only read: nothing is written to a corpus; keep its tags in a "
-                "file beside it with --sidecar tags.sqlite, or count only with --dry-run"
-            )
-        counts = PassCounts()
-        known = self._rows
-        tagged = tag_documents(self.documents(), taggers, conflicts=counts.conflicts)
-        for done, (doc_id, tags) in enumerate(tagged, start=1):
-            counts.add(tags, written=tags != known[doc_id][2])
-            if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
-                on_progress(done)
-        return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
-
-
-def _metadata(row: Mapping[str, Any]) -> Mapping[str, object]:
-    return {
-        key: value for key, value in row.items() if key not in ("_id", "title", "text", "metadata")
-    } | dict(metadata_of(row))
-
-
-def _tags(doc_id: str, row: Mapping[str, Any]) -> DocTags:
-    """Tags of a row under our own keys, else what it declares as a BEIR row does."""
-    metadata = _metadata(row)
-    try:
-        found = from_metadata(metadata)
-    except DataError as error:
-        raise DataError(f"document {doc_id!r}: {error}") from error
-    if found != DocTags():
-        return found
-    source = metadata.get("source")
-    try:
-        declared = check_source(source) if isinstance(source, str) else None
-    except DataError:  # a path, an address or a publisher
-        declared = None
-    return DocTags(
-        source=declared,
-        style=metadata_text(row, "style"),
-        pair_id=metadata_text(row, "pair_id"),
-        origin=None if declared is None else "declared",
-    )
+    if isinstance(store, WritableStore):
+        return store.tag(
+            taggers, dry_run=dry_run, overwrite=overwrite, backup=backup, on_progress=on_progress
+        )
+    if not dry_run:
+        raise DataError(
+            f"{store.name} is only read: nothing is written to a corpus; keep its tags in a "
+            "file beside it with --sidecar tags.sqlite, or count only with --dry-run"
+        )
+    counts = PassCounts()
+    known = dict(store.tags())
+    tagged = tag_documents(store.documents(), taggers, conflicts=counts.conflicts)
+    for done, (doc_id, tags) in enumerate(tagged, start=1):
+        counts.add(tags, written=tags != known[doc_id])
+        if on_progress is not None and (done % 1_000 == 0 or done == len(known)):
+            on_progress(done)
+    return counts.result(fingerprint=taggers_fingerprint(taggers), dry_run=True)
 
 
 # Tags of a store's documents in a file beside it; the store itself is only read.
@@ -593,47 +491,3 @@ class SidecarStore:
         except DataError:  # then --overwrite is asked for
             return None
         return str(found.get("taggers")) if isinstance(found, dict) else None
-
-
-# Open a store of documents by its address, ``KIND:PLACE``.
-
-
-STORE_GROUP = "rag_sourcebias.stores"
-_CORPUS = "corpus"
-
-
-def open_document_store(spec: str, *, collection: str | None = None) -> DocumentStore:
-    """Open the store that an address names.
-
-    Parameters
-    ----------
-    spec : str
-        ``corpus:PLACE`` is a BEIR folder or a file of JSON lines, only read. Any other kind comes
-        from an installed package: an entry point of that name in the group
-        ``rag_sourcebias.stores``, a callable ``(place, collection)`` that opens the store.
-    collection : str, optional
-        Name of the collection, where a store holds several.
-
-    Raises
-    ------
-    DataError
-        If the address has no kind or no place, no installed package offers the kind, or the store
-        cannot be opened.
-    MissingExtraError
-        If the package of the store is not installed.
-    """
-    from importlib.metadata import entry_points  # reads e-mail too: 25 ms
-
-    openers = {entry.name: entry for entry in entry_points(group=STORE_GROUP)}
-    kind, colon, place = spec.partition(":")
-    known = ", ".join(sorted({_CORPUS, *openers}))
-    if not colon or not place.strip():
-        raise DataError(f"store {spec!r} is not KIND:PLACE, such as chroma:./db; kinds are {known}")
-    if kind == _CORPUS:
-        if collection is not None:
-            raise DataError(f"store {spec!r} has no collections; leave {collection!r} out")
-        return CorpusStore(place)
-    if kind not in openers:
-        raise DataError(f"store kind {kind!r} in {spec!r} is unknown; there are {known}")
-    opener: Callable[[str, str | None], DocumentStore] = openers[kind].load()
-    return opener(place, collection)

@@ -1,35 +1,18 @@
-"""Shares of sources and styles in a store, and how surely they are known."""
+"""A pass of taggers, a detector's errors and the tags of a store as tables and lines."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.tags import TagStore
+from rag_sourcebias.io.document_stores import CorpusStore, DocumentStore, TagSummary
 from rag_sourcebias.tagging.detector.model import Rate
-from rag_sourcebias.tagging.documents import (
-    CorpusStore,
-    DocumentStore,
-    SidecarStore,
-    Tagger,
-    TagResult,
-    open_document_store,
-    tag_documents,
-)
+from rag_sourcebias.tagging.documents import SidecarStore, Tagger, TagResult, tag_documents
 from rag_sourcebias.tagging.rules import RuleTagger
-from rag_sourcebias.tagging.stores import open_tag_store
 from rag_sourcebias.tagging.verify import LocalError
-from rag_sourcebias.terminal.console import out, say
 
 # What a pass of taggers came to, as tables.
 
@@ -57,8 +40,10 @@ _LOOKED_AT, _PER_SOURCE = 1_000, 2  # examples come from the first documents
 _MOST_IDS = 10
 
 
-def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagger]) -> None:
-    """Print what was written, how sources and styles are distributed, and what to look at."""
+def result_parts(
+    store: DocumentStore, result: TagResult, taggers: Sequence[Tagger]
+) -> Iterator[str | Table]:
+    """Yield what was written, how sources and styles are distributed, and what to look at."""
     written = "would be written" if result.dry_run else "written"
     table = _table(
         escape(store.name), (), ("documents", written, "unchanged", "untagged", "missing")
@@ -75,31 +60,31 @@ def show_result(store: DocumentStore, result: TagResult, taggers: Sequence[Tagge
             )
         )
     )
-    out.print(table)
-    out.print(share_table("source", result.sources, result.n_documents))
+    yield table
+    yield share_table("source", result.sources, result.n_documents)
     if result.styles:
-        out.print(share_table("style", result.styles, result.n_documents))
+        yield share_table("style", result.styles, result.n_documents)
     if result.origins:
         known = ", ".join(f"{origin} {n:,}" for origin, n in sorted(result.origins.items()))
-        say(f"how sources are known: {known}")
+        yield f"how sources are known: {known}"
     for (stands, against), n in sorted(result.conflicts.items()):
-        say(
+        yield (
             f"Warning: {n:,} documents are tagged {stands} against {_THE.get(against, against)}; "
             "look at some of them, and mend the rule or the field that is wrong"
         )
     # a store may pass over documents that these taggers have done before
     if result.n_unchanged == 0 or isinstance(store, CorpusStore | SidecarStore):
-        _show_idle_rules(taggers)
+        yield from _idle_rules(taggers)
     if result.n_missing:
         ids = result.missing_ids[:_MOST_IDS]
         named = ", ".join([*ids, *["…"] * (result.n_missing > len(ids))])
-        say(f"Warning: {result.n_missing:,} deleted before they could be tagged: {named}")
+        yield f"Warning: {result.n_missing:,} deleted before they could be tagged: {named}"
     if result.n_documents and result.n_untagged == result.n_documents:
-        say("Warning: no tagger knows the source of any document")
+        yield "Warning: no tagger knows the source of any document"
     if result.backup is not None:
-        say(f"the tags that were replaced are kept in {result.backup}")
+        yield f"the tags that were replaced are kept in {result.backup}"
     if result.dry_run:
-        say("dry run: nothing was written")
+        yield "dry run: nothing was written"
 
 
 def rate_text(rate: Rate) -> str:
@@ -111,25 +96,29 @@ def rate_text(rate: Rate) -> str:
     )
 
 
-def show_local(found: LocalError) -> None:
-    """Print how wrong a detector was on verified documents."""
+def local_lines(found: LocalError) -> Iterator[str]:
+    """Yield how wrong a detector was on verified documents."""
     what = "relevant retrieved documents" if found.kind == "slots" else "documents of the store"
-    say(f"verified {what}, by people {found.specificity.n:,}, by a model {found.sensitivity.n:,}")
-    say(f"AUROC                        {found.auroc:.3f}")
-    say(f"wrong, if all are decided    {rate_text(found.error_of_all)}")
-    say(f"LLM texts tagged as LLM      {rate_text(found.sensitivity)}")
-    say(f"human texts tagged as human  {rate_text(found.specificity)}")
+    yield (
+        f"verified {what}, by people {found.specificity.n:,}, by a model {found.sensitivity.n:,}"
+    )
+    yield f"AUROC                        {found.auroc:.3f}"
+    yield f"wrong, if all are decided    {rate_text(found.error_of_all)}"
+    yield f"LLM texts tagged as LLM      {rate_text(found.sensitivity)}"
+    yield f"human texts tagged as human  {rate_text(found.specificity)}"
     if found.n_unclear:
-        say(f"unclear                      {found.n_unclear:,}, left out of these shares")
+        yield f"unclear                      {found.n_unclear:,}, left out of these shares"
     if found.abstains:
-        say(f"left unknown                 {rate_text(found.unknown)}, as the AUROC is below 0.8")
-        say(f"wrong among the decided      {rate_text(found.error)}")
-    say(
+        yield (
+            f"left unknown                 {rate_text(found.unknown)}, as the AUROC is below 0.8"
+        )
+        yield f"wrong among the decided      {rate_text(found.error)}"
+    yield (
         "monitor serve: shares, corrected  --tag-errors llm:any="
         f"{found.sensitivity.value:.3g},{found.specificity.value:.3g}"
     )
     if found.kind == "store":
-        say(
+        yield (
             "• of documents as they lie in the store: those that are retrieved may be tagged "
             "better or worse (tag verify --run)"
         )
@@ -146,8 +135,8 @@ def share_table(what: str, counts: Mapping[str, int], total: int) -> Table:
     return table
 
 
-def show_examples(store: DocumentStore, taggers: Sequence[Tagger]) -> None:
-    """Print some of the first documents of each source with the tags they would get."""
+def example_table(store: DocumentStore, taggers: Sequence[Tagger]) -> Table:
+    """Return some of the first documents of each source with the tags they would get."""
     table = Table(title="Examples", title_justify="left")
     for column in ("document", "source", "style", "pair", "origin", "confidence"):
         table.add_column(column, overflow="fold")
@@ -161,87 +150,27 @@ def show_examples(store: DocumentStore, taggers: Sequence[Tagger]) -> None:
                 *(escape(cell or "") for cell in cells),
                 "" if tags.confidence is None else f"{tags.confidence:.3f}",
             )
-    out.print(table)
+    return table
 
 
-def _show_idle_rules(taggers: Sequence[Tagger]) -> None:
+def _idle_rules(taggers: Sequence[Tagger]) -> Iterator[str]:
     for tagger in taggers:
         matched = tagger.matched if isinstance(tagger, RuleTagger) else {}
         if idle := [name for name, n in matched.items() if n == 0]:
-            say(f"Warning: no document was decided by: {', '.join(idle)}")
+            yield f"Warning: no document was decided by: {', '.join(idle)}"
 
 
-# Shares of sources and styles in a store, and how surely they are known.
-
-
-_EVERY = 1_000  # documents between two reports of progress
-
-
-@dataclass(slots=True)
-class TagSummary:
-    """Counts over the documents of a store; the key None counts what is unknown."""
-
-    n_documents: int = 0
-    cells: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    origins: Counter[tuple[str | None, bool]] = field(default_factory=Counter)
-
-    def add(self, tags: DocTags) -> None:
-        """Count one document."""
-        self.n_documents += 1
-        self.cells[tags.source, tags.style] += 1
-        self.origins[tags.origin, tags.source is not None] += 1
-
-    def counts(self, which: int) -> dict[str, int]:
-        """Documents of each source (0) or style (1)."""
-        found: Counter[str] = Counter()
-        for names, n in self.cells.items():
-            if (name := names[which]) is not None:
-                found[name] += n
-        return dict(sorted(found.items()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything that is printed, as JSON holds it."""
-        sources, styles, n = self.counts(0), self.counts(1), self.n_documents
-        unknown = n - sum(sources.values())
-        return {
-            "n_documents": n,
-            "sources": _shares(sources, n),
-            "untagged": {"documents": unknown, "share": unknown / n if n else None},
-            "styles": _shares(styles, n),
-            "origins": [
-                {"origin": origin, "source_known": known, "documents": count}
-                for (origin, known), count in sorted(self.origins.items(), key=str)
-            ],
-        }
-
-
-def summarise(
-    tags: Iterable[tuple[str, DocTags]], on_progress: Callable[[int], None]
-) -> TagSummary:
-    """Count the tags of all documents."""
-    found = TagSummary()
-    for _, row in tags:
-        found.add(row)
-        if found.n_documents % _EVERY == 0:
-            on_progress(found.n_documents)
-    return found
-
-
-def show_summary(name: str, found: TagSummary) -> None:
-    """Print the tables of a summary."""
+def summary_parts(name: str, found: TagSummary) -> Iterator[str | Table]:
+    """Yield the tables of a store's tags."""
     n, sources, styles = found.n_documents, found.counts(0), found.counts(1)
-    say(f"{name}: {n:,} documents")
-    out.print(share_table("source", sources, n))
+    yield f"{name}: {n:,} documents"
+    yield share_table("source", sources, n)
     if styles:
-        out.print(share_table("style", styles, n))
+        yield share_table("style", styles, n)
     if sources or any(origin for origin, _ in found.origins):
-        out.print(_origin_table(found))
+        yield _origin_table(found)
     if not sources:
-        out.print("no document is tagged; see: rag-sourcebias tag apply --help", highlight=False)
-
-
-def _shares(counts: dict[str, int], total: int) -> dict[str, Any]:
-    return {name: {"documents": n, "share": n / total} for name, n in counts.items()}
+        yield "no document is tagged; see: rag-sourcebias tag apply --help"
 
 
 def _origin_table(found: TagSummary) -> Table:
@@ -251,39 +180,3 @@ def _origin_table(found: TagSummary) -> Table:
         known, unknown = (f"{found.origins[origin, flag]:,}" for flag in (True, False))
         table.add_row(origin or "(not tagged)", known, unknown)
     return table
-
-
-def tag_store(path: Path) -> TagStore | None:
-    """Open a tag store that is there; None for a tag file of another kind.
-
-    Raises
-    ------
-    DataError
-        If there is no such store.
-    """
-    if path.suffix not in (".sqlite", ".db"):
-        return None
-    if not path.is_file():
-        raise DataError(f"there is no tag store {path}")
-    return open_tag_store(path)
-
-
-_COUNTS = 3
-
-
-def summarise_store(spec: str) -> tuple[str, TagSummary]:
-    """Count the tags of a store of documents; returns its name too.
-
-    One that changes meanwhile is counted up to three times; then the last count is taken, and
-    that is logged.
-    """
-    store = open_document_store(spec)
-    for _ in range(_COUNTS):
-        before, found = len(store), summarise(store.tags(), lambda _: None)
-        if before == found.n_documents == len(store):
-            return store.name, found
-    logging.getLogger("rag_sourcebias").warning(
-        "%s changes while it is counted: %s documents before, %s counted",
-        *(store.name, before, found.n_documents),
-    )
-    return store.name, found

@@ -12,9 +12,9 @@ from rag_sourcebias.infer.verified import MIN_VERIFIED, require_informative
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.io.verified import manifest_of, read_verification, write_verification
 from rag_sourcebias.tagging.command import Collection, TaggerOptions, open_store
-from rag_sourcebias.tagging.tables import show_local
+from rag_sourcebias.tagging.tables import local_lines
 from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
-from rag_sourcebias.terminal.console import err, require_writable_file, say, spread
+from rag_sourcebias.terminal.console import err, require_writable_file, say, show, spread
 
 _DRAW = "Draw"
 
@@ -80,7 +80,7 @@ def verify(
         found = read_verification(sheet)
         say(f"{len(found.truth):,} of {found.n_drawn:,} documents are filled in")
         require_informative(found)
-        show_local(LocalError.of(found))
+        show(local_lines(LocalError.of(found)))
         return
     require_writable_file("sheet", sheet)
     detectors = [one for one in taggers.detectors() if one.target == "source"]

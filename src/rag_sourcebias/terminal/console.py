@@ -96,6 +96,15 @@ def say(text: str) -> None:
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def show(parts: Iterable[str | RenderableType]) -> None:
+    """Print lines as they are, and tables, on standard output."""
+    for part in parts:
+        if isinstance(part, str):
+            say(part)
+        else:
+            out.print(part)
+
+
 def tell(text: str) -> None:
     """Print text as it is on standard error."""
     err.print(text, markup=False, highlight=False, soft_wrap=True)

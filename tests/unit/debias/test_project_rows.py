@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.projection import project_rows
+from rag_sourcebias.retrieval.projection import project_rows
 
 D = 24
 

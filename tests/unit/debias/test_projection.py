@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
-from rag_sourcebias.debias.projection import (
-    ProjectedEncoder,
-    fit_projection,
-    read_projection,
-    write_projection,
-)
+from rag_sourcebias.debias.projection import fit_projection
+from rag_sourcebias.retrieval.projection import ProjectedEncoder, read_projection, write_projection
 
 METHODS = ("mean", "pca")
 

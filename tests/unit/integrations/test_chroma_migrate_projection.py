@@ -13,7 +13,7 @@ import pytest
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.projection import ProjectedEncoder, SourceProjection
+from rag_sourcebias.retrieval.projection import ProjectedEncoder, SourceProjection
 
 pytest.importorskip("chromadb")
 

@@ -16,9 +16,9 @@ from chroma_folder import shared_client
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.tags import to_metadata
+from rag_sourcebias.io.tag_stores import open_tag_store
 from rag_sourcebias.tagging.documents import taggers_fingerprint
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.stores import open_tag_store
 
 pytest.importorskip("chromadb")
 

@@ -12,7 +12,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.documents import DocumentStore
+from rag_sourcebias.tagging.documents import WritableStore
 from rag_sourcebias.tagging.rules import IdTagger
 
 pytest.importorskip("chromadb")
@@ -40,7 +40,7 @@ def place(tmp_path: Path) -> str:
 
 def test_documents_and_tags_are_read_and_written(place: str, tmp_path: Path) -> None:
     store = open_store(place)
-    assert isinstance(store, DocumentStore)
+    assert isinstance(store, WritableStore)
     assert (store.name, len(store)) == ("chroma:docs", 3)
     assert list(store.documents()) == [
         ("a#human", "text a", {"k": 1}),

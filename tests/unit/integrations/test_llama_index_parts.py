@@ -31,9 +31,9 @@ from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.core.protocols import Rescorer
 from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
 from rag_sourcebias.observe.unobserved import suppress
-from rag_sourcebias.tagging.stores import MemoryTagStore
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever

@@ -15,13 +15,9 @@ pytest.importorskip("sentence_transformers")
 import sentence_transformers as library
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.debias.projection import (
-    ProjectedEncoder,
-    SourceProjection,
-    fit_projection,
-    read_projection,
-)
+from rag_sourcebias.debias.projection import fit_projection
 from rag_sourcebias.neural.loading import PROJECTION_FILE, SentenceEncoder, write_projected_model
+from rag_sourcebias.retrieval.projection import ProjectedEncoder, SourceProjection, read_projection
 
 pytestmark = pytest.mark.frameworks
 

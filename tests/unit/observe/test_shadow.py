@@ -16,9 +16,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.shadow import Shadow
 from rag_sourcebias.observe.unobserved import is_suppressed, suppress
-from rag_sourcebias.tagging.stores import MemoryTagStore
 
 pytestmark = pytest.mark.usefixtures("quiet")
 TAGS = {"h": DocTags(source="human"), "l": DocTags(source="llm:x")}

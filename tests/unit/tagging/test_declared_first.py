@@ -8,7 +8,8 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.documents import SidecarStore, open_document_store, tag_documents
+from rag_sourcebias.io.document_stores import open_document_store
+from rag_sourcebias.tagging.documents import SidecarStore, tag_documents, tag_store
 from rag_sourcebias.tagging.rules import DateTagger, IdTagger
 
 
@@ -80,6 +81,6 @@ def test_a_pass_counts_how_sources_are_known(tmp_path) -> None:
     store = open_document_store(f"corpus:{file}")
     taggers = [DateTagger("2022"), IdTagger(), says("llm:any", "detected")]
     for opened, dry in ((store, True), (SidecarStore(store, tmp_path / "t.sqlite"), False)):
-        found = opened.tag(taggers, dry_run=dry)
+        found = tag_store(opened, taggers, dry_run=dry)
         assert found.origins == {"declared": 1, "provenance": 1}
         assert found.conflicts == {("provenance", "detected"): 1, ("declared", "detected"): 1}

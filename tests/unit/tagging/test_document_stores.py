@@ -10,17 +10,15 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.tagging.documents import (
+from rag_sourcebias.io.document_stores import (
     STORE_GROUP,
     CorpusStore,
     DocumentStore,
-    SidecarStore,
-    Tagger,
-    TagResult,
     open_document_store,
 )
+from rag_sourcebias.io.tag_stores import open_tag_store
+from rag_sourcebias.tagging.documents import SidecarStore, Tagger, TagResult, tag_store
 from rag_sourcebias.tagging.rules import IdTagger
-from rag_sourcebias.tagging.stores import open_tag_store
 
 N = 2_500
 
@@ -144,9 +142,9 @@ def test_a_corpus_is_only_read_and_says_so(tmp_path: Path) -> None:
     before = file.read_bytes()
     store = CorpusStore(file)
     with pytest.raises(DataError, match=r"only read.*--sidecar.*--dry-run"):
-        store.tag([IdTagger()])
+        tag_store(store, [IdTagger()])
     seen: list[int] = []
-    result = store.tag([IdTagger()], dry_run=True, on_progress=seen.append)
+    result = tag_store(store, [IdTagger()], dry_run=True, on_progress=seen.append)
     assert (result.n_documents, result.n_written, result.n_untagged) == (2, 1, 1)
     assert result.sources == {"human": 1}
     assert result.dry_run
@@ -233,7 +231,7 @@ def test_tags_of_unknown_taggers_are_not_replaced_unasked(sidecar: Path) -> None
 def test_ids_that_the_store_lost_are_listed(sidecar: Path) -> None:
     shelf = Shelf(4)
     store = SidecarStore(shelf, sidecar)
-    store.tag([IdTagger()])
+    tag_store(store, [IdTagger()])
     assert store.left_over() == []
     del shelf.texts["d2@llm:x"]
     assert store.left_over() == ["d2@llm:x"]

@@ -1,4 +1,4 @@
-"""Choose a tag store by the name of its file."""
+"""Stores of tags by document id, in memory or in a SQLite file."""
 
 import sqlite3
 from collections import Counter
@@ -311,7 +311,7 @@ class SqliteTagStore:
 # Choose a tag store by the name of its file.
 
 
-_SQLITE = (".sqlite", ".sqlite3", ".db")
+SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
 def open_tag_store(spec: str | Path | None = None) -> TagStore:
@@ -330,9 +330,9 @@ def open_tag_store(spec: str | Path | None = None) -> TagStore:
     """
     if spec is None:
         return MemoryTagStore()
-    if isinstance(spec, str | Path) and Path(spec).suffix.lower() in _SQLITE:
+    if isinstance(spec, str | Path) and Path(spec).suffix.lower() in SQLITE:
         return SqliteTagStore(spec)
     raise DataError(
-        f"tag store {spec!r} is not recognised; name a file that ends in {', '.join(_SQLITE)}, or "
+        f"tag store {spec!r} is not recognised; name a file that ends in {', '.join(SQLITE)}, or "
         "give None to keep the tags in memory"
     )

@@ -22,19 +22,16 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
-from rag_sourcebias.debias.data import (
-    JUDGE,
-    DebiasConfig,
-    DebiasMethod,
-    DebiasReport,
-    TrainingHistory,
-)
+from rag_sourcebias.core.training import TrainingHistory
+from rag_sourcebias.debias.audit import measure_debias
+from rag_sourcebias.debias.data import JUDGE, DebiasConfig, DebiasMethod, DebiasReport
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.debias.projection import SourceProjection
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
+from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
+from rag_sourcebias.retrieval.projection import SourceProjection
 from rag_sourcebias.terminal.console import Stages, err, require_writable
 
 if TYPE_CHECKING:
@@ -311,8 +308,6 @@ def written_model(
     folder: Path, cache: Path, progress: Callable[[int, int], None], *, name: str | None = None
 ) -> Encoder:
     """Load a model that was just written, with cached vectors."""
-    from rag_sourcebias.neural.loading import SentenceEncoder
-
     vectors = VectorCache(cache / "vectors.sqlite")
     return CachedEncoder(SentenceEncoder(folder, name=name), vectors, progress=progress)
 
@@ -431,8 +426,6 @@ class Judging:
         **more: Any,  # noqa: ANN401 - of measure_debias
     ) -> DebiasReport:
         """Measure all systems on all data, with the cautions among the warnings."""
-        from rag_sourcebias.debias.audit import measure_debias
-
         found = measure_debias(
             before,
             after,
