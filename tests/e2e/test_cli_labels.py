@@ -156,7 +156,7 @@ def test_drawn_items_come_back(tmp_path: Path) -> None:
         (("labels", *POOL, "-n", "90", *TEXTS, "-o", "s.xlsx"), (".csv or .jsonl",)),
         (
             ("labels", *POOL, "-n", "90", "--queries", "docs.jsonl", *TEXTS[2:], "-o", "s.csv"),
-            ("has no text in --queries", "'q0'"),
+            ("ids have no text in --queries", "'q0'"),
         ),
         (("interval", "sheet.csv", *POOL), ("90 of 90 rows have no grade", "sheet.csv:2")),
         (("interval", "nine.csv", "--manifest", MANIFEST, *POOL), ("'9'", "0 … 2")),

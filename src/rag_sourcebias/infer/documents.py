@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -85,18 +84,6 @@ class DocumentSample(Stored):
         """Number of documents in the sample."""
         return len(self.rows)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DocumentSample:
-        """Read what :meth:`to_dict` wrote."""
-        if missing := [k for k in ("rows", "inclusion", "seed", "fingerprint") if k not in data]:
-            raise DataError(f"a document sample lacks {', '.join(missing)}")
-        return cls(
-            rows=np.array(data["rows"], dtype=np.int64),
-            inclusion=np.array(data["inclusion"], dtype=np.float64),
-            seed=int(data["seed"]),
-            fingerprint=str(data["fingerprint"]),
-        )
-
 
 def pool_fingerprint(labels: RankedLabels) -> str:
     """SHA-256 of the pool: judge distributions (to 1e-9), weights, queries and gains."""
@@ -105,8 +92,7 @@ def pool_fingerprint(labels: RankedLabels) -> str:
         # adding 0 turns -0.0 into 0.0
         digest.update(np.ascontiguousarray(np.round(part, 9) + 0.0, dtype="<f8").tobytes())
     digest.update(np.ascontiguousarray(labels.query, dtype="<i8").tobytes())
-    # the constant stands for an option that is gone: plans keep their fingerprint
-    digest.update(f"{labels.probs.shape} {labels.n_queries} False".encode())
+    digest.update(f"{labels.probs.shape} {labels.n_queries}".encode())
     return digest.hexdigest()
 
 
@@ -290,14 +276,19 @@ def residual_spread(labels: RankedLabels) -> FloatArray:
 DOCUMENT_LABELS_NEEDED = 50
 
 
-def check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, target: str) -> None:
-    """Raise unless there are enough labels."""
+def require_queries(labels: RankedLabels, target: str) -> None:
+    """Raise where one query would have to speak for others."""
     if target == "population" and labels.n_queries < 2:
         raise InsufficientDataError(
             "one query says nothing about other queries; use target='pool' or more queries",
             n=labels.n_queries,
             n_needed=2,
         )
+
+
+def check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, target: str) -> None:
+    """Raise unless there are enough labels."""
+    require_queries(labels, target)
     available = int(np.count_nonzero(sample.inclusion))
     if len(y) == available:
         return

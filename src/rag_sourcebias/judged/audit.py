@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from rag_sourcebias.core.errors import (
     SourceBiasError,
 )
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.infer.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.infer.crc_intervals import (
     CAVEAT,
@@ -385,8 +386,7 @@ def judge_items_with_intervals(
     """
     config = config or JudgedConfig()
     begin = on_stage or (lambda _: None)
-    if missing not in ("mean", "worst-case"):
-        raise DataError(f"missing {missing!r} is not one of mean, worst-case")
+    require_one_of("missing", missing, get_args(Missing))
     if not items.n_labeled:
         raise InsufficientDataError(
             f"none of the {len(items)} items has a human label; label at least 10, drawn at random",

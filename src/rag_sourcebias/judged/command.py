@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
@@ -129,39 +129,20 @@ class ItemOptions:
                 )
                 return read_judged_items(file), "correctness", "EVOUNA sample"
         if self.ragas is not None:
+            named = asdict(columns)
+            del named["judge"]
             found = read_ragas_result(
-                self.ragas,
-                metric=self.metric,
-                human_path=self.human_file,
-                id=columns.id,
-                human=columns.human,
-                group=columns.group,
-                cluster=columns.cluster,
+                self.ragas, metric=self.metric, human_path=self.human_file, **named
             )
             err.print(f"joined by {found.joined_by}", highlight=False)
             return found.items, found.metric, self.ragas.name
         if self.human_file is not None and self.judge_file is not None:
             items = join_judged(
-                self.human_file,
-                self.judge_file,
-                id=columns.id,
-                human=columns.human,
-                judge=columns.judge,
-                allow_judge_missing=True,
-                group=columns.group,
-                cluster=columns.cluster,
+                self.human_file, self.judge_file, allow_judge_missing=True, **asdict(columns)
             )
             return items, "score", self.judge_file.name
         file = cast("Path", self.file)  # one input is given
-        items = read_judged_items(
-            file,
-            id=columns.id,
-            human=columns.human,
-            judge=columns.judge,
-            group=columns.group,
-            cluster=columns.cluster,
-        )
-        return items, "score", file.name
+        return read_judged_items(file, **asdict(columns)), "score", file.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.settings import check_level, require_at_least
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.samples import Drawn
 
@@ -503,10 +504,8 @@ class JudgedConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level} is outside (0, 1)")
-        if self.min_grade < 1:
-            raise DataError(f"min_grade {self.min_grade} must be at least 1")
+        check_level(self.confidence_level)
+        require_at_least(1, min_grade=self.min_grade)
         if self.method == "crc" and self.target != "unlabeled":
             raise DataError(
                 f"method 'crc' bounds the mean of what has no human label, not target "
@@ -595,16 +594,12 @@ class JudgedReport(Shown):
 # Fixed items by which drift of a judge is seen.
 
 
-ANCHOR_SCHEMA = 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnchorSet(Stored):
     """Items with the human value, the judge value at calibration, and the calibration.
 
     Parameters
     ----------
-    schema_version : int
     ids : tuple of str
         Unique.
     human, judge : float64 arrays of shape (n,)
@@ -615,7 +610,6 @@ class AnchorSet(Stored):
         What identifies the judge.
     """
 
-    schema_version: int
     ids: tuple[str, ...]
     human: npt.NDArray[np.float64]
     judge: npt.NDArray[np.float64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
-    UnsupportedVersionError,
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
@@ -26,7 +24,7 @@ from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
-from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
+from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.judged.agreement import (
     agreement_of,
     auc_interval,
@@ -34,7 +32,6 @@ from rag_sourcebias.judged.agreement import (
     kendall_tau_b,
 )
 from rag_sourcebias.judged.data import (
-    ANCHOR_SCHEMA,
     AnchorSet,
     BiasDifference,
     DriftCheck,
@@ -543,6 +540,8 @@ def _calibration(
 
 
 FEWEST_ANCHORS = 20
+_KIND = "set of anchors"
+_SCHEMA_VERSION = 1
 
 
 def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None = None) -> AnchorSet:
@@ -578,7 +577,6 @@ def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None =
         )
     slope = float(np.cov(f, y, ddof=0)[0, 1] / np.var(f))
     return AnchorSet(
-        schema_version=ANCHOR_SCHEMA,
         ids=tuple(items.ids[i] for i in rows),
         human=y,
         judge=f,
@@ -590,9 +588,7 @@ def build_anchor_set(items: JudgedItems, *, settings: Mapping[str, str] | None =
 
 def write_anchor_set(anchors: AnchorSet, path: PathLike) -> None:
     """Write an anchor set as JSON."""
-    write_atomic(
-        path, json.dumps(anchors.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-    )
+    write_fitted(anchors, path, kind=_KIND, version=_SCHEMA_VERSION)
 
 
 def read_anchor_set(path: PathLike) -> AnchorSet:
@@ -605,16 +601,7 @@ def read_anchor_set(path: PathLike) -> AnchorSet:
     UnsupportedVersionError
         If it was written with another schema.
     """
-    data = read_json(path, "the JSON of an anchor set")
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version is None:
-        raise DataError(f"{path} is not an anchor set; expected a file of write_anchor_set")
-    if version != ANCHOR_SCHEMA:
-        raise UnsupportedVersionError(
-            f"{path} has anchor set schema {version!r}; this release reads {ANCHOR_SCHEMA}"
-        )
-    with sound(path, "a complete anchor set", names_file=False):
-        return AnchorSet.from_dict(data)
+    return read_fitted(AnchorSet, path, kind=_KIND, version=_SCHEMA_VERSION)
 
 
 # Drift of a judge against a fixed anchor set.

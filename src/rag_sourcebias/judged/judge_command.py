@@ -1,6 +1,6 @@
 """``judge``: grade pairs or answers with a model, and hold a judge against people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -125,17 +125,7 @@ def pair_items(
         )
     if not pairs:
         raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
-    for kind, place, known, option in (
-        ("query", 0, queries, "--queries"),
-        ("document", 1, documents, "--documents"),
-    ):
-        ids = dict.fromkeys(pair[place] for pair in pairs)
-        missing = [name for name in ids if name not in known]
-        if missing:
-            raise DataError(
-                f"{len(missing)} of {len(ids)} {kind} ids have no text in {option}, first "
-                f"{missing[0]!r}; ids there look like {next(iter(known), None)!r}"
-            )
+    require_texts(pairs, texts)
     return [
         JudgeItem.relevance(
             query_id=query_id,
@@ -145,6 +135,18 @@ def pair_items(
         )
         for query_id, doc_id in pairs
     ]
+
+
+def require_texts(pairs: Collection[tuple[str, str]], texts: Texts) -> None:
+    """Refuse pairs of a query and a document of which one has no text."""
+    for place, option in enumerate(("--queries", "--documents")):
+        ids = dict.fromkeys(pair[place] for pair in pairs)
+        missing = [name for name in ids if name not in texts[place]]
+        if missing:
+            raise DataError(
+                f"{len(missing)} of {len(ids)} ids have no text in {option}, first "
+                f"{missing[0]!r}; ids there look like {next(iter(texts[place]), None)!r}"
+            )
 
 
 def read_answers(

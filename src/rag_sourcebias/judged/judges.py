@@ -26,6 +26,7 @@ from rag_sourcebias.core.completions import (
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
 # From what a judge wrote to a grade or a distribution over grades.
@@ -503,27 +504,20 @@ class LLMJudge:
         prices: Prices | None = None,
         name: str | None = None,
     ) -> None:
-        if mode not in _TEMPERATURE:
-            raise DataError(f"mode {mode!r} is not one of {', '.join(_TEMPERATURE)}")
+        require_one_of("mode", mode, _TEMPERATURE)
+        require_at_least(1, votes=votes, max_chars=max_chars)
         heat = _TEMPERATURE[mode] if temperature is None else temperature
-        rules = (
+        require(
             (
-                not (math.isfinite(heat) and (heat > 0 or (heat == 0 and mode != "scoring"))),
+                math.isfinite(heat) and (heat > 0 or (heat == 0 and mode != "scoring")),
                 f"temperature {temperature!r} must be above 0 in mode {mode}",
             ),
             (
-                mode == "votes" and heat == 0 and votes > 1,
+                mode != "votes" or heat > 0 or votes == 1,
                 "votes at temperature 0 are all alike; give a temperature above 0",
             ),
-            (not 0 <= smoothing < 1, f"smoothing {smoothing!r} is outside [0, 1)"),
-            (
-                votes < 1 or (max_chars is not None and max_chars < 1),
-                f"votes {votes} and max_chars {max_chars} must be at least 1",
-            ),
+            (0 <= smoothing < 1, f"smoothing {smoothing!r} is outside [0, 1)"),
         )
-        for broken, message in rules:
-            if broken:
-                raise DataError(message)
         self.name = name or completer.name
         self.completer = completer
         if (prompt := prompt or self.default_prompt) is None:

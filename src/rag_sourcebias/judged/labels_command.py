@@ -1,13 +1,14 @@
 """``labels``: how many human labels, of what, and the interval they give."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
 
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
@@ -17,6 +18,7 @@ from rag_sourcebias.infer.documents import (
     design_document_sample,
     document_interval,
 )
+from rag_sourcebias.io.files import sound
 from rag_sourcebias.io.trec import read_qrels, read_run
 from rag_sourcebias.judged import options as shared
 from rag_sourcebias.judged.files import (
@@ -24,7 +26,7 @@ from rag_sourcebias.judged.files import (
     read_judged_items,
     read_label_distributions,
 )
-from rag_sourcebias.judged.judge_command import Texts, texts_of_files
+from rag_sourcebias.judged.judge_command import Texts, require_texts, texts_of_files
 from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
 from rag_sourcebias.judged.sheets import (
     SheetRow,
@@ -297,6 +299,17 @@ def _plan_items(
     _say(str(found), (*found.assumptions, *more))
 
 
+@dataclass(frozen=True, kw_only=True)
+class PoolDesign:
+    """What the interval of a sheet is computed from beside its grades, kept in the manifest."""
+
+    sample: DocumentSample
+    measure: str
+    gain: GainScale
+    min_grade: int
+    known: tuple[tuple[int, int], ...]
+
+
 def _pool_sheet(
     ranked: PoolOptions,
     output: Path,
@@ -312,15 +325,17 @@ def _pool_sheet(
     wanted = [row for row in sample.rows.tolist() if row not in known]
     manifest = write_label_sheet(
         output,
-        [_sheet_row(pool, row, *texts) for row in wanted],
+        _sheet_rows(pool, wanted, texts),
         n_grades=len(pool.labels.gains),
-        design={
-            "sample": sample.to_dict(),
-            "measure": ranked.measure,
-            "gain": ranked.gain,
-            "min_grade": ranked.min_grade,
-            "known": [[row, grade] for row, grade in known.items()],
-        },
+        design=to_plain(
+            PoolDesign(
+                sample=sample,
+                measure=ranked.measure,
+                gain=choice("gain", ranked.gain, _GAINS),
+                min_grade=ranked.min_grade,
+                known=tuple(known.items()),
+            )
+        ),
         rng=seed,
         show_doc_ids=show_doc_ids,
     )
@@ -334,15 +349,7 @@ def _pool_sheet(
 
 
 def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed: int) -> None:
-    items = read_judged_items(
-        file,
-        id=columns.id,
-        human=columns.human,
-        judge=columns.judge,
-        group=columns.group,
-        cluster=columns.cluster,
-        require_human=False,
-    )
+    items = read_judged_items(file, require_human=False, **asdict(columns))
     rows = draw_items(items, n, rng=seed)
     write_item_sheet(
         output,
@@ -354,17 +361,13 @@ def _item_sheet(file: Path, output: Path, n: int, columns: shared.Columns, seed:
         rng=seed,
     )
     new = int((~items.labeled[rows]).sum())
-    named = {
-        "id": columns.id, "judge": columns.judge,
-        "group": (columns.group,), "cluster": (columns.cluster,),
-    }  # fmt: skip
-    again = "".join(f" --{k} {v}" for k, given in named.items() for v in given or () if v)
+    again = replace(columns, human=None).arguments()
     of = ""
     if items.clusters is not None:
         of = f" of {len({items.clusters[row] for row in rows.tolist()})} clusters"
     err.print(
         f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)\n"
-        f"then: rag-sourcebias interval --human-file {output} --judge-file {file}{again}",
+        f"then: rag-sourcebias interval --human-file {output} --judge-file {file} {again}".rstrip(),
         highlight=False,
         soft_wrap=True,
     )
@@ -383,46 +386,37 @@ def sheet_interval(
     """Return the measure and interval of a filled sheet, with the files it was drawn from."""
     aim = choice("target", target, _TARGETS)
     filled = read_label_sheet(file, manifest=manifest)
-    design = filled.design
-    lacking = [k for k in ("sample", "measure", "gain", "min_grade", "known") if k not in design]
-    if lacking:
-        raise DataError(
-            f"the manifest of {file} lacks {', '.join(lacking)}; it is not of a sheet that "
-            "rag-sourcebias labels wrote"
-        )
+    with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
+        design = from_plain(PoolDesign, filled.design)
     pool = read_pool(
         run,
         labels,
-        measure=design["measure"],
-        gain=design["gain"],
-        min_grade=design["min_grade"],
+        measure=design.measure,
+        gain=design.gain,
+        min_grade=design.min_grade,
         n_grades=grades or filled.n_grades,
     )
-    sample = DocumentSample.from_dict(design["sample"])
-    known = {int(row): int(grade) for row, grade in design["known"]}
+    known = dict(design.known)
     on_sheet = iter(filled.grades.tolist())
-    given = [known[row] if row in known else next(on_sheet) for row in sample.rows.tolist()]
+    given = [known[row] if row in known else next(on_sheet) for row in design.sample.rows.tolist()]
     found = document_interval(
         pool.labels,
-        sample,
+        design.sample,
         pool.labels.gains[np.array(given, dtype=np.int64)],
         target=aim,
         confidence_level=confidence_level,
     )
-    return str(design["measure"]), found
+    return design.measure, found
 
 
-def _sheet_row(pool: Pool, row: int, queries: Any, documents: Any) -> SheetRow:  # noqa: ANN401
-    query_id, doc_id = pool.query_ids[row], pool.doc_ids[row]
-    for kind, name, known in (("query", query_id, queries), ("document", doc_id, documents)):
-        if name not in known:
-            raise DataError(
-                f"{kind} {name!r} has no text in --{'queries' if kind == 'query' else 'documents'};"
-                f" ids there look like {next(iter(known), None)!r}"
-            )
-    return SheetRow(
-        query_id=query_id, query=queries[query_id], doc_id=doc_id, text=documents[doc_id]
-    )
+def _sheet_rows(pool: Pool, rows: list[int], texts: Texts) -> list[SheetRow]:
+    pairs = [(pool.query_ids[row], pool.doc_ids[row]) for row in rows]
+    require_texts(pairs, texts)
+    queries, documents = texts
+    return [
+        SheetRow(query_id=query_id, query=queries[query_id], doc_id=doc_id, text=documents[doc_id])
+        for query_id, doc_id in pairs
+    ]
 
 
 def _say(line: str, assumptions: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.core.settings import check_level, require_one_of
 from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.documents import (
     GUESSED_CORRELATION,
@@ -21,6 +21,7 @@ from rag_sourcebias.infer.documents import (
     Outlook,
     labels_needed,
     outlook,
+    require_queries,
 )
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
 from rag_sourcebias.infer.labels import wilson_ends
@@ -382,11 +383,8 @@ def plan_item_labels(
         the half-width (with the number of items needed).
     """
     check_level(confidence_level)
-    if target not in ("population", "pool"):
-        raise DataError(f"target {target!r} is not one of population, pool")
+    require_one_of("target", target, ("population", "pool"))
     human, judge = _pilot_values(y, yhat)
-    if n_unlabeled < 0:
-        raise DataError(f"n_unlabeled {n_unlabeled} is negative")
     wanted = positive(half_width)
     n, pool = len(human), len(human) + int(n_unlabeled)
     with_judge, alone = (
@@ -440,17 +438,8 @@ def plan_item_labels(
 
 
 def _pilot_values(y: npt.ArrayLike, yhat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    human, judge = np.asarray(y, dtype=np.float64), np.asarray(yhat, dtype=np.float64)
-    if human.ndim != 1 or human.shape != judge.shape:
-        raise DataError(
-            f"pilot of {human.shape} human and {judge.shape} judge values; expect pairs"
-        )
-    bad = np.flatnonzero(~(np.isfinite(human) & np.isfinite(judge)))
-    if len(bad):
-        raise DataError(
-            f"{len(bad)} pilot pair(s) are not finite, first at position {int(bad[0])}: "
-            f"({human[bad[0]]}, {judge[bad[0]]}); leave them out"
-        )
+    sample = JudgedSample.build(y, yhat, ())
+    human, judge = sample.y[:, 0], sample.x[:, 0]
     if len(human) < MIN_LABELED:
         raise InsufficientDataError(
             f"a pilot of {len(human)} pairs tells too little; {MIN_LABELED} are needed",
@@ -579,16 +568,10 @@ def plan_labels(
         or ``n_labels`` is too small.
     """
     check_level(confidence_level)
-    if target not in ("population", "pool"):
-        raise DataError(f"target {target!r} is not one of population, pool")
+    require_one_of("target", target, ("population", "pool"))
     if (half_width is None) == (n_labels is None):
         raise DataError("give either half_width or n_labels")
-    if target == "population" and labels.n_queries < 2:
-        raise InsufficientDataError(
-            "one query says nothing about other queries; use target='pool' or more queries",
-            n=labels.n_queries,
-            n_needed=2,
-        )
+    require_queries(labels, target)
     view = outlook(labels, pilot=pilot, target=target, confidence_level=confidence_level)
     n_pilot = 0 if pilot is None else int(np.isinf(view.size).sum())
     n_labels = _labels_for(view, half_width, int(n_labels or 0), n_pilot)

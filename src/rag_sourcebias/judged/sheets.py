@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,17 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, UnsupportedVersionError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.judged import MIN_LABELED
-from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
+from rag_sourcebias.io.files import (
+    PathLike,
+    jsonl_text,
+    read_fitted,
+    read_jsonl,
+    write_atomic,
+    write_fitted,
+)
 from rag_sourcebias.io.tables import (
     Table,
     find_column,
@@ -37,8 +44,8 @@ from rag_sourcebias.io.tables import (
 # rows, with which chances) stays in a manifest beside it, which is kept from annotators.
 
 
-_FORMAT = "rag-sourcebias labelling sheet"
-_VERSION = 1
+_KIND = "manifest of a labelling sheet"
+_SCHEMA_VERSION = 1
 _CONTENT = ("query_id", "query", "doc_id", "text")
 
 
@@ -67,7 +74,42 @@ class FilledSheet:
 
     grades: npt.NDArray[np.int64]
     n_grades: int
-    design: dict[str, Any]
+    design: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ManifestRow:
+    """A row as it was written: its place in the sample, its ids, and digests of its texts."""
+
+    row_id: str
+    position: int
+    query_id: str
+    doc_id: str
+    query: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"query {self.query_id!r}, document {self.doc_id!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manifest:
+    """What a sheet must still say when it returns, and the design of its sample."""
+
+    n_grades: int
+    shows_doc_ids: bool
+    rows: tuple[_ManifestRow, ...]
+    design: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        positions = sorted(row.position for row in self.rows)
+        if not positions or positions != list(range(len(positions))):
+            raise DataError("a row has no place of its own; it was cut or edited")
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns with what is graded."""
+        return [name for name in _CONTENT if self.shows_doc_ids or name != "doc_id"]
 
 
 def manifest_path(sheet: PathLike) -> Path:
@@ -122,35 +164,33 @@ def write_label_sheet(
     pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
     if most > 1:
         raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
-    shown = [c for c in _CONTENT if show_doc_ids or c != "doc_id"]
     digits = len(str(len(rows)))
     records, known = [], []
     order = as_generator(rng).permutation(len(rows)).tolist()
     for place, position in enumerate(order, start=1):
         row, row_id = rows[position], f"r{place:0{digits}d}"
-        content = {column: getattr(row, column) for column in shown}
-        records.append({"row_id": row_id, **content, "grade": ""})
-        known.append({
-            "row_id": row_id,
-            "position": position,
-            "query_id": row.query_id,
-            "doc_id": row.doc_id,
-            "query": _digest(row.query),
-            "text": _digest(row.text),
-        })  # fmt: skip
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "n_grades": int(n_grades),
-        "columns": shown,
-        "rows": known,
-        "design": dict(design),
-    }
+        record = {"row_id": row_id, **asdict(row), "grade": ""}
+        if not show_doc_ids:
+            del record["doc_id"]
+        records.append(record)
+        known.append(
+            _ManifestRow(
+                row_id=row_id,
+                position=position,
+                query_id=row.query_id,
+                doc_id=row.doc_id,
+                query=_digest(row.query),
+                text=_digest(row.text),
+            )
+        )
+    manifest = _Manifest(
+        n_grades=n_grades, shows_doc_ids=show_doc_ids, rows=tuple(known), design=design
+    )
     # complete before anything is written, so that a refusal leaves nothing behind
     sheet = _sheet(records, path, ending)
     target = manifest_path(path)
     # the manifest first: a sheet without one could not be read back
-    write_atomic(target, json.dumps(manifest, ensure_ascii=False, allow_nan=False) + "\n")
+    write_fitted(manifest, target, kind=_KIND, version=_SCHEMA_VERSION)
     write_atomic(path, sheet)
     return target
 
@@ -182,7 +222,7 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
     """
     ending = _ending(path)
     plan = _read_manifest(manifest_path(path) if manifest is None else Path(manifest))
-    known: dict[str, dict[str, Any]] = {row["row_id"]: row for row in plan["rows"]}
+    known = {row.row_id: row for row in plan.rows}
     grades = np.full(len(known), -1, dtype=np.int64)
     line_of: dict[str, int] = {}
     empty: list[str] = []
@@ -192,7 +232,7 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
         if row_id not in known:
             raise DataError(
                 f"{where}: row_id {row_id!r} is not one of this sheet's {len(known)} "
-                f"({plan['rows'][0]['row_id']} … {plan['rows'][-1]['row_id']}); restore it, or "
+                f"({plan.rows[0].row_id} … {plan.rows[-1].row_id}); restore it, or "
                 "use the manifest of this sheet"
             )
         if row_id in line_of:
@@ -200,25 +240,26 @@ def read_label_sheet(path: PathLike, *, manifest: PathLike | None = None) -> Fil
                 f"{where}: row {row_id!r} stood in line {line_of[row_id]} already; keep one"
             )
         line_of[row_id] = line
-        _check_content(record, known[row_id], plan["columns"], where)
-        grade = _grade(record.get("grade"), plan["n_grades"], f"{where}: row {row_id!r}")
+        row = known[row_id]
+        _check_content(record, row, plan.columns, where)
+        grade = _grade(record.get("grade"), plan.n_grades, f"{where}: row {row_id!r}")
         if grade is None:
-            empty.append(f"{where}: row {row_id!r} ({_pair(known[row_id])})")
+            empty.append(f"{where}: row {row_id!r} ({row})")
         else:
-            grades[known[row_id]["position"]] = grade
+            grades[row.position] = grade
     missing = [row for row_id, row in known.items() if row_id not in line_of]
     if missing:
         raise DataError(
             f"{path}: {len(missing)} of {len(known)} rows are missing, first "
-            f"{missing[0]['row_id']!r} ({_pair(missing[0])}); put them back: documents left out "
-            "are rarely random"
+            f"{missing[0].row_id!r} ({missing[0]}); put them back: documents left out are rarely "
+            "random"
         )
     if empty:
         raise DataError(
             f"{len(empty)} of {len(known)} rows have no grade, first {empty[0]}; grade them all: "
             "documents left out are rarely random"
         )
-    return FilledSheet(grades=grades, n_grades=plan["n_grades"], design=plan["design"])
+    return FilledSheet(grades=grades, n_grades=plan.n_grades, design=plan.design)
 
 
 def _new_sheet(path: PathLike) -> str:
@@ -235,10 +276,6 @@ def _ending(path: PathLike) -> str:
     return ending
 
 
-def _pair(row: Mapping[str, Any]) -> str:
-    return f"query {row['query_id']!r}, document {row['doc_id']!r}"
-
-
 def _plain(value: object) -> str:
     """Text without what spreadsheets change on their own: white space, leading apostrophes."""
     return " ".join(str(value if value is not None else "").split()).lstrip("'")
@@ -249,22 +286,25 @@ def _digest(text: str) -> str:
 
 
 def _check_content(
-    record: Mapping[str, Any], known: Mapping[str, Any], columns: Sequence[str], where: str
+    record: Mapping[str, Any], row: _ManifestRow, columns: Sequence[str], where: str
 ) -> None:
     for column in columns:
         if column not in record:
             raise DataError(
                 f"{where}: column {column!r} is missing; send back all columns as they were"
             )
-        value = record[column]
-        is_id = column.endswith("_id")
-        if (_plain(value) == _plain(known[column])) if is_id else _digest(value) == known[column]:
-            continue
-        told = f"{value!r} was {known[column]!r}" if is_id else f"{str(value)[:60]!r} was changed"
-        raise DataError(
-            f"{where}: row {known['row_id']!r}: {column} {told}; only the grade may be filled in. "
-            "Spreadsheets drop leading zeros: import the columns as text, or use .jsonl"
-        )
+        value, written = record[column], getattr(row, column)
+        if column.endswith("_id"):
+            same = _plain(value) == _plain(written)
+            told = f"{value!r} was {written!r}"
+        else:
+            same = _digest(value) == written
+            told = f"{str(value)[:60]!r} was changed"
+        if not same:
+            raise DataError(
+                f"{where}: row {row.row_id!r}: {column} {told}; only the grade may be filled in. "
+                "Spreadsheets drop leading zeros: import the columns as text, or use .jsonl"
+            )
 
 
 def _grade(value: object, n_grades: int, where: str) -> int | None:
@@ -281,35 +321,13 @@ def _grade(value: object, n_grades: int, where: str) -> int | None:
     return int(match[1])
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> _Manifest:
     if not path.exists():
         raise DataError(
             f"{path} does not exist: the sheet's manifest is needed to read it; it was written "
             "beside the sheet, name it with manifest="
         )
-    data = read_json(path, "the manifest of a labelling sheet")
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise DataError(f"{path} is not the manifest of a labelling sheet")
-    if data.get("version") != _VERSION:
-        raise UnsupportedVersionError(
-            f"{path} has version {data.get('version')!r}, this release reads {_VERSION}"
-        )
-    lacking = [k for k in ("n_grades", "columns", "rows", "design") if not data.get(k)]
-    if lacking and lacking != ["design"]:
-        raise DataError(f"{path} lacks {', '.join(lacking)}; it was cut or edited")
-    with sound(path, "a complete manifest", remedy="it was cut or edited: take another copy"):
-        rows, names = data["rows"], ["row_id", "query_id", "doc_id", *data["columns"]]
-        whole = all(isinstance(row[name], str) for row in rows for name in names)
-        positions = [row["position"] for row in rows]
-        if not whole or sorted(positions) != list(range(len(rows))):
-            raise DataError(
-                f"{path}: a row holds no text or has no place of its own; it was edited"
-            )
-        kinds = (("n_grades", int), ("columns", list), ("design", dict))
-        wrong = next((k for k, kind in kinds if not isinstance(data.get(k), kind)), None)
-        if wrong is not None:
-            raise DataError(f"{path}: {wrong} is {data.get(wrong)!r:.80}; it was edited")
-    return data
+    return read_fitted(_Manifest, path, kind=_KIND, version=_SCHEMA_VERSION)
 
 
 # Sheets on which people label items, with the design of the draw in columns of its own.

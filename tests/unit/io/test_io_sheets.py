@@ -179,18 +179,18 @@ def test_manifests(sheet):
         read_label_sheet(sheet)
     assert read_label_sheet(sheet, manifest=moved).grades.tolist() == GRADES
     data = json.loads(moved.read_text())
-    moved.write_text(json.dumps({**data, "version": 2}))
-    with pytest.raises(UnsupportedVersionError, match="has version 2, this release reads 1"):
+    moved.write_text(json.dumps({**data, "schema_version": 2}))
+    with pytest.raises(UnsupportedVersionError, match="schema version 2; this release reads"):
         read_label_sheet(sheet, manifest=moved)
-    moved.write_text(json.dumps({k: v for k, v in data.items() if k != "rows"}))
-    with pytest.raises(DataError, match="lacks rows; it was cut or edited"):
-        read_label_sheet(sheet, manifest=moved)
-    moved.write_text("{}")
-    with pytest.raises(DataError, match="is not the manifest of a labelling sheet"):
-        read_label_sheet(sheet, manifest=moved)
-    moved.write_text("{")
-    with pytest.raises(DataError, match="is not the manifest"):
-        read_label_sheet(sheet, manifest=moved)
+    for text, message in [
+        (json.dumps({k: v for k, v in data.items() if k != "rows"}), "field 'rows' is missing"),
+        (json.dumps({**data, "rows": data["rows"][1:]}), "a row has no place of its own"),
+        ("{}", "is no manifest of a labelling sheet"),
+        ("{", "is not the JSON of a manifest"),
+    ]:
+        moved.write_text(text)
+        with pytest.raises(DataError, match=message):
+            read_label_sheet(sheet, manifest=moved)
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):
