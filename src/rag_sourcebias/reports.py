@@ -25,7 +25,8 @@ from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
 from rag_sourcebias.pairs.data import CheckedPair, PairReport
-from rag_sourcebias.report.render import failure_text, html, markdown, terminal
+from rag_sourcebias.report.legacy_render import html, markdown, terminal
+from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.style.data import StyleReport
 
 if TYPE_CHECKING:

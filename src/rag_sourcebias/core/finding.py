@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError, import_extra
+from rag_sourcebias.core.names import visible
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"
@@ -313,7 +315,32 @@ class Finding:
         return next((text for text, is_command in self.pieces() if is_command), "")
 
 
-# Frames.
+# Frames, and texts of users in the files that hold them.
+
+# Names come from users' data: none may start a link, a tag or a cell.
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~&])")
+_BLANKS = re.compile(r"\s+")
+_LATEX = str.maketrans({
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    MINUS: "$-$",
+})  # fmt: skip
+_OPTION = re.compile(r"^(?=[\[*])")  # what LaTeX would take for an option of the row before
+
+
+def for_markdown(text: str) -> str:
+    """Return a text on one line, with nothing that Markdown or a terminal would interpret."""
+    return _MARKDOWN.sub(r"\\\1", _BLANKS.sub(" ", visible(text, lines=True)))
+
+
+def for_latex(text: str) -> str:
+    """Return a text on one line, with nothing that LaTeX would interpret."""
+    return _BLANKS.sub(" ", visible(text, lines=True)).translate(_LATEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,3 +428,31 @@ class Frame:
         writer.writerow(values)
         writer.writerows(zip(*values.values(), strict=True))
         return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return the cells as they are read, as a GitHub-flavoured table; "" without rows."""
+        if not len(self):
+            return ""
+        n = len(self.columns)
+        n_left = n if n == 2 else self.n_heads
+        head = [for_markdown(title) or " " for title in self.titles()]
+        rule = "|-" * n_left + "|-:" * (n - n_left)
+        rows = [[for_markdown(cell) or MISSING for cell in row] for row in self.rows()]
+        lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+        lines.insert(1, f"{rule}|")
+        return "\n".join(lines)
+
+    def to_latex(self) -> str:
+        """Return the cells as they are read, as a ``tabular`` with the rules of booktabs."""
+        n_others = len(self.columns) - self.n_heads
+        lines = [" & ".join(map(for_latex, cells)) for cells in (self.titles(), *self.rows())]
+        head, *rows = [_OPTION.sub("{}", line) + r" \\" for line in lines]
+        return "\n".join((
+            rf"\begin{{tabular}}{{{'l' * self.n_heads}{'r' * n_others}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        )) + "\n"  # fmt: skip

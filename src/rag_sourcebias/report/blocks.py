@@ -522,7 +522,7 @@ class Document:
     headline_to: tuple[Output, ...] = EVERYWHERE
 
     def _repr_html_(self) -> str:  # what a notebook asks for
-        from rag_sourcebias.report.render import notebook
+        from rag_sourcebias.report.legacy_render import notebook
 
         return notebook(self)
 

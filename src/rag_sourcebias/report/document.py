@@ -20,6 +20,7 @@ Words: TypeAlias = Finding | Name | str
 """What is said: a finding, a name out of users' data, or a fixed text without a number."""
 Standing: TypeAlias = Literal["baseline", "other", "even", ""]
 """Colour of a verdict; "" where nothing can be told."""
+Output: TypeAlias = Literal["page", "markdown", "terminal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ class Bar:
 
 
 # Blocks. No block says in which output it stands: the renderers have one rule for each kind.
+# A page shows everything, Markdown everything but pictures, a terminal what is brief.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +248,14 @@ class Questions:
     rows: tuple[tuple[Words, Words], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Only:
+    """Blocks of a report that is not yet rebuilt, in the outputs that it names."""
+
+    outputs: tuple[Output, ...]
+    blocks: tuple[Block, ...]
+
+
 Block: TypeAlias = (
     Heading
     | Say
@@ -258,6 +268,7 @@ Block: TypeAlias = (
     | Versions
     | Fold
     | Questions
+    | Only
 )
 
 
@@ -364,6 +375,8 @@ class Document:
         ISO 8601.
     cautions, warnings : str, tuple of words
         A heading, and what to know before a number is trusted.
+    title : str
+        Of the file, where it is not kind and name.
     """
 
     kind: str
@@ -375,6 +388,7 @@ class Document:
     cautions: str
     warnings: tuple[Words, ...]
     sections: tuple[Section, ...]
+    title: str = ""
 
     def blocks(self) -> Iterator[Block]:
         """Yield every block, those inside folds too."""
@@ -382,5 +396,5 @@ class Document:
         while left:
             block = left.pop()
             yield block
-            if isinstance(block, Fold):
+            if isinstance(block, Fold | Only):
                 left.extend(reversed(block.blocks))

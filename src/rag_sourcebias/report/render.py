@@ -1,4 +1,4 @@
-"""A document as a web page, as Markdown and on a terminal."""
+"""A document as a web page, as Markdown, on a terminal and in a notebook: a rule for each block."""
 
 from __future__ import annotations
 
@@ -8,50 +8,188 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
-from html import escape as escape_html
+from html import escape
+from importlib import resources
 from itertools import count, groupby, zip_longest
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
+from rag_sourcebias.core.finding import MISSING, Finding, Frame, for_markdown, number, shorten
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.blocks import MISSING, shorten
+from rag_sourcebias.report.document import (
+    Bar,
+    Block,
+    Cards,
+    Checks,
+    Document,
+    Facts,
+    First,
+    FirstRow,
+    Fold,
+    Heading,
+    Listing,
+    Name,
+    Only,
+    Output,
+    Pictures,
+    Questions,
+    Say,
+    Section,
+    Table,
+    Versions,
+    Words,
+)
 from rag_sourcebias.report.figures import Picture, draw
-from rag_sourcebias.report.first import first_html, first_lines
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from rich.console import Console
+    from rich.text import Text
 
-
-# A page of any document: one template, one style sheet, the same rules for every report.
-
-
+#: What a check found.
+MET = {True: "met", False: "not met", None: "not checked"}
 _logger = logging.getLogger("rag_sourcebias.report")
-_LONGEST = 200
+_LONGEST = 200  # characters of an error
 _ID = 60  # characters of an id
 _WORD = re.compile(r"[a-z0-9]+")
 
 
+def failure_text(error: Exception) -> str:
+    """Return an error on one line that can be shown, with its kind unless it is one of ours."""
+    text = visible(" ".join(str(error).split()))
+    if not isinstance(error, SourceBiasError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text
+
+
+def title_of(document: Document) -> str:
+    """Return the title of a file."""
+    return document.title or f"{document.kind}: {document.name}"
+
+
+def _opened(blocks: Iterable[Block], output: Output) -> Iterator[Block]:
+    """Yield the blocks of an output, those behind ``Only`` among them."""
+    for block in blocks:
+        if not isinstance(block, Only):
+            yield block
+        elif output in block.outputs:
+            yield from _opened(block.blocks, output)
+
+
+# The first screen, made without any library: for pages and notebooks.
+
+
+def first_screen(document: Document) -> str:
+    """Return the first screen as an element that brings its own style, for a notebook.
+
+    It needs neither jinja2 nor matplotlib, follows the theme of the notebook or of the system, and
+    loads nothing.
+    """
+    kind, name = escape(document.kind), escape(document.name)
+    head = f'<p class="rsb-kind">{kind}: <bdi>{name}</bdi></p>'
+    style = _asset("first.css")
+    return f'<div class="rsb-first"><style>{style}</style>{head}{first_html(document.first)}</div>'
+
+
 @cache
-def _environment(jinja2: Any) -> Any:  # noqa: ANN401 - a module, of which types may be missing
-    """Return templates, compiled once: that takes longer than to fill them."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("rag_sourcebias.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _asset(name: str) -> str:
+    folder = resources.files("rag_sourcebias.report").joinpath("templates")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def words_html(words: Words) -> str:
+    """Return what is said as HTML: all of it escaped, a name isolated, a command as code."""
+    if isinstance(words, Finding):
+        return "".join(
+            f"<code>{escape(text)}</code>" if is_command else escape(text)
+            for text, is_command in words.pieces()
+        )
+    if isinstance(words, Name):
+        return f"<bdi>{escape(words)}</bdi>"
+    return escape(words)
+
+
+def first_html(first: First) -> str:
+    """Return the answer, the verdict, the picture, what to doubt and the next command."""
+    return "\n".join(_first_parts(first))
+
+
+def _first_parts(first: First) -> Iterator[str]:
+    yield f'<p class="rsb-answer">{words_html(first.answer)}</p>'
+    if first.verdict:
+        verdict = words_html(first.verdict)
+        yield f'<p class="rsb-verdict {escape(first.standing)}">{verdict}</p>'
+    for doubt in first.doubts:
+        yield f'<p class="rsb-doubt">{words_html(doubt)}</p>'
+    if first.rows:
+        rows = "".join(map(_first_row, first.rows))
+        caption = ""
+        if first.caption:
+            caption = f"<figcaption>{words_html(first.caption)}</figcaption>"
+        key = _first_key(first.rows)
+        yield f'<figure class="rsb-figure">{caption}{key}<dl>{rows}</dl></figure>'
+    if first.next is not None:
+        parts = (
+            f"<code>{escape(text)}</code>" if is_command else f"<span>{escape(text.strip())}</span>"
+            for text, is_command in first.next.pieces()
+        )
+        yield f'<p class="rsb-next">{" ".join(parts)}</p>'
+
+
+def _first_key(rows: tuple[FirstRow, ...]) -> str:
+    """Return what each colour counts, once for all rows; with the counts where there is one row."""
+    names = {str(name): colour for row in rows for name, _, colour in row.parts}
+    counts: dict[str, str] = {}
+    if len(rows) == 1:
+        sizes = {str(name): size for name, size, _ in rows[0].parts}
+        counts = {name: f" <b>{number(n, digits=0)}</b>" for name, n in sizes.items()}
+        names = {name: colour for name, colour in names.items() if sizes[name]}
+    items = "".join(
+        f'<li class="{escape(colour)}"><bdi>{escape(name)}</bdi>{counts.get(name, "")}</li>'
+        for name, colour in names.items()
     )
-    # Adjacent rows with the same first cell; jinja's own ``groupby`` would sort them.
-    environment.filters["groups"] = lambda rows: [
-        (name, list(group)) for name, group in groupby(rows, key=itemgetter(0))
+    return f'<ul class="rsb-key">{items}</ul>' if items else ""
+
+
+def _first_row(row: FirstRow) -> str:
+    name = '<dt class="rsb-no"></dt>'
+    if row.name:
+        name = f"<dt><bdi>{escape(str(row.name))}</bdi></dt>"
+    strip = "".join(_strip(row)) if row.parts else _scale(row.bar)
+    values = ", ".join(f"{what}: {number(n, digits=0)}" for what, n, _ in row.parts) or row.text
+    title = ": ".join(filter(None, (str(row.name), values)))  # for whoever points at it
+    return (
+        f'<div title="{escape(title)}">{name}<dd class="rsb-strip" aria-hidden="true">{strip}'
+        f'</dd><dd class="rsb-text">{escape(row.text)}</dd></div>'
+    )
+
+
+def _strip(row: FirstRow) -> Iterator[str]:
+    total = sum(size for _, size, _ in row.parts)
+    for _, size, colour in row.parts:
+        if size:
+            yield f'<i class="{escape(colour)}" style="width:{100 * size / total:.2f}%"></i>'
+
+
+def _scale(bar: Bar | None) -> str:
+    if bar is None:
+        return ""
+    side = escape(bar.side)
+    dot = f"dot {side}" if bar.solid else f"dot {side} hollow"
+    parts = [
+        f'<i class="line {side}" style="left:{bar.left}%;width:{bar.width}%"></i>',
+        f'<i class="{dot}" style="left:{bar.dot}%"></i>',
     ]
-    return environment
+    for name, at in (("was", bar.was), ("chance", bar.chance)):
+        if at is not None:
+            parts.append(f'<i class="{name}" style="left:{at}%"></i>')
+    return "".join(parts)
 
 
-def html(found: b.Document) -> str:
+# A page: one template, one style sheet.
+
+
+def page(document: Document) -> str:
     """Return a self-contained page; everything but our own style and pictures is escaped.
 
     A picture that cannot be drawn leaves a sentence in its place, and the log says how many.
@@ -63,48 +201,45 @@ def html(found: b.Document) -> str:
     """
     try:
         import jinja2
-        from markupsafe import Markup
+        import markupsafe
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markupsafe"):
             raise
         raise MissingExtraError(
             package="jinja2", extra="report", feature="an HTML report"
         ) from error
-    environment = _environment(jinja2)
-    failures: list[str] = []
+    safe, failures = markupsafe.Markup, list[str]()
     numbers = count(1)
 
     def svg(picture: Picture) -> Markup:
         try:
-            return Markup(draw(picture, uid=f"plot{next(numbers)}"))
+            return safe(draw(picture, uid=f"plot{next(numbers)}"))
         except MissingExtraError:
             raise
         except Exception as error:  # noqa: BLE001 - matplotlib's code; a picture costs no page
             failures.append(failure_text(error))
-            return Markup(
+            return safe(
                 '<p class="undrawn">This picture could not be drawn ({}); its numbers are in the '
                 "tables and in report.json.</p>"
             ).format(failures[-1])
 
-    def source(name: str) -> str:
-        return str(environment.loader.get_source(environment, name)[0])
-
-    # Only our own style sheets, script and pictures, whose texts are escaped when they are
-    # drawn, may pass without escaping.
-    script = source("page.js")
-    text: str = environment.get_template("document.html.jinja").render(
-        doc=found,
-        first=Markup(first_html(found)),
-        anchor=_anchors(),
-        label=_labels(),
-        script=Markup(script),
-        script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
-        met_words=b.MET,
-        established=b.ESTABLISHED,
-        kind_of=lambda block: type(block).__name__,
-        is_name=lambda text: isinstance(text, b.Name),
-        style=Markup(source("first.css") + source("style.css")),
-        svg=svg,
+    # Only our own style sheets, script and pictures, and words that are escaped here, may pass
+    # without being escaped.
+    script = _asset("page.js")
+    text: str = (
+        _environment(jinja2, safe)
+        .get_template("page.html.jinja")
+        .render(
+            document=document,
+            title=title_of(document),
+            first=safe(first_html(document.first)),
+            anchor=_anchors(),
+            label=_labels(),
+            script=safe(script),
+            script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
+            style=safe(_asset("first.css") + _asset("style.css")),
+            svg=svg,
+        )
     )
     if failures:
         _logger.warning(
@@ -112,10 +247,49 @@ def html(found: b.Document) -> str:
             "numbers are in its tables and in report.json",
             len(failures),
             next(numbers) - 1,
-            found.title,
+            title_of(document),
             failures[0],
         )
     return text + "\n"
+
+
+@cache
+def _environment(jinja2: Any, safe: type[Markup]) -> Any:  # noqa: ANN401 - a module
+    """Return templates, compiled once: that takes longer than to fill them."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("rag_sourcebias.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[[Any], Any]] = {
+        "words": lambda words: safe(words_html(words)),
+        "sentences": lambda parts: safe(" ".join(map(words_html, parts))),
+        "capital": lambda text: f"{text[:1].upper()}{text[1:]}",
+        "of_page": lambda blocks: _opened(blocks, "page"),
+        "kind": lambda block: type(block).__name__,
+        "table_groups": _table_groups,
+        "check_groups": _check_groups,
+    }
+    environment.filters |= filters
+    environment.globals |= {"met": MET, "is_name": lambda text: isinstance(text, Name)}
+    return environment
+
+
+def _table_groups(table: Table) -> list[tuple[str, list[tuple[Any, Any]]]]:
+    """Return adjacent rows with the same first cell, each with its bar, if several cells head them.
+
+    Jinja's own ``groupby`` would sort them.
+    """
+    rows = zip_longest(table.frame.rows(), table.bars)
+    if table.frame.n_heads == 1:
+        return [("", list(rows))]
+    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0][0])]
+
+
+def _check_groups(checks: Checks) -> list[tuple[str, list[Any]]]:
+    return [(of, list(group)) for of, group in groupby(checks.rows, key=lambda row: row.of)]
 
 
 def _anchors() -> Callable[[str], str]:
@@ -125,7 +299,7 @@ def _anchors() -> Callable[[str], str]:
     def anchor(caption: str) -> str:
         name = "-".join(_WORD.findall(caption.lower()))[:_ID] or "part"
         used[name] = used.get(name, 0) + 1
-        return f"at-{name}" + (f"-{used[name]}" if used[name] > 1 else "")
+        return f"at-{name}-{used[name]}" if used[name] > 1 else f"at-{name}"
 
     return anchor
 
@@ -141,29 +315,115 @@ def _labels() -> Callable[[str], str]:
     return label
 
 
-def notebook(found: b.Document) -> str:
-    """Return the page as an element of a notebook, whose own style it neither sees nor changes."""
-    title, page = escape_html(found.title), escape_html(html(found))
-    return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="800"></iframe>'
+# Markdown: everything but pictures, folds opened.
 
 
-def failure_text(error: Exception) -> str:
-    """Return an error on one line that can be shown, with its kind unless it is one of ours."""
-    text = visible(" ".join(str(error).split()))
-    if not isinstance(error, SourceBiasError):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text
+_QUOTED = 600  # characters of a text in Markdown
+_TICKS = re.compile(r"`+")
 
 
-# Markdown and terminal output of any document.
+def markdown(document: Document) -> str:
+    """Return GitHub-flavoured Markdown, ending in a newline."""
+    first = document.first
+    answer, *others = first.lines()
+    parts = [f"# {for_markdown(title_of(document))}", f"**{for_markdown(answer)}**"]
+    parts += map(for_markdown, others)
+    if first.next is not None:
+        parts.append(_marked_words(first.next))
+    parts.append(_joined(document.headline))
+    parts += [f"> **Note:** {_marked_words(warning)}" for warning in document.warnings]
+    for section in document.sections:
+        inner = list(_marked(section.blocks))
+        if inner:
+            parts += [f"## {for_markdown(section.title)}", _marked_words(section.lead), *inner]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _marked_words(words: Words) -> str:
+    if not isinstance(words, Finding):
+        return for_markdown(words).strip()
+    return "".join(
+        _code(text) if is_command else for_markdown(text) for text, is_command in words.pieces()
+    ).strip()
+
+
+def _code(text: str) -> str:
+    """Return a command between more backticks than it holds itself."""
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    return f"{ticks}{text}{ticks}" if len(ticks) == 1 else f"{ticks} {text} {ticks}"
+
+
+def _joined(parts: Iterable[Words]) -> str:
+    return " ".join(map(_marked_words, parts))
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _marked(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in _opened(blocks, "markdown"):
+        yield from _MARKDOWN[type(block)](block)
+
+
+def _listed(block: Listing) -> Iterator[tuple[Words, Words]]:
+    return zip_longest(block.of, block.rows, fillvalue="")
+
+
+def _of(of: Words, text: str) -> str:
+    return f"{_marked_words(of)}: {text}" if of else text
+
+
+def _checked(block: Checks) -> Frame:
+    columns: dict[str, list[Any]] = {
+        "of": [check.of for check in block.rows],
+        "criterion": [str(check.name) for check in block.rows],
+        "met": [MET[check.met] for check in block.rows],
+        "found": [str(check.text) for check in block.rows],
+    }
+    several = len(set(columns["of"])) > 1
+    if not several:
+        del columns["of"]
+    return Frame(columns=columns, heads={"of": "", "met": ""}, n_heads=1 + several)
+
+
+def _marked_versions(block: Versions) -> Iterator[str]:
+    name = for_markdown(block.name).strip() or MISSING
+    yield f"### {name} ({for_markdown(block.where)})"
+    if block.about:
+        yield for_markdown(shorten(block.about, _QUOTED))
+    yield _bullets(map(_marked_words, block.findings))
+    for side in block.sides:
+        text = shorten("".join(piece for piece, _ in side.pieces), _QUOTED)
+        yield f"> **{for_markdown(side.label)}:** {for_markdown(text)}"
+
+
+def _marked_questions(block: Questions) -> Iterator[str]:
+    for question, answer in block.rows:
+        yield f"**{_marked_words(question)}** {_marked_words(answer)}"
+
+
+_MARKDOWN: dict[type[Any], Callable[[Any], Iterable[str]]] = {
+    Heading: lambda block: [f"### {', '.join(map(_marked_words, (block.text, *block.tags)))}"],
+    Say: lambda block: [_marked_words(block.text)],
+    Listing: lambda block: [_bullets(_of(of, _marked_words(text)) for of, text in _listed(block))],
+    Checks: lambda block: [_checked(block).to_markdown()],
+    Cards: lambda block: [_bullets(_of(card.name, _joined(card.texts)) for card in block.cards)],
+    Table: lambda block: [] if block.brief else [block.frame.to_markdown()],
+    Facts: lambda block: [frame.to_markdown() for _, frame in block.frames],
+    Pictures: lambda _: [],
+    Versions: _marked_versions,
+    Fold: lambda block: _marked(block.blocks),
+    Questions: _marked_questions,
+}
+
+
+# A terminal: the first screen, the headline, what is brief, warnings, the next step.
 
 
 _MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red"), None: ("?", "bold yellow")}
-Line: TypeAlias = tuple[str | tuple[str, str], ...]  # of a terminal: pieces, some with a style
-_QUOTED = 600  # characters of a text in Markdown
-_LABEL, _COLUMN, _INDENT = 22, 18, 2  # characters of a terminal
+_NAME, _COLUMN, _INDENT = 22, 18, 2  # characters of names, of a column and before a name
 # Told apart by colour-blind readers, on dark and on light backgrounds; words say it as well.
-_LOOKS = {"strong": "bold", "good": "green", "poor": "yellow", "": ""}
 _SIDES = {
     "": "",
     "baseline": "color(33)",
@@ -171,192 +431,138 @@ _SIDES = {
     "strong baseline": "bold color(33)",
     "strong other": "bold color(172)",
 }
-# Names come from users' data: none may start a link, a tag or a table cell.
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
-def markdown(found: b.Document) -> str:
-    """Return GitHub-flavoured Markdown, ending in a newline."""
-    lines, first = first_lines(found), found.first
-    parts = [f"# {escape(found.title)}", f"**{escape(lines[0])}**", *map(escape, lines[1:])]
-    if first.command:
-        parts.append(f"{escape(first.why)} `{first.command}`")
-    parts.append(escape(found.headline))
-    parts += [f"> **Note:** {escape(warning)}" for warning in found.warnings]
-    for section in found.sections:
-        if inner := [part for block in section.blocks for part in _marked(block)]:
-            parts += [f"## {escape(section.title)}", escape(section.lead), *inner]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escape(text: str) -> str:
-    """Return ``text`` on one line, with nothing that Markdown or a terminal would interpret."""
-    return _SPECIAL.sub(r"\\\1", " ".join(visible(text, lines=True).split()))
-
-
-def _bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {escape(item)}" for item in items)
-
-
-def table(content: b.Table) -> str:
-    """Return a table, words to the left and numbers to the right; nothing for no rows."""
-    if not content.rows:
-        return ""
-    n = len(content.columns)
-    rule = "".join("|-" if i < content.n_heads or n == 2 else "|-:" for i in range(n))
-    head = " | ".join(escape(c) or " " for c in content.columns)
-    rows = (" | ".join(escape(c) or MISSING for c in row) for row in content.rows)
-    return "\n".join((f"| {head} |", f"{rule}|", *(f"| {row} |" for row in rows)))
-
-
-def _marked(block: b.Block) -> Iterable[str]:
-    return _MARKDOWN[type(block)](block) if "markdown" in block.to else ()
-
-
-def _checked(block: b.Checks) -> b.Table:
-    rows = tuple((group, name, b.MET[met], text) for group, name, met, text in block.rows)
-    if len({group for group, *_ in rows}) == 1:
-        return b.Table(columns=("criterion", "", "found"), rows=tuple(row[1:] for row in rows))
-    return b.Table(columns=(block.group, "criterion", "", "found"), rows=rows, n_heads=2)
-
-
-def _versions(block: b.Versions) -> Iterator[str]:
-    yield f"### {escape(block.name) or '–'} ({escape(block.where)})"
-    if block.about:
-        yield escape(shorten(block.about, _QUOTED))
-    yield _bullets(f"{flag}: {reason}" for flag, reason in block.findings)
-    for side in block.sides:
-        text = shorten("".join(piece for piece, _ in side.pieces), _QUOTED)
-        yield f"> **{escape(side.label)}:** {escape(text)}"
-
-
-def _list(rows: Iterable[tuple[str, str]]) -> list[str]:
-    return [_bullets(f"{who}: {text}" if who else text for who, text in rows)]
-
-
-_MARKDOWN: dict[type[b.Block], Callable[[Any], Iterable[str]]] = {
-    b.Heading: lambda block: [f"### {escape(', '.join((block.text, *block.tags)))}"],
-    b.Paragraph: lambda block: [escape(block.text)],
-    b.Cards: lambda block: _list((card.name, card.text) for card in block.cards),
-    b.Checks: lambda block: [table(_checked(block))],
-    b.Findings: lambda block: _list(
-        (f"{topic} ({b.ESTABLISHED[shown]})", text) for topic, shown, text in block.rows
-    ),
-    b.Items: lambda block: _list(
-        (who, f"{text} ({aside})" if aside else text)
-        for (who, text), aside in zip_longest(block.rows, block.asides)
-    ),
-    b.Grid: lambda block: [table(block.table)],
-    b.Facts: lambda block: [table(content) for _, content in block.tables],
-    b.Fold: lambda block: [part for inner in block.blocks for part in _marked(inner)],
-    b.Versions: _versions,
-    b.Questions: lambda block: [
-        f"**{escape(asked)}** {escape(told)}" for asked, told in block.rows
-    ],
-}
-
-
-def terminal(found: b.Document, console: Console) -> None:
+def terminal(document: Document, console: Console) -> None:
     """Print what a terminal has room for; its width decides how many columns stand side by side."""
     from rich.text import Text
 
-    lines, first = first_lines(found), found.first
-    console.print(Text(lines[0], style="bold"))
-    for line in lines[1:]:
+    first = document.first
+    answer, *others = first.lines()
+    console.print(Text(answer, style="bold"))
+    for line in others:
         console.print(Text(line))
     console.print()
-    if "terminal" in found.headline_to:
-        console.print(Text(found.headline))
+    console.print(_styled(*document.headline))
+    console.print()
+    for section in document.sections:
+        for block in _brief(section):
+            _print(block, console)
+    for warning in document.warnings:
+        console.print(_line("Warning: ", "bold yellow", warning))
+    if first.next is not None:
         console.print()
-    for section in found.sections:
-        print_blocks(section.blocks, console)
-    for warning in found.warnings:
-        console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
-    if first.command:
-        console.print()
-        console.print(Text.assemble(f"{first.why} ", (first.command, "bold")))
+        console.print(_styled(first.next))
 
 
-def print_blocks(blocks: Iterable[b.Block], console: Console) -> None:
-    """Print the blocks that a terminal shows."""
+def _brief(section: Section) -> Iterator[Block]:
+    """Yield the blocks of a section that a terminal shows."""
+    for block in section.blocks:
+        if isinstance(block, Only):
+            yield from _opened([block], "terminal")
+        elif section.brief and _is_brief(block):
+            yield block
+
+
+def _is_brief(block: Block) -> bool:
+    if isinstance(block, Say):
+        return not block.aside
+    return isinstance(block, Listing | Checks | Cards | Table)
+
+
+def _styled(*parts: Words) -> Text:
+    """Return sentences one after the other, commands in bold."""
     from rich.text import Text
 
-    for at, block in enumerate(block for block in blocks if "terminal" in block.to):
-        if at and isinstance(block, b.Heading):
-            console.print()
-        if isinstance(block, b.Grid):
-            _print_table(block, console)
-        else:
-            for line in _TERMINAL[type(block)](block):
-                console.print(Text.assemble(*line))
+    line = Text()
+    for at, words in enumerate(parts):
+        line.append(" " if at else "")
+        if not isinstance(words, Finding):
+            line.append(words)
+            continue
+        for text, is_command in words.pieces():
+            line.append(text, style="bold" if is_command else "")
+    return line
 
 
-def _checks(block: b.Checks) -> Iterator[Line]:
-    several = len({group for group, *_ in block.rows}) > 1
-    for group, name, met, text in block.rows:
-        yield _MARKS[met], f" {name}{f' ({group})' if several else ''}: {text}"
+def _line(mark: str, style: str, *parts: Words, of: Words = "") -> Text:
+    from rich.text import Text
+
+    line = Text.assemble((mark, style))
+    if of:
+        line.append(f"{of}: ", style="bold")
+    return line.append_text(_styled(*parts))
 
 
-def _findings(block: b.Findings) -> Iterator[Line]:
-    for topic, shown, text in block.rows:
-        if shown is None:
-            yield ((f"– {topic}: {b.ESTABLISHED[shown]}, {text}", "dim"),)
-        elif shown:
-            yield ("• ", "bold"), (f"{topic}: ", "bold"), text
-        else:
-            yield ("? ", "dim"), f"{topic}: {text}"
+def _print(block: Block, console: Console) -> None:
+    """Print a block and a blank line, but for that between a heading and what follows."""
+    if isinstance(block, Table):
+        _print_table(block, console)
+    else:
+        for line in _TERMINAL[type(block)](block):
+            console.print(line)
+    if not isinstance(block, Heading):
+        console.print()
 
 
-_TERMINAL: dict[type[b.Block], Callable[[Any], Iterable[Line]]] = {
-    b.Heading: lambda block: [((": ".join((block.text, *block.tags)), "bold underline"),)],
-    b.Paragraph: lambda block: [((block.text, "dim" if block.look == "note" else ""),), ()],
-    b.Checks: _checks,
-    b.Findings: _findings,
-    b.Lines: lambda block: [
-        tuple((text, _LOOKS[look]) for text, look in pieces) for pieces in block.rows
+def _check_lines(block: Checks) -> Iterator[Text]:
+    several = len(_check_groups(block)) > 1
+    for check in block.rows:
+        of = f" ({check.of})" if several else ""
+        yield _line(*_MARKS[check.met], f" {check.name}{of}:", check.text)
+
+
+_TERMINAL: dict[type[Any], Callable[[Any], Iterable[Text]]] = {
+    Heading: lambda block: [
+        _line(": ".join(map(str, (block.text, *block.tags))), "bold underline")
     ],
-    b.Items: lambda block: [
-        ("• ", (f"{who}: " if who else "", "bold"), text) for who, text in block.rows
-    ],
+    Say: lambda block: [_styled(block.text)],
+    Listing: lambda block: [_line("• ", "", text, of=of) for of, text in _listed(block)],
+    Cards: lambda block: [_line("• ", "", *card.texts, of=card.name) for card in block.cards],
+    Checks: _check_lines,
 }
 
 
-def _print_table(block: b.Grid, console: Console) -> None:
+def _print_table(block: Table, console: Console) -> None:
+    """Print columns side by side as far as there is room, and the others under them."""
     from rich import box
     from rich.table import Table as Columns
     from rich.text import Text
 
-    content, heads = block.table, block.table.n_heads
-    rows = [
-        (row, (side,) * len(row) if isinstance(side, str) else side)
-        for row, side in zip_longest(content.rows, block.sides, fillvalue="")
-        if not block.sparse or set(row[heads:]) - {"0", "–"}
-    ]
-    # A blank stands between columns.
-    column = block.width + 1 if block.width else _COLUMN
-    label = min(_LABEL + _INDENT * (heads > 1), max(8, console.width - column - 3))
-    fit = max(1, (console.width - label - 2) // column)
-    if block.together <= fit < len(content.columns) - heads:
+    frame, label = block.frame, min(block.frame.n_heads, 2) - 1
+    titles = frame.titles()
+    sides_of = block.sides or [("",) * len(titles)] * len(frame)
+    rows = list(zip(frame.rows(), sides_of, strict=True))
+    if block.sparse:
+        rows = [row for row in rows if set(row[0][frame.n_heads :]) - {"0", MISSING}]
+    column = 1 + min(_COLUMN - 1, _widest(titles, rows, label))  # a blank stands between columns
+    name = min(_NAME + _INDENT * label, max(8, console.width - column - 3))
+    fit = max(1, (console.width - name - 2) // column)
+    if block.together <= fit < len(titles) - label - 1:
         fit -= fit % block.together
-    for start in range(heads, len(content.columns), fit):
-        shown = range(start, min(start + fit, len(content.columns)))
-        grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        grid.add_column(Text(content.columns[heads - 1]), width=label, overflow="fold")
+    for start in range(label + 1, len(titles), fit):
+        shown = range(start, min(start + fit, len(titles)))
+        grid = Columns(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        grid.add_column(Text(titles[label]), width=name, overflow="fold")
         for i in shown:
-            grid.add_column(
-                Text(content.columns[i]),
-                justify="right",
-                overflow="fold",
-                min_width=block.width - 1 if block.width else None,
-            )
-        under = ""
-        for row, sides in rows:
-            if heads > 1 and row[0] != under:
-                under = row[0]
+            grid.add_column(Text(titles[i]), justify="right", overflow="fold")
+        group = ""
+        for cells, sides in rows:
+            if label and cells[0] != group:
+                group = cells[0]
                 grid.add_section()
-                grid.add_row(Text(shorten(under, 2 * label), style="bold"))
+                grid.add_row(Text(shorten(group, 2 * name), style="bold"))
             grid.add_row(
-                Text(" " * _INDENT * bool(under) + row[heads - 1]),
-                *(Text(row[i], style=_SIDES[sides[i]]) for i in shown),
+                Text(" " * (_INDENT * label) + cells[label]),
+                *(Text(cells[i], style=_SIDES[sides[i]]) for i in shown),
             )
+        if start > label + 1:
+            console.print()
         console.print(grid)
+
+
+def _widest(titles: tuple[str, ...], rows: list[Any], label: int) -> int:
+    """Return the characters of the widest cell or word of a head, names aside."""
+    words = (word for title in titles[label + 1 :] for word in title.split())
+    cells = (cell for row, _ in rows for cell in row[label + 1 :])
+    return max(map(len, (*words, *cells)), default=0)

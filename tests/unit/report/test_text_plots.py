@@ -13,7 +13,7 @@ from rich.console import Console
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.skew import SkewReport, TextStatistic
 from rag_sourcebias.report.figures import draw
-from rag_sourcebias.report.render import print_blocks, table
+from rag_sourcebias.report.legacy_render import print_blocks, table
 from rag_sourcebias.report.text_stats import (
     renamed,
     text_figures,
