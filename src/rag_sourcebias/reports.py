@@ -7,26 +7,25 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from collections.abc import Sequence
 from importlib import import_module
-from operator import is_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
-from rag_sourcebias.pairs.data import CheckedPair, PairReport
+from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.report import render
+from rag_sourcebias.report.files import visible_report, without_texts
 from rag_sourcebias.report.legacy_render import html, markdown, terminal
 from rag_sourcebias.report.render import failure_text
+from rag_sourcebias.report.report import Report as Rebuilt
 from rag_sourcebias.style.data import StyleReport
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def to_html(report: object) -> str:
     DataError
         If the object is no report.
     """
+    if isinstance(report, Rebuilt):
+        return render.page(visible_report(report).page())
     return html(document_of(report))
 
 
@@ -161,6 +162,8 @@ def to_markdown(report: object) -> str:
     DataError
         If the object is no report.
     """
+    if isinstance(report, Rebuilt):
+        return render.markdown(visible_report(report).page())
     return markdown(document_of(report))
 
 
@@ -178,71 +181,10 @@ def print_report(report: object, console: Console) -> None:
     DataError
         If the object is no report.
     """
-    terminal(document_of(report, lines=False), console)
-
-
-def visible_report(report: T, *, lines: bool = True) -> T:
-    """Return the report with control characters, overrides and surrogates written out everywhere.
-
-    Once for all of it, before anything is drawn: lengths of names, keys and texts then agree in
-    every view, and no view has to know where a text came from.
-
-    Parameters
-    ----------
-    report : a report of any kind
-    lines : bool
-        Leave line ends and tabs, which excerpts have and which pages show as blanks.
-
-    Returns
-    -------
-    report
-        The same object where there is nothing to write out, as nearly always.
-    """
-
-    def shown(value: object) -> object:
-        return visible(value, lines=lines) if isinstance(value, str) else None
-
-    return _changed(report, shown)
-
-
-def without_texts(report: T) -> T:
-    """Return a report without any text of queries, documents or answers: ids and numbers stay.
-
-    What was read off texts goes with them: words that mark a source, names and numbers that a
-    rewrite lost.
-    """
-
-    def bare(value: object) -> object:
-        return value.without_texts() if isinstance(value, Evidence | CheckedPair) else None
-
-    return _changed(report, bare)
-
-
-@cache  # looking at fields takes longer than at values
-def _init_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401
-    return tuple(f.name for f in fields(kind) if f.init) if is_dataclass(kind) else ()
-
-
-def _changed(value: T, change: Callable[[object], object]) -> T:
-    """Return a report in which every part is what ``change`` makes of it, if not None.
-
-    Parts that hold none of these stay the same objects.
-    """
-    new = change(value)
-    kind: Any = type(value)
-    if new is None and (names := _init_fields(kind)):
-        old = {name: getattr(value, name) for name in names}
-        parts = {name: _changed(part, change) for name, part in old.items()}
-        others = {name: part for name, part in parts.items() if part is not old[name]}
-        new = replace(value, **others) if others else value  # type: ignore[type-var]
-    elif isinstance(value, tuple | list):
-        items = [_changed(item, change) for item in value]
-        new = value if all(map(is_, value, items)) else type(value)(items)
-    elif isinstance(value, Mapping):
-        pairs = {_changed(key, change): _changed(item, change) for key, item in value.items()}
-        same = all(map(is_, (*value, *value.values()), (*pairs, *pairs.values())))
-        new = value if same else pairs
-    return cast("T", value if new is None else new)
+    if isinstance(report, Rebuilt):
+        render.terminal(visible_report(report, lines=False).page(), console)
+    else:
+        terminal(document_of(report, lines=False), console)
 
 
 # A finished report in a folder: its figures first, then the pages that show them.

@@ -535,7 +535,7 @@ def _print_table(block: Table, console: Console) -> None:
     rows = list(zip(frame.rows(), sides_of, strict=True))
     if block.sparse:
         rows = [row for row in rows if set(row[0][frame.n_heads :]) - {"0", MISSING}]
-    column = 1 + min(_COLUMN - 1, _widest(titles, rows, label))  # a blank stands between columns
+    column = min(_COLUMN, _widest(titles, rows, label) + 2)  # two blanks stand between columns
     name = min(_NAME + _INDENT * label, max(8, console.width - column - 3))
     fit = max(1, (console.width - name - 2) // column)
     if block.together <= fit < len(titles) - label - 1:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.data import Interval
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Frame, number
+from rag_sourcebias.core.finding import Frame, Interval, number
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.report.document import Document
 from rag_sourcebias.report.files import visible_report, write_report

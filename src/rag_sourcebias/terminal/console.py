@@ -31,8 +31,9 @@ from rich.segment import Segment
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.report.files import without_texts
 from rag_sourcebias.report.render import failure_text
-from rag_sourcebias.reports import Report, print_report, without_texts, write_figures, write_pages
+from rag_sourcebias.reports import Report, print_report, write_figures, write_pages
 
 # Where the command line prints: results to standard output, everything else to error.
 

@@ -13,11 +13,11 @@ from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.evidence import AGAINST, MOST, telling
 from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.report.evidence import differing
+from rag_sourcebias.report.files import without_texts
 from rag_sourcebias.reports import (
     document_of,
     read_report_json,
     to_html,
-    without_texts,
     write_report,
 )
 

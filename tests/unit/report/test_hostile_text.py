@@ -18,10 +18,10 @@ import test_pair_pages
 from rich.console import Console
 from test_report_pages import HOSTILE, assert_sound
 
+from rag_sourcebias.report.files import visible_report
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,
-    visible_report,
     write_report,
 )
 
