@@ -18,7 +18,6 @@ from needs import MODELS, Model, NotMadeError, folder_of, found_model, unmet
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SkewReport, SystemSkew
 from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
@@ -26,6 +25,7 @@ from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, Vector
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.source.data import AuditConfig, SkewReport, SystemSkew
 
 __all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
 
@@ -186,7 +186,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
     x, y = [], []
     for name, split in sets.items():
         found = dataset(name, split)
-        from rag_sourcebias.measure.texts import mean_words
+        from rag_sourcebias.measure.dataset import mean_words
 
         words = mean_words(found.corpus)
         human = words.pop("human")
@@ -199,7 +199,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
 def twins_above(bounds: Sequence[float] = (0.0, 1.0)) -> Columns:
     """P(LLM copy above its human twin) on SCIDOCS under ANCE, clustered by query."""
     from rag_sourcebias.infer.means import clustered_mean
-    from rag_sourcebias.measure.exposure import other_above
+    from rag_sourcebias.source.twins import other_above
 
     path = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -16,10 +16,11 @@ from counting import study
 from rates import row
 from worlds import WORLDS, World
 
-from rag_sourcebias.core.skew import AuditConfig, SkewCode, SkewReport
-from rag_sourcebias.measure.exposure import exposure, merge_llms
+from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.measure.exposure import exposure
 from rag_sourcebias.measure.relevance import chance_scores, source_codes_for
-from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.audit import measure_source_bias, merge_llms
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 
 SIZES = (10, 30, 100, 300)
 RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"

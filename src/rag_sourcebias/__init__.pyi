@@ -17,8 +17,6 @@ from .core.data import Run as Run
 from .core.data import TagTable as TagTable
 from .core.errors import SourceBiasError as SourceBiasError
 from .core.finding import Interval as Interval
-from .core.skew import AuditConfig as AuditConfig
-from .core.skew import SkewReport as SkewReport
 from .debias.audit import measure_debias as measure_debias
 from .debias.data import DebiasConfig as DebiasConfig
 from .debias.data import DebiasReport as DebiasReport
@@ -51,6 +49,8 @@ from .reports import read_report_json as read_report_json
 from .reports import write_report as write_report
 from .source.audit import audit_source as audit_source
 from .source.audit import measure_source_bias as measure_source_bias
+from .source.data import AuditConfig as AuditConfig
+from .source.data import SkewReport as SkewReport
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
@@ -26,6 +25,7 @@ from rag_sourcebias.report.files import visible_report, without_texts
 from rag_sourcebias.report.legacy_render import html, markdown, terminal
 from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.report.report import Report as Rebuilt
+from rag_sourcebias.source.data import SkewReport
 from rag_sourcebias.style.data import StyleReport
 
 if TYPE_CHECKING:

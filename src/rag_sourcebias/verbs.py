@@ -18,7 +18,6 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.given import (
     a,
     columns_of,
@@ -44,6 +43,7 @@ from rag_sourcebias.retrieval.application import (
 from rag_sourcebias.retrieval.rerank import candidates, installed
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 
 C = TypeVar("C", AuditConfig, JudgedConfig)
 

@@ -62,7 +62,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.tagging",
         "rag_sourcebias.monitor",
         "rag_sourcebias.neural",
-        "rag_sourcebias.infer.skew",
+        "rag_sourcebias.infer.ratios",
         "rag_sourcebias.infer.crc_intervals",
         "rag_sourcebias.source.report",
         "rag_sourcebias.judged.report",

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Dataset, Qrels
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.neural.loading import SentenceEncoder, fast_dtype
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 

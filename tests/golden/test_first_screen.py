@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from rendering import FOLDER, NAMES
 
-from rag_sourcebias.core.skew import SkewCode, SkewReport
+from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report.first import first_html, first_lines, first_screen
 from rag_sourcebias.reports import document_of, read_report_json
+from rag_sourcebias.source.data import SkewReport
 
 JARGON = re.compile(
     r"NDCG|MAP@|\bAUC\b|Relative Δ|centred|permut|regress|bootstrap|p-value|\bp [<=]|adjusted|"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 
 
 def equal(a, b):

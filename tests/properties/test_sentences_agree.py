@@ -29,13 +29,13 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
-from rag_sourcebias.infer.skew import adjusted
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.reports import document_of, read_report_json
+from rag_sourcebias.source.system import adjusted
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 Rng = np.random.Generator

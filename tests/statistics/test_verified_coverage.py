@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
-from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.infer.verified import (
     draw_chances,
     draw_rows,
@@ -16,6 +15,7 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.io.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.data import AuditConfig
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_sourcebias.answers.audit import measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
-from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.infer.texts import TextStatistic
 
 SYSTEMS = ("terse", "plain", "chatty", "essay")
 LENGTHS = (2, 12, 25, 60)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.core.training import TrainingHistory, TrainingPoint
 from rag_sourcebias.debias.audit import quality_changes, skew_changes
 from rag_sourcebias.debias.data import (
@@ -24,6 +23,7 @@ from rag_sourcebias.debias.data import (
 )
 from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.measure.dataset import DataSummary
 
 CONFIG = DebiasConfig(resamples=2000)
 BEFORE = "all-MiniLM-L6-v2"

@@ -10,7 +10,6 @@ import numpy as np
 
 from rag_sourcebias.core.data import Histogram
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import DataSummary
 from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
@@ -22,6 +21,7 @@ from rag_sourcebias.explain.data import (
 )
 from rag_sourcebias.explain.vectors import map_vectors, spectrum
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.measure.dataset import DataSummary
 
 LLM = "llm:llama-2"
 ENCODER = "all-MiniLM-L6-v2"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.infer.means import clustered_mean
+from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.style.audit import measure_style_bias
 from rag_sourcebias.style.data import (

@@ -50,12 +50,11 @@ from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.infer.comparisons import MIN_ROWS, queries_to_tell, spread_interval
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import SAMPLED
-from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 
 # Intervals for how well a score separates correct from wrong answers.

@@ -17,7 +17,7 @@ from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.infer.texts import TextStatistic
 
 # Answers of several systems as texts, with the references they are compared with.
 

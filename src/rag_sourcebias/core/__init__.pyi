@@ -17,5 +17,4 @@ from .protocols import Rescorer as Rescorer
 from .protocols import Retriever as Retriever
 from .protocols import RetrieverSpec as RetrieverSpec
 from .protocols import ShardedCorpus as ShardedCorpus
-from .skew import SourceScores as SourceScores
 from .tags import TagStore as TagStore

@@ -13,7 +13,6 @@ from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrel
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SkewCode
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     QUALITIES,
@@ -29,7 +28,7 @@ from rag_sourcebias.debias.data import (
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.twins import TwinRescorer
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.equivalence import (
     NoninferiorityTest,
     delta_change_interval,
@@ -38,8 +37,7 @@ from rag_sourcebias.infer.equivalence import (
 )
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
-from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
-from rag_sourcebias.measure.exposure import data_warnings, summarise_dataset
+from rag_sourcebias.measure.dataset import data_warnings, summarise_dataset
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
 from rag_sourcebias.retrieval.projection import ProjectedEncoder
 from rag_sourcebias.retrieval.search import DenseSpec
@@ -467,7 +465,7 @@ def debias_warnings(
         summarise_dataset(dataset),
         dataset.qrels,
         dataset.corpus.tags,
-        AuditConfig(baseline_source=config.baseline_source, cutoffs=config.cutoffs),
+        config,
         length_adjusted=False,
     )
     seen = max(outcome.n_seen for outcome in outcomes)

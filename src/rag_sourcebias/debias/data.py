@@ -14,9 +14,10 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.skew import DataSummary, SkewCode
 from rag_sourcebias.core.training import TrainingHistory
+from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
+from rag_sourcebias.measure.dataset import DataSummary
 
 _T = TypeVar("_T")
 FIT, JUDGE = "What it is fitted on", "What it is judged on"  # panels of the help page

@@ -7,7 +7,6 @@ from typing import TypeVar
 import numpy as np
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     DebiasDataset,
@@ -40,6 +39,7 @@ from rag_sourcebias.debias.words import (
     verdicts,
     weight_text,
 )
+from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (

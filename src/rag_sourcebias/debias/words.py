@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.skew import SkewCode
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
@@ -18,6 +17,7 @@ from rag_sourcebias.debias.data import (
     QualityChange,
     SkewChange,
 )
+from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report.blocks import (
     First,
     FirstRow,

@@ -11,7 +11,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require_at_least, setting
 from rag_sourcebias.core.shown import Outcome, Shown
-from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.measure.dataset import DataSummary
 
 # What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
-from rag_sourcebias.core.skew import QUANTILES, TextStatistic
 from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
@@ -23,6 +22,38 @@ from rag_sourcebias.measure.texts import (
 )
 
 Texts = Sequence[str | None]
+
+
+#: Probabilities of :attr:`TextStatistic.quantiles`.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStatistic:
+    """One statistic of the texts of one group ([W] Fig. 1, 4, 6; [K] Fig. 3).
+
+    Parameters
+    ----------
+    group : str
+        A style, a source, or an answering system.
+    name : {"words", "BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap"}
+        All but words compare a text with the original of which it is a version (or the reference
+        answer), in [0, 1].
+    n : int
+        Texts.
+    mean : Interval or None
+        None where an interval cannot be computed (too few texts, or all alike).
+    average : float
+    quantiles : tuple of float
+        At .05, .25, .5, .75 and .95.
+    """
+
+    group: str
+    name: str
+    n: int
+    mean: Interval | None
+    average: float
+    quantiles: tuple[float, ...]
 
 
 def text_statistics(

@@ -1,0 +1,1 @@
+from .relevance import SourceScores as SourceScores

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product, repeat
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.skew import SourceScores
+from rag_sourcebias.core.shown import PerQuery
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
 
@@ -470,6 +470,43 @@ def source_codes_for(doc_ids: Sequence[str], tags: TagTable) -> npt.NDArray[np.i
     rows = tags.rows_for(doc_ids)
     found = np.where(rows >= 0, tags.source_codes[rows], -1) if len(tags) else rows
     return found.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SourceScores:
+    """Per-query measures on a mixed run, one target source at a time ([K] §3.1).
+
+    Parameters
+    ----------
+    query_ids : tuple of str, length nq
+    sources : tuple of str, length S
+    measures : tuple of str, length M
+        Names such as ``"NDCG@5"``.
+    values : float64 array of shape (M, S, nq)
+        In [0, 1]. A query without relevant documents of a source scores 0 there and counts.
+    n_relevant : int32 array of shape (S, nq)
+        Relevant documents of each source per query.
+    """
+
+    query_ids: tuple[str, ...]
+    sources: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: npt.NDArray[np.float64] = field(repr=False)
+    n_relevant: npt.NDArray[np.int32] = field(repr=False)
+    axes_of: ClassVar[PerQuery] = {
+        "values": ("measures", "sources", "query_ids"),
+        "n_relevant": ("sources", "query_ids"),
+    }
+
+    def of(self, measure: str, source: str) -> FloatArray:
+        """Per-query values of one measure for one source, shape (nq,)."""
+        for kind, name, known in (
+            ("measure", measure, self.measures),
+            ("source", source, self.sources),
+        ):
+            if name not in known:
+                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
+        return np.asarray(self.values[self.measures.index(measure), self.sources.index(source)])
 
 
 def source_scores(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, FloatArray
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, import_extra
 
 # Length and lexical overlap of texts and their rewrites ([K] Fig. 3).
@@ -41,39 +41,6 @@ def overlap(rewrite: str, original: str) -> float:
     """|A ∩ B| / |B|: share of the original's words that the rewrite keeps ([K] Fig. 3b)."""
     a, b = set(words(rewrite)), set(words(original))
     return len(a & b) / len(b) if b else 1.0
-
-
-def mean_words(corpus: Corpus) -> dict[str, float]:
-    """Mean document length in words per source."""
-    counts = word_counts(corpus.texts)
-    codes = corpus.tags.source_codes
-    return {
-        source: float(counts[codes == code].mean())
-        for code, source in enumerate(corpus.tags.sources)
-        if np.any(codes == code)  # a sub-corpus keeps the names of sources it no longer holds
-    }
-
-
-def match_lengths(corpus: Corpus) -> Corpus:
-    """Cut every version of a document to the length of its shortest version, in words.
-
-    Documents without a pair stay as they are. Used to see how much of a skew is length.
-
-    Raises
-    ------
-    DataError
-        If no documents are paired.
-    """
-    codes = corpus.tags.pair_codes
-    if not np.any(codes >= 0):
-        raise DataError("no document has a pair_id, so lengths cannot be matched")
-    counts = word_counts(corpus.texts)
-    shortest = np.full(len(corpus.tags.pair_ids), np.iinfo(np.int64).max)
-    np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
-    texts = list(corpus.texts)
-    for row in np.flatnonzero((codes >= 0) & (counts > shortest[codes])):
-        texts[row] = cut_to_words(texts[row], int(shortest[codes[row]]))
-    return Corpus(texts=tuple(texts), tags=corpus.tags)
 
 
 def cut_to_words(text: str, n_words: int) -> str:

@@ -25,13 +25,12 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.skew import AuditConfig, SoleCorpusCheck, SourceScores
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import equivalence_test
-from rag_sourcebias.infer.skew import require_sources, sole_corpus_checks
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck, sole_corpus_checks
 from rag_sourcebias.io.files import PathLike, write_atomic
-from rag_sourcebias.measure.exposure import summarise, summarise_dataset
-from rag_sourcebias.measure.relevance import score_run
+from rag_sourcebias.measure.dataset import require_sources, summarise, summarise_dataset
+from rag_sourcebias.measure.relevance import SourceScores, score_run
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
@@ -205,18 +204,10 @@ def sole_corpus_tests(
                 values=np.ascontiguousarray(scores.values[:, :, kept]),
                 n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
             )
-        settings = AuditConfig(
-            baseline_source=sources[0],
-            cutoffs=config.cutoffs,
-            measures=config.measures,
-            confidence_level=config.confidence_level,
-            resamples=config.resamples,
-            seed=config.seed,
+        checks = sole_corpus_checks(
+            alone, baseline=sources[0], confidence_level=config.confidence_level
         )
-        found += [
-            _test(spec.name, check, alone, config, n_tests=n_tests)
-            for check in sole_corpus_checks(alone, settings)
-        ]
+        found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
     return found
 
 
@@ -526,7 +517,7 @@ def _check_retrievers(retrievers: Sequence[RetrieverSpec], dataset: Dataset | No
 
 
 def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> dict[str, PairRows]:
-    require_sources(tags, AuditConfig(baseline_source=baseline))
+    require_sources(tags, baseline)
     others = [name for name in tags.sources if name != baseline]
     wrong = [name for name in sources or () if name not in others]
     if wrong or (sources is not None and not sources):

@@ -14,7 +14,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, Shown
-from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.measure.dataset import DataSummary
 
 # What was checked about texts and their rewrites, one row per pair.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import DataSummary
+from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.report.document import Bar as Bar  # noqa: PLC0414
 from rag_sourcebias.report.document import Name as Name  # noqa: PLC0414
 from rag_sourcebias.report.document import Side as Side  # noqa: PLC0414

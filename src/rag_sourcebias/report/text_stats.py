@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import MISSING, count, estimate, level, number

@@ -15,32 +15,11 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.core.skew import (
-    SCHEMA_VERSION,
-    AuditConfig,
-    CentredDelta,
-    DataSummary,
-    SettingSkew,
-    SkewCell,
-    SkewCode,
-    SkewReport,
-    SoleCorpusCheck,
-    SystemSkew,
-    TextStatistic,
-)
 from rag_sourcebias.infer.comparisons import random_effects
+from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import Dependence
-from rag_sourcebias.infer.skew import (
-    Variant,
-    adjusted,
-    measure_system,
-    queries_for_verdict,
-    require_sources,
-    settings_row,
-    skew_code,
-    sole_corpus_checks,
-)
-from rag_sourcebias.infer.texts import text_statistics
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck, sole_corpus_checks
+from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,
     p_of,
@@ -49,22 +28,54 @@ from rag_sourcebias.infer.verified import (
     verified_delta,
 )
 from rag_sourcebias.io.verified import Verification, side
-from rag_sourcebias.measure.exposure import (
-    MERGED,
+from rag_sourcebias.measure.dataset import (
+    DataSummary,
     Design,
     data_warnings,
-    merge_llms,
+    require_sources,
     summarise,
     summarise_dataset,
 )
 from rag_sourcebias.measure.relevance import score_run, source_codes_for
-from rag_sourcebias.measure.texts import TEXT_STATISTICS, match_lengths
+from rag_sourcebias.measure.texts import TEXT_STATISTICS, cut_to_words, word_counts
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.source.data import (
+    SCHEMA_VERSION,
+    AuditConfig,
+    CentredDelta,
+    SettingSkew,
+    SkewCell,
+    SkewReport,
+    SystemSkew,
+    Variant,
+)
 from rag_sourcebias.source.evidence import evidence_of
+from rag_sourcebias.source.system import adjusted, measure_system, settings_row
 
 # The verb: measure source bias from runs and judgments.
+
+
+#: Source of all documents by language models once they are merged.
+MERGED = "llm"
+
+
+def merge_llms(tags: TagTable) -> TagTable:
+    """Merge all sources by language models into ``"llm"``.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two.
+    """
+    models = [name for name in tags.sources if name.startswith("llm:")]
+    if len(models) < 2:
+        raise DataError(
+            f"merging needs at least two sources named 'llm:<model>'; sources are "
+            f"{list(tags.sources)}"
+        )
+    return tags.merge_sources({MERGED: models})
 
 
 def measure_source_bias(
@@ -322,6 +333,28 @@ def assemble(
 # What distinguishes the texts of each source before any retriever sees them ([K] Fig. 3).
 
 
+def match_lengths(corpus: Corpus) -> Corpus:
+    """Cut every version of a document to the length of its shortest version, in words.
+
+    Documents without a pair stay as they are. Used to see how much of a skew is length.
+
+    Raises
+    ------
+    DataError
+        If no documents are paired.
+    """
+    codes = corpus.tags.pair_codes
+    if not np.any(codes >= 0):
+        raise DataError("no document has a pair_id, so lengths cannot be matched")
+    counts = word_counts(corpus.texts)
+    shortest = np.full(len(corpus.tags.pair_ids), np.iinfo(np.int64).max)
+    np.minimum.at(shortest, codes[codes >= 0], counts[codes >= 0])
+    texts = list(corpus.texts)
+    for row in np.flatnonzero((codes >= 0) & (counts > shortest[codes])):
+        texts[row] = cut_to_words(texts[row], int(shortest[codes[row]]))
+    return Corpus(texts=tuple(texts), tags=corpus.tags)
+
+
 def source_text_statistics(
     corpus: Corpus,
     baseline: str,
@@ -440,7 +473,7 @@ def audit_source(
     separate = dataset.corpus.tags
     if config.merge_llms:
         dataset = replace(dataset, corpus=replace(dataset.corpus, tags=merge_llms(separate)))
-    require_sources(dataset.corpus.tags, config)
+    require_sources(dataset.corpus.tags, config.baseline_source)
     dependence = Dependence.of(
         dataset.qrels,
         dataset.corpus.tags,
@@ -519,7 +552,9 @@ def alone_checks(
         )
         for code, source in enumerate(tags.sources)
     }
-    return sole_corpus_checks(alone, config)
+    return sole_corpus_checks(
+        alone, baseline=config.baseline_source, confidence_level=config.confidence_level
+    )
 
 
 BM25_SETTINGS = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.0), (1.5, 0.75), (1.5, 1.0), (2.0, 0.75))

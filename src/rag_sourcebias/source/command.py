@@ -13,7 +13,6 @@ from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.core.settings import setting
-from rag_sourcebias.core.skew import AuditConfig, SkewReport
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors
@@ -31,6 +30,7 @@ from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.terminal import options as opt

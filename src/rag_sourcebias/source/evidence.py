@@ -6,7 +6,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, ranks_of, relevant_pair, telling
-from rag_sourcebias.core.skew import AuditConfig, ChanceSkew, SystemSkew
+from rag_sourcebias.source.data import AuditConfig, ChanceSkew, SystemSkew
 
 
 def evidence_of(

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import SkewCell, SkewReport
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (
@@ -39,6 +38,7 @@ from rag_sourcebias.report.text_stats import (
     text_notes,
     text_table,
 )
+from rag_sourcebias.source.data import SkewCell, SkewReport
 from rag_sourcebias.source.words import (
     Verdict,
     first,

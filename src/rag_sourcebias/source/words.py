@@ -7,14 +7,8 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import (
-    SkewCell,
-    SkewCode,
-    SkewReport,
-    SkewVerdict,
-    SoleCorpusCheck,
-    SystemSkew,
-)
+from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
     VARIANTS,
@@ -38,6 +32,7 @@ from rag_sourcebias.report.blocks import (
     source_name,
     split_measure,
 )
+from rag_sourcebias.source.data import SkewCell, SkewReport, SkewVerdict, SystemSkew
 
 Direction = Literal["baseline", "other"]
 _DIRECTIONS: dict[SkewCode, Direction] = {

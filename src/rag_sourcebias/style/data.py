@@ -21,8 +21,8 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.core.skew import TextStatistic
 from rag_sourcebias.infer.comparisons import FriedmanTest, RankPair
+from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.io.tables import names_of, read_table

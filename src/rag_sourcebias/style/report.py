@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean, pstdev
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import TextStatistic
+from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.blocks import (

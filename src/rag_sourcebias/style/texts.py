@@ -11,12 +11,11 @@ from rag_sourcebias.core.data import Corpus, DocTags, FloatArray, Qrels, Query, 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
-from rag_sourcebias.core.skew import SourceScores
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
-from rag_sourcebias.infer.skew import published_delta
+from rag_sourcebias.infer.ratios import published_delta
 from rag_sourcebias.infer.texts import text_statistics
-from rag_sourcebias.measure.relevance import group_scores, rank_span, score_run
+from rag_sourcebias.measure.relevance import SourceScores, group_scores, rank_span, score_run
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics
 from rag_sourcebias.retrieval.cache import (
     DocumentVectors,

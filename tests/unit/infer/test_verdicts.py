@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import SkewCode
-from rag_sourcebias.infer.skew import queries_for_verdict, skew_code
+from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 
 
 def interval(lower, upper, *, n=80, level=0.95):

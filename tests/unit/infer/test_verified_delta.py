@@ -10,8 +10,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.skew import AuditConfig
-from rag_sourcebias.infer.skew import queries_for_verdict
+from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.verified import (
     draw_chances,
     draw_rows,
@@ -22,6 +21,7 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.io.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.data import AuditConfig
 
 N = 40
 

@@ -11,20 +11,21 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import (
+from rag_sourcebias.infer.decide import queries_for_verdict
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
+from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.relevance import SourceScores
+from rag_sourcebias.source.data import (
     SCHEMA_VERSION,
     AuditConfig,
     CentredDelta,
-    DataSummary,
     ExposureShare,
     SkewCell,
     SkewReport,
-    SoleCorpusCheck,
-    SourceScores,
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.infer.skew import adjusted, queries_for_verdict, verdicts_of
+from rag_sourcebias.source.system import adjusted, verdicts_of
 
 N = 160
 POOL = 40

@@ -11,7 +11,6 @@ import pytest
 from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.evidence import AGAINST, MOST, telling
-from rag_sourcebias.core.skew import SkewReport
 from rag_sourcebias.report.evidence import differing
 from rag_sourcebias.report.files import without_texts
 from rag_sourcebias.reports import (
@@ -20,6 +19,7 @@ from rag_sourcebias.reports import (
     to_html,
     write_report,
 )
+from rag_sourcebias.source.data import SkewReport
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"
 KEPT = {"text", "asked", "baseline_text", "other_text"}

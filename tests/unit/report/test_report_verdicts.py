@@ -6,7 +6,9 @@ import dataclasses
 
 import pytest
 
-from rag_sourcebias.core.skew import AuditConfig, SkewCode, SoleCorpusCheck
+from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
+from rag_sourcebias.source.data import AuditConfig
 from rag_sourcebias.source.words import headline, verdicts
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import SkewReport, TextStatistic
+from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report.figures import draw
 from rag_sourcebias.report.legacy_render import print_blocks, table
 from rag_sourcebias.report.text_stats import (
@@ -21,6 +21,7 @@ from rag_sourcebias.report.text_stats import (
     text_table,
 )
 from rag_sourcebias.reports import to_html, to_markdown
+from rag_sourcebias.source.data import SkewReport
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")

@@ -8,7 +8,6 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import AuditConfig
 from rag_sourcebias.infer.comparisons import random_effects
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
@@ -18,6 +17,7 @@ from rag_sourcebias.source.audit import (
     combine_reports,
     measure_source_bias,
 )
+from rag_sourcebias.source.data import AuditConfig
 from rag_sourcebias.source.report import document
 
 

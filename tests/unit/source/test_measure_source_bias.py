@@ -7,11 +7,11 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.skew import AuditConfig, SkewCode
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.decide import SkewCode, adjust_p_values
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.data import AuditConfig
 
 LLMS = ("llm:a", "llm:b")
 CONFIG = AuditConfig(resamples=500, cutoffs=(1, 3))

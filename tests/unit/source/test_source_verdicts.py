@@ -7,8 +7,9 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.skew import AuditConfig, SkewCode, SkewReport
+from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.source.audit import measure_source_bias
+from rag_sourcebias.source.data import AuditConfig, SkewReport
 
 LLM = "llm:a"
 

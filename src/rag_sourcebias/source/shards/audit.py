@@ -10,16 +10,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
 from rag_sourcebias.core.protocols import Encoder, Engine
-from rag_sourcebias.core.skew import (
-    AuditConfig,
-    DataSummary,
-    SkewReport,
-    SystemSkew,
-)
-from rag_sourcebias.infer.skew import Variant, measure_system, require_sources
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
-from rag_sourcebias.measure.exposure import data_warnings
+from rag_sourcebias.measure.dataset import DataSummary, data_warnings, require_sources
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
@@ -28,6 +21,7 @@ from rag_sourcebias.source.audit import (
     assemble,
     require_plan,
 )
+from rag_sourcebias.source.data import AuditConfig, SkewReport, SystemSkew, Variant
 from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
@@ -38,6 +32,7 @@ from rag_sourcebias.source.shards.work import (
     LocalEngine,
     ShardedRetriever,
 )
+from rag_sourcebias.source.system import measure_system
 
 # From what was found to the entries of a report.
 
@@ -162,7 +157,9 @@ def audit_source_sharded(
     known = job.scanned(corpus, "reading the corpus")
     facts = known.facts
     nothing = TagTable.from_tags([])
-    require_sources(replace(nothing, sources=facts.sources, whole=facts.counts()), config)
+    require_sources(
+        replace(nothing, sources=facts.sources, whole=facts.counts()), config.baseline_source
+    )
     given = [one.vectors is not None for one in retrievers]
     matching, left_out = _equal_lengths(length_matched, facts, given)
     audit = _Audit(job, config, depth)

@@ -437,7 +437,7 @@ def _read(held: _Held, shard: Shard) -> Corpus:
 class CutCorpus(OverCorpus):
     """A corpus with every version of a document as short as its shortest version, in words.
 
-    :func:`rag_sourcebias.measure.texts.match_lengths` for corpora that do not fit in memory.
+    :func:`rag_sourcebias.source.audit.match_lengths` for corpora that do not fit in memory.
 
     Parameters
     ----------

@@ -1,38 +1,27 @@
-"""What an audit found, as data: the report pages are views of these objects."""
+"""What a source audit found, as data: the report pages are views of these objects."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
+from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
+from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.relevance import SourceScores
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
-
-
-class SkewCode(StrEnum):
-    """What can be said about one retriever and two sources.
-
-    The first that applies: the interval lies inside the margin, or the test against no skew is
-    significant, or neither.
-    """
-
-    ALIKE = "alike"
-    FAVOURS_BASELINE = "favours_baseline"
-    FAVOURS_OTHER = "favours_other"
-    CANNOT_TELL = "cannot_tell"
-    REFUSED = "refused"
 
 
 def favours(code: SkewCode, baseline: str, other: str) -> str:
@@ -86,43 +75,6 @@ class SkewVerdict:
 
 
 # What was found for one retriever: scores per source, Relative Δ, twins, exposure.
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SourceScores:
-    """Per-query measures on a mixed run, one target source at a time ([K] §3.1).
-
-    Parameters
-    ----------
-    query_ids : tuple of str, length nq
-    sources : tuple of str, length S
-    measures : tuple of str, length M
-        Names such as ``"NDCG@5"``.
-    values : float64 array of shape (M, S, nq)
-        In [0, 1]. A query without relevant documents of a source scores 0 there and counts.
-    n_relevant : int32 array of shape (S, nq)
-        Relevant documents of each source per query.
-    """
-
-    query_ids: tuple[str, ...]
-    sources: tuple[str, ...]
-    measures: tuple[str, ...]
-    values: npt.NDArray[np.float64] = field(repr=False)
-    n_relevant: npt.NDArray[np.int32] = field(repr=False)
-    axes_of: ClassVar[PerQuery] = {
-        "values": ("measures", "sources", "query_ids"),
-        "n_relevant": ("sources", "query_ids"),
-    }
-
-    def of(self, measure: str, source: str) -> FloatArray:
-        """Per-query values of one measure for one source, shape (nq,)."""
-        for kind, name, known in (
-            ("measure", measure, self.measures),
-            ("source", source, self.sources),
-        ):
-            if name not in known:
-                raise DataError(f"no {kind} {name!r} here; there are {list(known)}")
-        return np.asarray(self.values[self.measures.index(measure), self.sources.index(source)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,27 +297,7 @@ class ExposureShare:
     difference: Interval | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SoleCorpusCheck:
-    """Quality on the corpus of each source alone ([K] Table 2), paired per query.
-
-    A large difference here means the rewrites changed what documents say, so that the mixed
-    result is not source bias alone.
-
-    Parameters
-    ----------
-    difference : Interval or None
-        mean_baseline − mean_other.
-    p_value : float or None
-    """
-
-    measure: str
-    baseline: str
-    other: str
-    mean_baseline: float
-    mean_other: float
-    difference: Interval | None
-    p_value: float | None
+Variant = Literal["mixed", "exact", "length-matched"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -410,7 +342,7 @@ class SystemSkew:
 
     name: str
     settings: Mapping[str, str]
-    variant: Literal["mixed", "exact", "length-matched"]
+    variant: Variant
     scores: SourceScores
     cells: tuple[SkewCell, ...]
     twins: tuple[TwinSkew, ...]
@@ -433,41 +365,6 @@ class SystemSkew:
             if cell.measure == measure and cell.other == other:
                 return cell
         raise DataError(f"{self.name}: no cell for {measure!r} against {other!r}")
-
-
-# What distinguishes groups of texts before any retriever sees them.
-
-
-#: Probabilities of :attr:`TextStatistic.quantiles`.
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextStatistic:
-    """One statistic of the texts of one group ([W] Fig. 1, 4, 6; [K] Fig. 3).
-
-    Parameters
-    ----------
-    group : str
-        A style, a source, or an answering system.
-    name : {"words", "BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap"}
-        All but words compare a text with the original of which it is a version (or the reference
-        answer), in [0, 1].
-    n : int
-        Texts.
-    mean : Interval or None
-        None where an interval cannot be computed (too few texts, or all alike).
-    average : float
-    quantiles : tuple of float
-        At .05, .25, .5, .75 and .95.
-    """
-
-    group: str
-    name: str
-    n: int
-    mean: Interval | None
-    average: float
-    quantiles: tuple[float, ...]
 
 
 # What an audit found, as data: the report pages are views of these objects.
@@ -569,34 +466,6 @@ class AuditConfig:
         """Measure that carries the verdict."""
         leading = "NDCG" if "NDCG" in self.measures else self.measures[0]
         return self.primary or f"{leading}@{max(self.cutoffs)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataSummary:
-    """The data behind a report.
-
-    Parameters
-    ----------
-    documents : mapping of str to int
-        Number of documents per source; ``""`` counts untagged ones.
-    n_pairs : int
-        Groups of documents that are versions of one another across sources.
-    mean_words : mapping of str to float
-        Mean document length in words per source; empty when no texts were given.
-    origins : mapping of str to int
-        Documents by how their tags are known; empty where all are declared.
-    """
-
-    name: str
-    design: Literal["rewrites", "independent", "unknown"]
-    n_queries: int
-    n_judgments: int
-    documents: Mapping[str, int]
-    n_pairs: int
-    mean_words: Mapping[str, float]
-    license: str = ""
-    attribution: str = ""
-    origins: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Everything that can be said about one run."""
+"""One retriever, measured: Relative Δ, twins, exposure and verdicts from its run."""
 
 from __future__ import annotations
 
@@ -6,30 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError, attempt
+from rag_sourcebias.core.data import Corpus, IntArray, Qrels, Run, TagTable
+from rag_sourcebias.core.errors import InsufficientDataError, attempt
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.skew import (
-    AcrossSources,
-    AuditConfig,
-    CentredDelta,
-    ChanceSkew,
-    ExposureShare,
-    SettingSkew,
-    SkewCell,
-    SkewCode,
-    SkewVerdict,
-    SoleCorpusCheck,
-    SourceScores,
-    SystemSkew,
-    TwinSkew,
-)
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
     Dependence,
@@ -38,95 +22,36 @@ from rag_sourcebias.infer.dependence import (
     require_clusters,
 )
 from rag_sourcebias.infer.means import (
-    clustered_difference,
     clustered_mean,
-    clustered_standardised_mean,
-    difference_test,
 )
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.ratios import (
     BoundedRatio,
-    IntervalMethod,
-    relative_delta_interval,
-    win_rate_at,
+    published_delta,
 )
-from rag_sourcebias.measure.exposure import TwinRanks, awrf, exposure, twin_ranks
+from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
+from rag_sourcebias.measure.dataset import require_sources
+from rag_sourcebias.measure.exposure import awrf, exposure
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
+    SourceScores,
     chance_scores,
-    relative_delta,
     source_codes_for,
     source_scores,
 )
-from rag_sourcebias.measure.texts import overlap, word_counts
-
-# What the numbers allow to say: favours one source, treats both alike, or cannot tell.
-
-
-_ASSURANCE = 0.8
-_MOST = 10**8
-_GRID = (np.arange(99) + 1) / 100  # quantiles of what the pilot leaves open
-
-
-def skew_code(interval: Interval | None, p_adjusted: float | None, *, margin: float) -> SkewCode:
-    """Decide what one interval and its adjusted p-value allow to say.
-
-    Parameters
-    ----------
-    interval : Interval or None
-        Of centred Relative Δ in percent; None where it was refused.
-    p_adjusted : float or None
-        Of no skew, with the same dependence as the interval.
-    margin : float
-        Points within which sources count as treated alike.
-    """
-    if interval is None or p_adjusted is None:
-        return SkewCode.REFUSED
-    if -margin <= interval.lower and interval.upper <= margin:
-        return SkewCode.ALIKE
-    if interval.excludes(0.0) and p_adjusted < 1 - interval.confidence_level:
-        return SkewCode.FAVOURS_BASELINE if interval.estimate > 0 else SkewCode.FAVOURS_OTHER
-    return SkewCode.CANNOT_TELL
-
-
-def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
-    """Estimate the queries with which a verdict is reached with probability .8.
-
-    The truth is taken to be spread as the interval says, t-distributed around the estimate, and
-    the variance of a query as the interval's width says; a verdict is an interval that lies
-    inside the margin or excludes 0.
-
-    Returns
-    -------
-    int or None
-        None where more than 10⁸ would be needed, or the interval is a point.
-    """
-    from scipy.special import ndtr, stdtrit
-
-    n, level = interval.n_labeled, interval.confidence_level
-    z = normal_quantile(0.5 + level / 2)
-    error = interval.half_width / z
-    if not error > 0:
-        return None
-    truth = interval.estimate + error * stdtrit(max(n - 1, 1), _GRID)
-
-    def assurance(size: float) -> float:
-        later = error * math.sqrt(n / size)
-        alike = np.maximum(
-            ndtr((margin - truth) / later - z) - ndtr((-margin - truth) / later + z), 0.0
-        )
-        return float(np.minimum(np.maximum(ndtr(np.abs(truth) / later - z), alike), 1.0).mean())
-
-    low, high = float(n), float(n)
-    while assurance(high) < _ASSURANCE:
-        low, high = high, 2 * high
-        if high > _MOST:
-            return None
-    while high - low > max(0.5, low / 1000):
-        middle = (low + high) / 2
-        low, high = (low, middle) if assurance(middle) >= _ASSURANCE else (middle, high)
-    return math.ceil(high)
-
+from rag_sourcebias.source.data import (
+    AcrossSources,
+    AuditConfig,
+    CentredDelta,
+    ChanceSkew,
+    ExposureShare,
+    SettingSkew,
+    SkewCell,
+    SkewVerdict,
+    SystemSkew,
+    Variant,
+)
+from rag_sourcebias.source.twins import twins_of
 
 # Relative Δ cells: estimate, interval, test and verdict, per measure and source.
 
@@ -184,33 +109,6 @@ def _cell(
         else None,
         centred=centred,
     )
-
-
-def published_delta(
-    baseline: FloatArray,
-    other: FloatArray,
-    *,
-    confidence_level: float,
-    method: IntervalMethod = "auto",
-    resamples: int = 10_000,
-    rng: np.random.Generator | int = 0,
-) -> tuple[float | None, Interval | None, str | None]:
-    """Return Relative Δ as published, its interval, and why there is none."""
-    delta = relative_delta(float(baseline.mean()), float(other.mean()))
-    if delta is None:
-        return None, None, "neither source scores on any query, so Relative Δ is undefined (0 / 0)"
-    try:
-        interval = relative_delta_interval(
-            baseline,
-            other,
-            confidence_level=confidence_level,
-            method=method,
-            resamples=resamples,
-            rng=rng,
-        )
-    except InsufficientDataError as error:
-        return delta, None, str(error)
-    return delta, interval, None
 
 
 def centred_delta(
@@ -430,32 +328,6 @@ def verdicts_of(
     return tuple(found)
 
 
-def sole_corpus_checks(
-    alone: dict[str, SourceScores], config: AuditConfig
-) -> tuple[SoleCorpusCheck, ...]:
-    """Compare quality on the corpus of each source alone ([K] Table 2), paired per query."""
-    base, found = alone[config.baseline_source], []
-    for other in (name for name in alone if name != config.baseline_source):
-        for measure in base.measures:
-            h, low = base.of(measure, "all"), alone[other].of(measure, "all")
-            queries = np.arange(len(h))
-            difference = partial(
-                clustered_difference, h - low, queries, confidence_level=config.confidence_level
-            )
-            found.append(
-                SoleCorpusCheck(
-                    measure=measure,
-                    baseline=config.baseline_source,
-                    other=other,
-                    mean_baseline=float(h.mean()),
-                    mean_other=float(low.mean()),
-                    difference=attempt(difference, [], "difference"),
-                    p_value=difference_test(h - low, queries),
-                )
-            )
-    return tuple(found)
-
-
 def adjusted(
     systems: Sequence[SystemSkew], config: AuditConfig
 ) -> tuple[tuple[SystemSkew, ...], int]:
@@ -494,7 +366,6 @@ def adjusted(
 
 
 _SHARED = 0.83  # of its information a query keeps: a standard error 1.1 times as large
-Variant = Literal["mixed", "exact", "length-matched"]
 
 
 def measure_system(
@@ -519,7 +390,7 @@ def measure_system(
     corpus : Corpus, optional
         Texts, for length and overlap; its tag table must be ``tags``.
     """
-    require_sources(tags, config)
+    require_sources(tags, config.baseline_source)
     dependence = dependence or Dependence.of(qrels, tags, None)
     scores = source_scores(
         run,
@@ -547,7 +418,7 @@ def measure_system(
     )
     # rewrites by several models share a pair, which then has no one twin
     twins = [
-        _twins(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
+        twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
         for other in (() if config.merge_llms else compared)
     ]
     return SystemSkew(
@@ -592,32 +463,6 @@ def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDA
     return group
 
 
-def require_sources(tags: TagTable, config: AuditConfig) -> None:
-    """Refuse tags that allow no comparison with the baseline.
-
-    Raises
-    ------
-    MissingTagsError
-        If no document has a source tag.
-    DataError
-        If the baseline, or any other source, is missing.
-    """
-    if not tags.sources:
-        raise MissingTagsError(
-            f"none of {tags.n_documents} documents has a source tag; tags name it for each id, as "
-            '"human" or "llm:<model>"'
-        )
-    if config.baseline_source not in tags.sources:
-        raise DataError(
-            f"no document has the baseline source {config.baseline_source!r}; sources are "
-            f"{list(tags.sources)}"
-        )
-    if len(tags.sources) < 2:
-        raise DataError(
-            f"only source {tags.sources[0]!r} is tagged; a comparison needs a second source"
-        )
-
-
 def settings_row(
     run: Run,
     qrels: Qrels,
@@ -660,102 +505,6 @@ def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
                 f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
                 f"ties are {how}"
             )
-
-
-def _twins(
-    run: Run,
-    qrels: Qrels,
-    tags: TagTable,
-    config: AuditConfig,
-    *,
-    dependence: Dependence,
-    corpus: Corpus | None,
-    other: str,
-) -> TwinSkew | None:
-    found = twin_ranks(
-        run, qrels, tags, baseline=config.baseline_source, other=other, ties=config.ties
-    )
-    if not len(found.query) and not found.n_unseen:
-        return None
-    level = config.confidence_level
-    notes: list[str] = []
-    unit = dependence.units()[found.query]
-    log_ratio, kept = _pair_texts(found, corpus)
-    both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
-    gap = (found.other_score - found.baseline_score)[both]
-    return TwinSkew(
-        baseline=config.baseline_source,
-        other=other,
-        n_pairs=len(found.query),
-        n_unseen=found.n_unseen,
-        win_rate=attempt(
-            lambda: _win_rate(found, unit, tags, level),
-            notes,
-            "win rate",
-        ),
-        margin=attempt(
-            lambda: clustered_standardised_mean(gap, unit[both], confidence_level=level),
-            notes,
-            "score margin",
-        ),
-        win_rate_equal_length=None
-        if corpus is None
-        else attempt(
-            lambda: win_rate_at(
-                found.above,
-                np.column_stack((log_ratio, kept)),
-                unit,
-                at=np.array([0.0, float(kept.mean()) if len(kept) else 0.0]),
-                confidence_level=level,
-            ),
-            notes,
-            "win rate at equal length",
-        ),
-        query_index=found.query,
-        other_above=found.above,
-        baseline_rank=found.baseline_rank,
-        other_rank=found.other_rank,
-        log_length_ratio=log_ratio,
-        overlap=kept,
-        notes=tuple(notes),
-    )
-
-
-def _win_rate(
-    found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
-) -> Interval:
-    """P(other above baseline), with pairs that several queries share as a factor."""
-    require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
-    information = independent_share(
-        found.above - found.above.mean(),
-        unit,
-        [tags.pair_codes[found.baseline_row].astype(np.int64)],
-        confidence_level=level,
-    )
-    require_clusters(
-        int(information * len(np.unique(unit)) + 1e-9),
-        "queries with independent pairs",
-        "the others share theirs; judge more documents",
-    )
-    return clustered_mean(
-        found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
-    )
-
-
-def _pair_texts(
-    found: TwinRanks, corpus: Corpus | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Ln length ratio and word overlap of each pair; empty without texts."""
-    if corpus is None:
-        return np.empty(0), np.empty(0)
-    # A pair judged for many queries is compared once.
-    pairs, where = np.unique(
-        np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
-    )
-    base, other = ([corpus.texts[row] for row in rows] for rows in pairs)
-    ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
-    kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
-    return ratio[where.ravel()], kept[where.ravel()]
 
 
 def _exposure(
