@@ -341,7 +341,8 @@ def _status(error: BaseException) -> tuple[int | None, Mapping[str, str], str | 
     code = getattr(error, "code", None)
     if isinstance(response, Mapping):  # botocore
         told = response.get("ResponseMetadata") or {}
-        numbers, headers = [told.get("HTTPStatusCode")], told.get("HTTPHeaders") or {}
+        numbers = [told.get("HTTPStatusCode")]
+        headers = told.get("HTTPHeaders") or {}
     else:
         numbers = [
             *(getattr(error, name, None) for name in ("status_code", "http_status", "status")),

@@ -25,9 +25,12 @@ from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFuncti
 
 
 _BUCKET = 500  # entries of a row, about
-_KEY, _ENTRY = 8, 24  # bytes of an id's hash; of that, the content's and the vector's
-_LEDGER, _CONFLICTS = "--rsb-ledger", "--rsb-conflicts"
-_STATE, _PENDING = "state", "/pending/"
+_KEY = 8  # bytes of an id's hash
+_ENTRY = 24  # of that, the content's and the vector's
+_LEDGER = "--rsb-ledger"
+_CONFLICTS = "--rsb-conflicts"
+_STATE = "state"
+_PENDING = "/pending/"
 
 
 class Phase(StrEnum):
@@ -375,7 +378,8 @@ def far_apart(
 _CONTENT = ["documents", "metadatas", "uris"]
 _SAMPLE = 16
 _NO_VECTOR = bytes(8)
-_REPLACING, _DELETING = bytes(16), bytes([1]) * 16
+_REPLACING = bytes(16)
+_DELETING = bytes([1]) * 16
 
 Row = tuple[Any, ...]  # document, metadata, URI
 
@@ -434,7 +438,8 @@ def make_equal(
     DataError
         If documents have no text, or vector, to make the new vector of; lists their ids.
     """
-    found, seen = Carried(), set[str]()
+    found = Carried()
+    seen: set[str] = set()
     fields = [*_CONTENT, *vectors.reads]
     empty = target.count() == 0
     for page in pages(source, size, include=fields):
@@ -494,9 +499,11 @@ def carry(
     DataError
         If documents have no text, or vector, to make the new vector of; lists their ids.
     """
-    found, seen = Carried(), set[str]()
+    found = Carried()
+    seen: set[str] = set()
     fields = [*_CONTENT, *vectors.reads]
-    here, to = str(source.id), str(target.id)
+    here = str(source.id)
+    to = str(target.id)
     for page in pages(source, size, include=fields):
         rows = _by_id(page)
         contents = _contents(page, rows, vectors)
@@ -507,7 +514,8 @@ def carry(
         there = _by_id(target.get(ids=changed, include=_CONTENT))
         todo = []
         for doc_id in changed:
-            before, row = agreed.get(doc_id) or b"", there.get(doc_id)
+            before = agreed.get(doc_id) or b""
+            row = there.get(doc_id)
             same_vector = not vectors.reads or before[8:] == contents[doc_id][8:]
             if not (same_vector and row is not None and _hash(row) == contents[doc_id][:8]):
                 if _untouched(row, agreed, to, doc_id, otherwise):
@@ -584,7 +592,8 @@ def _untouched(
     row: Row | None, agreed: Agreed, to: str, doc_id: str, otherwise: Agreed | None = None
 ) -> bool:
     """Whether the target holds what both agreed on, or what a killed writer of ours wrote."""
-    before, ours = agreed.get(doc_id), agreed.announced(to, doc_id)
+    before = agreed.get(doc_id)
+    ours = agreed.announced(to, doc_id)
     if before is None and otherwise is not None:
         before = otherwise.get(doc_id)
     if row is None:
@@ -607,7 +616,8 @@ def _write(
     With a guard, the vectors are made first, and what was written in the target meanwhile is left
     to the next pass.
     """
-    rows, written = _by_id(page), list[str]()
+    rows = _by_id(page)
+    written: list[str] = []
     for part in _alike(rows, ids):
         # Where the embedded text is the same, so is the vector. A text cannot be taken away by an
         # update, nor a URI.
@@ -718,7 +728,8 @@ def _absent(
     size: int,
 ) -> list[str]:
     """Which documents a collection does not hold: asked for by id, as a pass may miss some."""
-    asked, found = [i for i in dict.fromkeys(ids) if i not in seen], set[str]()
+    asked = [i for i in dict.fromkeys(ids) if i not in seen]
+    found: set[str] = set()
     for start in range(0, len(asked), size):
         found.update(collection.get(ids=asked[start : start + size], include=[])["ids"])
     return [i for i in asked if i not in found]

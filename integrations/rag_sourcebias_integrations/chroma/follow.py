@@ -67,7 +67,8 @@ class FollowedCollection:
         patience: float,
     ) -> None:
         self._client, self._name, self._options = client, name, options
-        self._every, self._patience = every, patience
+        self._every = every
+        self._patience = patience
         self._vain: Phase | None = None  # of a killed migration, waited for once
         self._look(time.monotonic() + patience)
 

@@ -295,7 +295,8 @@ class Migration:
         active = self.old
         found: list[tuple[Any, Any, Vectors, str]] = []
         if self.state in (Phase.SWITCHING, Phase.SWITCHED, Phase.ROLLING_BACK):
-            active, found = self.new, [(self.old, self.new, self.source, self.progress.old)]
+            active = self.new
+            found = [(self.old, self.new, self.source, self.progress.old)]
         elif self.state is Phase.ROLLED_BACK:
             found = [(self.new, self.old, self._vectors_to_old(), self.progress.old)]
         by_id = {str(one.id): one for one in self.client.list_collections()}
@@ -387,7 +388,8 @@ class Migration:
     def _keep_conflicts(self, conflicts: list[Conflict]) -> None:
         if not conflicts:
             return
-        name, at = conflicts_name(self.name), datetime.now(UTC).isoformat()
+        name = conflicts_name(self.name)
+        at = datetime.now(UTC).isoformat()
         store = self.client.get_or_create_collection(name, embedding_function=None)
         for number, conflict in enumerate(conflicts):
             text, metadata, uri = conflict.row or (None, None, None)
@@ -621,7 +623,8 @@ def copy_collection(
     mark = blake2b(source.function.encoder.fingerprint.encode(), digest_size=4).hexdigest()
     shadow_name = f"{name}--rsb-{mark}"
     if progress is None:
-        old, settings = collection, collection.configuration_json or {}
+        old = collection
+        settings = collection.configuration_json or {}
         # with the index settings and metadata of the original; or one that a killed run left
         shadow = client.get_or_create_collection(
             shadow_name,
@@ -734,7 +737,8 @@ def migrate_projection(
         documents have no vector.
     """
     source = ProjectedVectors(as_function(encoder), projection)
-    function, held = source.function, None
+    function = source.function
+    held = None
     folder = function.get_config().get("model")
     if folder is not None:
         neural = import_module("rag_sourcebias.neural.loading")

@@ -56,7 +56,8 @@ def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  
         Scores are :func:`best_score` less the distance: higher is better.
     """
     top = best_score(collection)
-    metadata, distances = result["metadatas"], result["distances"]
+    metadata = result["metadatas"]
+    distances = result["distances"]
     for index, ids in enumerate(result["ids"]):
         scores = [top - distance for distance in distances[index]] if distances else None
         yield Ranking(ids, metadata[index] if metadata else (), scores)
@@ -226,8 +227,10 @@ class _Query:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        self._recorder, self._collection = recorder, collection
-        self.args, self.kwargs = args, kwargs
+        self._recorder = recorder
+        self._collection = collection
+        self.args = args
+        self.kwargs = kwargs
         self.added: tuple[str, ...] = ()
         self._failure: BaseException | None = None
         self._include: Any = None

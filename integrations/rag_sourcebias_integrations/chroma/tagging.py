@@ -207,7 +207,8 @@ class TagPass:
     def _add(
         self, plan: PagePlan, doc_id: str, metadata: Mapping[str, object], tags: DocTags
     ) -> None:
-        held, other = held_tags(metadata), metadata.get(FINGERPRINT_KEY)
+        held = held_tags(metadata)
+        other = metadata.get(FINGERPRINT_KEY)
         if other is not None or (held and held != to_metadata(tags)):
             if not self._overwrite:
                 by = "that name no taggers" if other is None else f"of the taggers {other!r}"

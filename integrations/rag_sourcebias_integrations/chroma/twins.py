@@ -91,7 +91,8 @@ class TwinCollection:
         seed: int = 0,
         show: Literal["all", "one"] = "all",
     ) -> None:
-        self._collection, self._path = collection, path
+        self._collection = collection
+        self._path = path
         self._top = best_score(collection)
         self.groups = read_twins(path, collection=str(collection.id))
         self._rescorer = TwinRescorer(self.groups, seed=seed, show=show)
@@ -122,7 +123,8 @@ class TwinCollection:
         texts = [told] if isinstance(told, str) else told
         if texts is None and query_embeddings is not None and len(query_embeddings):
             query_embeddings, texts = _named(query_embeddings)
-        asked, added = [*include], "distances" not in include
+        asked = [*include]
+        added = "distances" not in include
         if added:
             asked.append("distances")
         found = self._collection.query(

@@ -100,10 +100,12 @@ class LangChainCompleter(ModelCompleter):
                 finish_reason=finish_of(answer.generations[0][0].generation_info),
                 **self._counts(answer),
             )
-        finish, text = finish_of(answer.response_metadata), _text_of(answer.content)
+        finish = finish_of(answer.response_metadata)
+        text = _text_of(answer.content)
         refusal = answer.additional_kwargs.get("refusal")
         if isinstance(refusal, str) and refusal:
-            text, finish = refusal, "refusal"
+            text = refusal
+            finish = "refusal"
         return Completion(text=text, finish_reason=finish, **self._counts(answer))
 
     def _choice(self, answer: AIMessage | LLMResult) -> dict[str, Any]:

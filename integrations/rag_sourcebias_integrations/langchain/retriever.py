@@ -124,8 +124,10 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     @contextmanager
     def _observed(self, query: str, run_manager: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         """Stand around one retrieval; the last item of the list is what it returns."""
-        recorder, found = self._recorder, list[Any]()
-        run, parent = run_manager.run_id, run_manager.parent_run_id
+        recorder = self._recorder
+        found: list[Any] = []
+        run = run_manager.run_id
+        parent = run_manager.parent_run_id
         if not self._stopped:
             recorder.begin(run.int, parent and parent.int)
         try:

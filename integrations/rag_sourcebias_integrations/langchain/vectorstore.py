@@ -281,7 +281,8 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         several = list(documents)
         tagged = await asyncio.to_thread(self._tagged_documents, several, kwargs.get("ids"))
         added: list[str] = await self._face.aadd_documents(tagged, **kwargs)
-        texts, metadatas = [d.page_content for d in several], [d.metadata for d in several]
+        texts = [d.page_content for d in several]
+        metadatas = [d.metadata for d in several]
         await asyncio.to_thread(self._keep, added, texts, metadatas)
         return added
 
@@ -334,7 +335,8 @@ class TaggedVectorStore(_Forwarding, VectorStore):
     def _tagged_documents(
         self, documents: Sequence[Any], ids: Sequence[str | None] | None
     ) -> list[Any]:
-        texts, metadatas = [d.page_content for d in documents], [d.metadata for d in documents]
+        texts = [d.page_content for d in documents]
+        metadatas = [d.metadata for d in documents]
         tagged = self._tagged_texts(texts, metadatas, ids or [d.id for d in documents])
         return [
             document

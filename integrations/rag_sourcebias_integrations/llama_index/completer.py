@@ -79,7 +79,8 @@ class LlamaIndexCompleter(ModelCompleter):
         refusal = message.get("refusal") if isinstance(message, Mapping) else None
         finish = finish_of(choice, _raw(answer), answer.additional_kwargs)
         if isinstance(refusal, str) and refusal:
-            text, finish = refusal, "refusal"
+            text = refusal
+            finish = "refusal"
         return Completion(text=text or "", finish_reason=finish, **self._counts(answer))
 
     def _choice(self, answer: ChatResponse | CompletionResponse) -> dict[str, Any]:

@@ -126,12 +126,14 @@ class IntervalEvaluator(BaseEvaluator):
         scores = self.scores
         judge = np.array([score for _, score in scores], np.float64)
         labels = _aligned([item_id for item_id, _ in scores], human)
-        scored, labelled = np.isfinite(judge), np.isfinite(labels)
+        scored = np.isfinite(judge)
+        labelled = np.isfinite(labels)
         both = scored & labelled
         found = mean_interval(labels[both], judge[both], judge[scored & ~labelled], **options)
         if scored.all():
             return found
-        lost, lost_labels = int((~scored).sum()), int((~scored & labelled).sum())
+        lost = int((~scored).sum())
+        lost_labels = int((~scored & labelled).sum())
         note = (
             f"{lost} of {len(scores)} items got no score from the evaluator and are left out, "
             f"{lost_labels} of them with a human score"

@@ -38,8 +38,10 @@ from rag_sourcebias.observe.shadow import Shadow, Shadowed
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
 
 
-_NODE, _SCORE = attrgetter("node"), attrgetter("score")
-_ID, _METADATA = attrgetter("id_"), attrgetter("metadata")
+_NODE = attrgetter("node")
+_SCORE = attrgetter("score")
+_ID = attrgetter("id_")
+_METADATA = attrgetter("metadata")
 
 
 def query_text(query: Any) -> str:  # noqa: ANN401 - a text, a QueryBundle or None
@@ -152,7 +154,8 @@ class SpansInside:
             ended.add(id_)  # first, so that it is never in neither
             self.open.discard(id_)
             if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
-                self._ended_before, self._ended = ended, set()
+                self._ended_before = ended
+                self._ended = set()
 
 
 def _asks(retriever: Any, index: Any) -> bool:  # noqa: ANN401
@@ -218,7 +221,8 @@ class RetrievalListener:
         """Take one event, in constant time: it may come on an event loop."""
         kind = _kind(event.__class__)
         if kind == _START:
-            span_id, inside = event.span_id, self._inside
+            span_id = event.span_id
+            inside = self._inside
             if inside is None or span_id in inside.open or span_id in inside:
                 self._recorder.begin(span_id)
         elif kind == _END:
@@ -237,7 +241,8 @@ class RetrievalListener:
 
     def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
         """Record a list that was reranked outside retrievals; it has one event, and no run."""
-        recorder, key = self._recorder, (id(self._recorder.observer), event.id_)
+        recorder = self._recorder
+        key = (id(self._recorder.observer), event.id_)
         with guarded(recorder.dropped, "result could not be read"):
             if key not in _reranked:
                 _reranked[key] = event
@@ -587,7 +592,8 @@ class ShadowedRetriever(Shadowed, _Around):
         doc_id: Callable[[Any], Any] | None = None,
         capacity: int = 100,
     ) -> None:
-        self.current, self.candidate = _retriever(current), _retriever(candidate)
+        self.current = _retriever(current)
+        self.candidate = _retriever(candidate)
         tags = MetadataTags()
         self._shadow = Shadow(
             lambda nodes: (

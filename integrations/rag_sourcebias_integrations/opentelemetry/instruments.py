@@ -118,7 +118,8 @@ class SkewInstruments(Locked):
             return []
         with self._lock:
             if name in self._served:
-                self._reading, self._served = self._reader.read(), set()
+                self._reading = self._reader.read()
+                self._served = set()
             self._served.add(name)
             values = self._reading[name]
         return [Observation(value, dict(labels)) for labels, value in values.items()]

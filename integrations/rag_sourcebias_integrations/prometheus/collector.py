@@ -124,9 +124,11 @@ class SkewCollector(Collector):
         name = f"{self._prefix}_{metric.name.replace('.', '_')}"
         if metric.kind == "buckets":
             return _histogram(Metric(name, metric.about, "histogram"), values)
-        kind, ending = CounterMetricFamily, ""
+        kind = CounterMetricFamily
+        ending = ""
         if metric.kind != "counter":
-            kind, ending = GaugeMetricFamily, _ENDINGS.get(metric.unit, "")
+            kind = GaugeMetricFamily
+            ending = _ENDINGS.get(metric.unit, "")
         labels = [key for key, _ in next(iter(values), ())]
         family = kind(name + ending, metric.about, labels=labels)
         for at, value in sorted(values.items()):

@@ -106,7 +106,8 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
     if rows[0].__class__ is tuple and all(map(_is_pair, rows)):
         natives, scores = zip(*rows, strict=True)
     # By columns, and looking at types first: half the time of a loop over documents.
-    documents, kinds = natives, set(map(type, natives))
+    documents = natives
+    kinds = set(map(type, natives))
     if kinds == {str} and readers is _NONE:
         return Documents(list(map(_named, documents)), [None] * len(documents), scores)
     dicts = kinds == {dict}
@@ -501,19 +502,22 @@ def _async_generator_function(function: Callable[..., Any], watch: Watch) -> Cal
     async def generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401
         inner = function(*args, **kwargs)
         steps = watch.steps(_AsyncSteps, inner, watch.query(args, kwargs))
-        step, value = steps.asend, None
+        step = steps.asend
+        value = None
         while True:
             try:
                 row = await step(value)
             except StopAsyncIteration:
                 return
             try:
-                step, value = steps.asend, (yield row)
+                step = steps.asend
+                value = yield row
             except GeneratorExit:
                 await steps.aclose()
                 raise
             except BaseException as error:  # noqa: BLE001 - thrown in: it is the function's
-                step, value = steps.athrow, error
+                step = steps.athrow
+                value = error
 
     return generator
 

@@ -228,7 +228,8 @@ class Job:
         import ray
         from ray.data import ActorPoolStrategy, DataContext
 
-        cpus, workers = engine.cpus_per_worker, engine.workers
+        cpus = engine.cpus_per_worker
+        workers = engine.workers
         if workers is None:
             workers = max(int(ray.cluster_resources().get("CPU", 0) // cpus), 1)
         with unreported(), _silent("ray.data"):
@@ -425,7 +426,8 @@ class RayEngine:
     def close(self) -> None:
         """End what this engine started; Ray that ran before goes on."""
         self._ledgers = {}
-        started, self._started = self._started, None
+        started = self._started
+        self._started = None
         if started is not None and started == session():
             import ray
 

@@ -41,7 +41,8 @@ class Watch:
 
     def close(self) -> None:
         """End what is left, and the watch."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 # Closing the pipe says nothing while a process that was forked here has it, too.

@@ -79,7 +79,8 @@ def pack_error(error: Exception) -> bytes:
     Not by its own way of being pickled: that calls the class again, which fails for every class
     that has keyword-only arguments.
     """
-    lines, machine = "".join(traceback.format_exception(error)), platform.node()
+    lines = "".join(traceback.format_exception(error))
+    machine = platform.node()
     try:
         return pack((machine, type(error), error.args, dict(vars(error)), lines), "the error")
     except DataError:

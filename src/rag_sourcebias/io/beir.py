@@ -61,7 +61,8 @@ def check_rows(
     colon = ":" if unit == "line" else ": row "
     line_of: dict[str, int] = {}
     for number, row in rows:
-        row_id, title = row.get("_id"), row.get("title")
+        row_id = row.get("_id")
+        title = row.get("title")
         if isinstance(row_id, int) and not isinstance(row_id, bool):
             row_id = str(row_id)
         fault = None
@@ -89,7 +90,8 @@ def check_rows(
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
     metadata = metadata_of(row)
-    style, source = metadata.get("style"), metadata.get("source")
+    style = metadata.get("style")
+    source = metadata.get("source")
     if isinstance(style, str) and not style.isprintable() and style.strip():
         require_name(style, "style", where)
     # elsewhere the key often holds what is no tag, and is not read as one

@@ -86,7 +86,8 @@ def address_of(url: str, name: str) -> Address:
     )
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         raise wrong from None  # it may repeat the password
     if (
@@ -102,7 +103,8 @@ def address_of(url: str, name: str) -> Address:
             f"{name} has an @ behind its host: write @ as %40, and / in a password as %2F"
         )
     user, colon, password = parts.netloc.rpartition("@")[0].partition(":")
-    authorization, secrets = None, [parts.query]
+    authorization = None
+    secrets = [parts.query]
     if user or colon:
         token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
         authorization = f"Basic {token}"
@@ -471,7 +473,8 @@ def read_lines(path: PathLike, *, blank: bool = False) -> Iterator[tuple[int, st
 def _decoded(
     file: Path, lines: Iterable[bytes], first_line: int, *, blank: bool
 ) -> Iterator[tuple[int, str]]:
-    number, raw = first_line - 1, b""
+    number = first_line - 1
+    raw = b""
     try:
         for number, raw in enumerate(lines, first_line):
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
@@ -729,7 +732,8 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
         raise ValueError(f"it has version {version}; expected 1.0 or 2.0")
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which only a pickle can give back")
-    declared, left = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    declared = math.prod(shape) * dtype.itemsize
+    left = size - stream.tell()
     if min(shape, default=0) < 0 or not dtype.itemsize or declared != left:
         raise ValueError(f"shape {shape} of {dtype} takes {declared} bytes, there are {left}")
     return shape, fortran, dtype
@@ -800,7 +804,8 @@ class SqliteFile:
     """
 
     # words of the messages
-    kind, whole_kind = "cache", "cache of this library"
+    kind = "cache"
+    whole_kind = "cache of this library"
     remedy = "delete the file, it will be filled again"
 
     def __init__(self, path: str | Path, schema: str) -> None:

@@ -25,7 +25,8 @@ _TEXTS = ("text", "page_content", "content", "document", "body", "contents", "pa
 _QUERY_TEXTS = ("text", "query", "question", "title")
 _SOURCES = ("source", "rsb_source", "origin", "author")
 _GRADES = ("relevance", "grade", "rel", "label", "score", "qrel", "relevant")
-_RANKS, _SCORES = ("rank", "position"), ("score", "similarity", "sim")
+_RANKS = ("rank", "position")
+_SCORES = ("score", "similarity", "sim")
 
 
 # Frames of any library.
@@ -168,7 +169,8 @@ def _text(row: Any, names: Sequence[str], what: str, key: object) -> str:  # noq
     if isinstance(row, str):
         return row
     if isinstance(row, Mapping):
-        title, text = row.get("title"), next((row[n] for n in names if row.get(n)), None)
+        title = row.get("title")
+        text = next((row[n] for n in names if row.get(n)), None)
         if text is not None:
             return f"{title} {text}" if title and title != text else str(text)
     text = getattr(row, "page_content", None) or getattr(row, "text", None)
@@ -183,7 +185,8 @@ def corpus_of(value: Any, tags: Any) -> Corpus:  # noqa: ANN401
     if isinstance(value, Corpus):
         if tags is None:
             return value
-        ids, texts = value.doc_ids, value.texts
+        ids = value.doc_ids
+        texts = value.texts
     elif _is_by_id(value):
         ids = tuple(map(str, value))
         texts = tuple(_text(row, _TEXTS, "document", key) for key, row in value.items())
@@ -530,7 +533,8 @@ def run_of(value: Any, *, name: str | None = None) -> Run:  # noqa: ANN401
     columns = columns_of(value, "results")
     queries = _column(columns, _QUERY_IDS, "results", "id of the query")
     docs = _column(columns, _DOC_IDS, "results", "id of the document")
-    ranks, scores = _optional(columns, _RANKS), _optional(columns, _SCORES)
+    ranks = _optional(columns, _RANKS)
+    scores = _optional(columns, _SCORES)
     if ranks is None and scores is None:
         raise DataError(
             f"results have neither rank nor score: columns are {', '.join(columns)}; add one"

@@ -103,7 +103,8 @@ def _rewrite_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _response_rows(record: Mapping[str, Any]) -> Iterator[_Row]:
-    topic, style = record["topic"], record["style"]
+    topic = record["topic"]
+    style = record["style"]
     # The model is named by scripts/create_llm_responses.py of the source repository.
     source = "human" if record["kind"] == "human" else "llm:gpt-4o"
     yield (

@@ -121,7 +121,8 @@ def index_jsonl(path: Path, shard_documents: int) -> list[Part]:
                     parts.append(Part(start, first_row, number - first_row, n_documents))
                     n_documents = 0
                 if not n_documents:
-                    start, first_row = position, number
+                    start = position
+                    first_row = number
                 position += len(raw)
                 # Only a line that does not start as an object has to be looked at closely.
                 data = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw

@@ -162,7 +162,8 @@ def parquet_batches(
     """
     pa, _ = pyarrow_modules(f"reading {path.name}")
     chosen = list(range(file.num_row_groups) if groups is None else groups)
-    size, unpacked = path.stat().st_size, 0
+    size = path.stat().st_size
+    unpacked = 0
     # No value is longer than its row group: where that is small, little is unpacked at once.
     longest = max((file.metadata.row_group(g).total_byte_size for g in chosen), default=0)
     rows = _ROWS if longest >= _SMALL else min(_ROWS, _BATCH_BYTES // max(longest, 1))

@@ -219,7 +219,8 @@ def read_run(path: PathLike, *, name: str | None = None) -> Run:
         scores.append(score)
     if not scores:
         raise DataError(f"{path} is empty; expected lines 'query_id Q0 doc_id rank score tag'")
-    query_ids, doc_ids = tuple(queries), tuple(docs)
+    query_ids = tuple(queries)
+    doc_ids = tuple(docs)
     del queries, docs  # at a million documents the tables outweigh the run itself
     return Run.from_arrays(
         query_ids=query_ids,
@@ -313,7 +314,8 @@ def read_qrels(path: PathLike) -> Qrels:
 
 def _qrels_rows(path: PathLike) -> Iterable[tuple[int, str, str, str]]:
     """Give line number, query id, document id and grade of each judgment."""
-    width, tabs_only = 0, False
+    width = 0
+    tabs_only = False
     for number, line in read_lines(path):
         fields = line.split("\t") if tabs_only else _fields(line)
         if not width:

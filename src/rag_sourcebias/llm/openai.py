@@ -119,7 +119,8 @@ def label_scores_from_tokens(
     names = [_core(label) for label in labels]
     found: dict[int, list[float]] = {i: [] for i in range(len(names))}
     floor = math.inf
-    path, before = "", 0.0
+    path = ""
+    before = 0.0
     for token, options in zip(written, alternatives, strict=False):
         for option, logprob in options:
             owners = _owners(names, path + option)
@@ -204,9 +205,11 @@ def chat_text(body: Json) -> Completion:
     if not isinstance(message, dict):
         raise _malformed("a choice without a message")
     finish = str(choice.get("finish_reason") or "stop")
-    text, refusal = message.get("content"), message.get("refusal")
+    text = message.get("content")
+    refusal = message.get("refusal")
     if refusal:
-        text, finish = refusal, "refusal"
+        text = refusal
+        finish = "refusal"
     if text is not None and not isinstance(text, str):
         raise _malformed(f"content {text!r:.60}")
     return Completion(
@@ -270,7 +273,8 @@ def echoed(body: Json, prompt: str, label: str) -> LabelScores:
     """
     choice = body["choices"][0]
     tokens, values, offsets, tops = _echo_columns(choice)
-    start, stop = len(prompt), len(prompt) + len(label)
+    start = len(prompt)
+    stop = len(prompt) + len(label)
     ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
     inside = [i for i, begin in enumerate(offsets) if begin < stop and ends[i] > start]
     if not "".join(tokens[i] for i in inside).endswith(label.strip()):
@@ -334,7 +338,8 @@ def _chat_tokens(choice: Json) -> list[tuple[str, float, Alternatives]]:
     for row in content or []:
         try:
             options = [(str(o["token"]), _number(o["logprob"])) for o in row["top_logprobs"] or []]
-            token, value = str(row["token"]), _number(row["logprob"])
+            token = str(row["token"])
+            value = _number(row["logprob"])
             rows.append((token, value, options or [(token, value)]))
         except (KeyError, TypeError):
             raise _malformed(f"logprobs {row!r:.80}") from None

@@ -31,7 +31,8 @@ _WHAT = {"exposure": "exposure", "first": "first ranks"}
 
 def _baselines(watch: LabelWatch) -> dict[int, float]:
     """Return the baseline of each tested column of values."""
-    kind, totals = watch.settings.baseline, watch.totals
+    kind = watch.settings.baseline
+    totals = watch.totals
     columns = watch.columns.tolist()
     if isinstance(kind, CorpusShare):
         return {c: kind.shares[watch.name_of(c)[0]] for c in columns}
@@ -41,7 +42,8 @@ def _baselines(watch: LabelWatch) -> dict[int, float]:
 
 
 def _words(watch: LabelWatch) -> str:
-    baseline, blocks = watch.settings.baseline, watch.blocks
+    baseline = watch.settings.baseline
+    blocks = watch.blocks
     if baseline is None or blocks is None:
         return "no baseline"
     if isinstance(baseline, ReferenceWindow):
@@ -59,7 +61,8 @@ class _Shares:
     """Shares, intervals, baselines, evidence and alarms of every column of a set of labels."""
 
     def __init__(self, watch: LabelWatch) -> None:
-        totals, n = watch.totals, watch.totals.n
+        totals = watch.totals
+        n = watch.totals.n
         self.baselines = _baselines(watch)
         self.mean = totals.total / n if n else np.full(len(totals.total), np.nan)
         self.evidence, self.alarm = np.zeros((2, len(self.mean)))
@@ -102,7 +105,8 @@ def snapshot_of(
     Groups are those seen, and those with a baseline.
     """
     settings, totals, width = watch.settings, watch.totals, watch.groups.width
-    found, shares = _Shares(watch), []
+    found = _Shares(watch)
+    shares = []
     corpus = isinstance(settings.baseline, CorpusShare)
     for column in range(len(totals.total)):
         group, measure = watch.name_of(column)
@@ -186,7 +190,8 @@ _MOST_MOVES = 10
 def alarm_of(watch: LabelWatch, labels: Mapping[str, str], found: RaisedAt) -> Alarm:
     """Return an alarm for people and sinks."""
     shift = found.shift
-    columns, settings = watch.columns.tolist(), watch.settings
+    columns = watch.columns.tolist()
+    settings = watch.settings
     baselines = _baselines(watch)
     known = np.array([baselines.get(c, 0.0) for c in columns])
     base, level = (

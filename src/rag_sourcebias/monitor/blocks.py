@@ -35,7 +35,8 @@ DAY = 86_400.0
 WEEK = 7 * DAY
 UNITS = 25
 """Retrievals, or users, of the shortest block."""
-_CROWDED, _MOST_UNITS = 16, 4_096
+_CROWDED = 16
+_MOST_UNITS = 4_096
 _MOST_BLOCKS, _TRAILING, _LONG = 512, 28 * DAY, DAY / 6
 _PRIOR = 1 / 200  # of a step at each of the shortest blocks
 _SIZES = np.array([0.5, 5.0, 50.0])  # g
@@ -100,7 +101,8 @@ def step_evidence(
     prior : float
         Probability of a step at each block.
     """
-    n, root = len(y), np.sqrt(weights / weights.mean())
+    n = len(y)
+    root = np.sqrt(weights / weights.mean())
     q = _basis(z * root[:, None])
     residual = root[:, None] * y
     residual = residual - q @ (q.T @ residual)
@@ -110,7 +112,8 @@ def step_evidence(
     norm = np.maximum(norm, 1e-9)
     best = (inner**2 / norm[:, None]).argmax(axis=0)
     step = root[:, None] * (np.arange(n)[:, None] >= best + first) - q @ shadow[best].T
-    left, level = residual, root - q @ (q.T @ root)
+    left = residual
+    level = root - q @ (q.T @ root)
     slow = (q[1:] * q[:-1]).sum()
     if (size := level @ level) > 1e-6 * n:  # a mean that is not quite the known one is no rhythm
         level /= math.sqrt(size)
@@ -302,7 +305,8 @@ class BlockTest:
         self._rows: FloatArray = np.zeros((64, self._width + _BESIDE))
         self.n, self.size, self.scale, self.watched, self.gone = 0, UNITS, 0, 0.0, 0
         self.log_e: FloatArray = np.zeros(columns)
-        self.rho, self.by_user = 0.0, False
+        self.rho = 0.0
+        self.by_user = False
         self._excursions: list[_Excursion] = []
         self._open = _Open(np.zeros(self._width + 2 * len(_PERIODS)))
         self._last = -math.inf
@@ -375,8 +379,11 @@ class BlockTest:
         self, sums: FloatArray, times: FloatArray, units: Sequence[Hashable | None], start: int
     ) -> int:
         """Add observations one by one in time, as those of users, until the block is full."""
-        block, names, codes = self._open, dict[Hashable, int](), list[int]()
-        count, stop = block.alone + len(block.units), start
+        block = self._open
+        names: dict[Hashable, int] = {}
+        codes: list[int] = []
+        count = block.alone + len(block.units)
+        stop = start
         while stop == start or (
             stop < len(units) and not self._full(block.n + len(codes), count, times[stop - 1])
         ):
@@ -385,7 +392,8 @@ class BlockTest:
             codes.append(-1 if unit is None else names.setdefault(unit, len(names)))
             self.by_user |= unit is not None
             stop += 1
-        rows, at = sums[start:stop], np.array(codes)
+        rows = sums[start:stop]
+        at = np.array(codes)
         alone = rows[at < 0]
         block.sums = np.concatenate([block.sums[None], alone]).cumsum(axis=0)[-1]
         block.alone += len(alone)
@@ -407,7 +415,8 @@ class BlockTest:
         )
 
     def _close(self, explained: Callable[[Shift], bool] | None) -> Shift | None:
-        block, width = self._open, self._width
+        block = self._open
+        width = self._width
         units = block.alone + len(block.units)
         row = np.zeros(width + _BESIDE)
         row[: len(block.sums)] = block.sums
@@ -421,7 +430,8 @@ class BlockTest:
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
         self._rows[self.n] = row
         self.n += 1
-        self._open, self._kept = _Open(np.zeros(width + 2 * len(_PERIODS))), None
+        self._open = _Open(np.zeros(width + 2 * len(_PERIODS)))
+        self._kept = None
         shift = self._look()
         if shift is not None:
             if explained is not None and explained(shift):
@@ -453,7 +463,8 @@ class BlockTest:
 
     def _kind(self, step: int) -> Literal["notice", "page"]:
         """Tell a page where most of the time since was one of a week already seen, or a week."""
-        before, after = self._seen(0, step), self._seen(step, self.n)
+        before = self._seen(0, step)
+        after = self._seen(step, self.n)
         known = after - max(WEEK - before, 0.0)
         return "page" if 2 * known >= after or after >= WEEK else "notice"
 
@@ -569,7 +580,8 @@ class BlockTest:
         tried = [
             last.start + d for d in range(-4, 5) if (earlier or 0) < last.start + d < last.told
         ]
-        best, least = last.start, math.inf
+        best = last.start
+        least = math.inf
         for start in tried:
             last.start = start
             joined = self._joined(0)
@@ -581,11 +593,13 @@ class BlockTest:
             column = root[:, 0] * y[:, last.columns[0]]
             left = float((column**2).sum() - ((q.T @ column) ** 2).sum())
             if left < least:
-                best, least = start, left
+                best = start
+                least = left
         last.start = best
 
     def _tell(self, fit: StepFit, active: IntArray) -> Shift | None:
-        alpha, whole_week = 1 - self.confidence_level, self.watched >= WEEK
+        alpha = 1 - self.confidence_level
+        whole_week = self.watched >= WEEK
         evidence = float(log_mean_exp(fit.log_e))
         if evidence < -math.log(alpha if whole_week else min(2 * alpha, 0.5)):
             return None
@@ -663,7 +677,8 @@ class BlockTest:
         rho = (left[1:] * left[:-1]).sum(axis=0) / ((left**2).sum(axis=0) + 1e-12)
         sigma = np.sqrt((left**2).sum(axis=0) / df * inflation(rho + 2 / len(y)))
         reach = float(stdtrit(df, 0.5 + self.confidence_level / 2)) * np.maximum(sigma, 1e-9)
-        constant, many = int(not self.known), 2 * len(self._excursions)
+        constant = int(not self.known)
+        many = 2 * len(self._excursions)
 
         def contrast(*at: int) -> tuple[FloatArray, FloatArray]:
             row = np.zeros(z.shape[1])
@@ -722,7 +737,8 @@ class BlockTest:
 
     def extent(self) -> tuple[int, float, float]:
         """Return how many joined blocks there are, their observations and seconds on average."""
-        rows, span = self._rows[: self.n], 2**self.scale
+        rows = self._rows[: self.n]
+        span = 2**self.scale
         if not self.n:
             return 0, float(self.size * span), 0.0
         seconds = float(self.watched - rows[0, -1]) / max(self.n - 1, 1)
@@ -739,7 +755,8 @@ class BlockTest:
         rows = self._rows[blocks]
         n = len(rows) // span
         if not n:
-            span, n = max(len(rows), 1), int(len(rows) > 0)
+            span = max(len(rows), 1)
+            n = int(len(rows) > 0)
         if not n:
             return None
         joined = rows[len(rows) - n * span :].reshape(n, span, -1).sum(axis=1)
@@ -756,7 +773,8 @@ class BlockTest:
             {name: getattr(self, name) for name in names},
             {name: getattr(self, name) for name in counts},
         )
-        rows, block = self._rows[: self.n], self._open
+        rows = self._rows[: self.n]
+        block = self._open
         used = np.flatnonzero(rows.any(axis=0))
         data["state"] |= {
             "rows": [used.tolist(), _packed(rows[:, used])],
@@ -791,7 +809,8 @@ class BlockTest:
             for name in ("n", "size", "scale", "gone"):
                 setattr(found, name, int(state[name]))
             found.by_user = bool(state["by_user"])
-            found.watched, found.rho = float(state["watched"]), float(state["rho"])
+            found.watched = float(state["watched"])
+            found.rho = float(state["rho"])
             found._last = -math.inf if state["last"] is None else float(state["last"])
             found.log_e = np.array(state["log_e"], np.float64)
             used, rows = state["rows"]
@@ -858,8 +877,10 @@ def split_shift(
         In points of exposure share; the parts add up to the shift.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    n, m = len(before), len(after)
-    base, now = before.sum(axis=0), after.sum(axis=0)
+    n = len(before)
+    m = len(after)
+    base = before.sum(axis=0)
+    now = after.sum(axis=0)
     old, new = (
         np.tensordot(rng.multinomial(k, np.full(n, 1 / n), _DRAWS), before, axes=1) for k in (n, m)
     )
@@ -888,7 +909,8 @@ def split_shift(
 
 
 def _state(cells: FloatArray, share: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    n, total = cells[..., 0], cells[..., 1]
+    n = cells[..., 0]
+    total = cells[..., 1]
     asked = n / n.sum(axis=-1, keepdims=True)
     exposed = np.clip((total + 0.5 * share) / (n + 0.5), 1e-6, 1 - 1e-6)
     logit = np.log(np.clip(share, 1e-6, 1 - 1e-6)) - np.log1p(-np.clip(share, 1e-6, 1 - 1e-6))

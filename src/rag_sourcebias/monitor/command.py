@@ -59,8 +59,10 @@ from rag_sourcebias.terminal.console import (
 # Options of the monitor commands, named once.
 
 
-_WATCH, _WHICH = "What is watched", "Which retrievals"
-_SERVE, _FORGET = "Serving", "Forgetting"
+_WATCH = "What is watched"
+_WHICH = "Which retrievals"
+_SERVE = "Serving"
+_FORGET = "Forgetting"
 _RULES = "Prometheus and Grafana"
 
 
@@ -275,7 +277,8 @@ def read_time(option: str, text: str | None) -> float | None:
 
 
 _MOST_ALARMS = 20
-_WEEK_DAYS, _TWO = 7, 2
+_WEEK_DAYS = 7
+_TWO = 2
 _MEASURES = {"exposure": "exposure", "first": "first ranks"}
 _TOLD = {
     "notice": "[yellow]notice[/]",
@@ -309,7 +312,8 @@ def show_snapshots(snapshots: Sequence[MonitorSnapshot]) -> None:
 
 def _about(snapshot: MonitorSnapshot) -> list[str]:
     """Return lines on blocks, and on what is not as it should be."""
-    lines, block = [], snapshot.block
+    lines = []
+    block = snapshot.block
     if block is not None and block.n:
         hours = f" ({block.seconds / 60:,.0f} minutes)" if block.days else ""
         kind = "pages" if block.days >= _WEEK_DAYS else "notices only, until 7 days were watched"
@@ -498,7 +502,8 @@ def replay(
             since=first,
             until=last,
         )
-    snapshots, alarms = monitor.snapshot(), monitor.alarms
+    snapshots = monitor.snapshot()
+    alarms = monitor.alarms
     lost = monitor.dropped.by_reason
     found = {
         "retrievals": n,
@@ -517,7 +522,8 @@ def replay(
 # ``monitor serve``: the dashboard beside a running application.
 
 
-_TOKEN, _SECRET = "RAG_SOURCEBIAS_TOKEN", "RAG_SOURCEBIAS_WEBHOOK_SECRET"
+_TOKEN = "RAG_SOURCEBIAS_TOKEN"
+_SECRET = "RAG_SOURCEBIAS_WEBHOOK_SECRET"
 
 _OPTIONS = {"start anew": "say --start-anew", "another state file": "another file as --state"}
 

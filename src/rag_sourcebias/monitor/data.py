@@ -298,7 +298,8 @@ class LabelCaps:
     def remove(self, key: Key) -> None:
         """Make room again."""
         left = self._sets - {key}
-        self._sets, self.values = set(), {}
+        self._sets = set()
+        self.values = {}
         for one in left:
             self.add(one)
 
@@ -365,7 +366,8 @@ class Losses:
     def tell(self) -> None:
         """Log what was noted; to be called outside of all locks."""
         with self._lock:
-            untold, self._untold = self._untold, {}
+            untold = self._untold
+            self._untold = {}
         for reason, (n, error) in untold.items():
             self._dropped.add(reason, n=n, error=error)
 

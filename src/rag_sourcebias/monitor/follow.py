@@ -75,7 +75,8 @@ def parquet_events(
     if not found:
         raise DataError(f"{root} holds no Parquet files: expected date=YYYY-MM-DD/events-….parquet")
     pyarrow_modules(_READING)  # missing, it is asked for now and not at the first retrieval
-    first, last = -math.inf if since is None else since, math.inf if until is None else until
+    first = -math.inf if since is None else since
+    last = math.inf if until is None else until
     wanted = set((labels or {}).items())
     return (
         (event, at)
@@ -217,7 +218,8 @@ def _joined(parts: Iterable[EventColumns]) -> Iterator[EventColumns]:
 # Where a follower of a log stands, in a file that is always complete.
 
 
-_KIND, _VERSION = "log-follower", 1
+_KIND = "log-follower"
+_VERSION = 1
 STATE_FILE = "the state file of a monitor"
 START_ANEW = "start anew, or name another state file"
 
@@ -375,13 +377,16 @@ class LogFollower:
                 f"save_seconds and sink_seconds must be in [0, 3600], got {save_seconds} and "
                 f"{sink_seconds}"
             )
-        self.path, self.dropped = Path(path), DroppedEvents()
+        self.path = Path(path)
+        self.dropped = DroppedEvents()
         self._state, self._sinks, self._interval = state, sinks, interval
         self._file_mode = check_mode(file_mode)
-        self._save_seconds, self._sink_seconds = save_seconds, sink_seconds
+        self._save_seconds = save_seconds
+        self._sink_seconds = sink_seconds
         given = monitor.to_dict()
         self.settings: dict[str, Any] = dict(given["settings"])
-        self._position, kept = Position(), given
+        self._position = Position()
+        kept = given
         stored = None if state is None or anew else read_position(state)
         if stored is not None:
             self._position, kept = stored
@@ -400,7 +405,8 @@ class LogFollower:
         self._last = self._position.number or 0
         self._changed, self._save_due, self._sink_due = False, 0.0, 0.0
         self._errors: dict[str, str] = {}
-        self._stepping, self._stop = threading.Lock(), threading.Event()
+        self._stepping = threading.Lock()
+        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -459,7 +465,8 @@ class LogFollower:
                     *(self.path, position.number),
                 )
                 self.monitor.reset()
-                self._position, self._changed = Position(), True
+                self._position = Position()
+                self._changed = True
                 tail = read_tail(self.path, after=None)
         except UnsupportedVersionError as error:
             self._wrong("log", "the log has a version that this release does not read", error)
@@ -478,7 +485,8 @@ class LogFollower:
         if tail.broken:
             self.dropped.add("could not be decoded", n=tail.broken)
         self._changed |= position.number != tail.number or position.log != tail.log
-        position.log, position.number = tail.log, tail.number
+        position.log = tail.log
+        position.number = tail.number
         position.n_read += n
         self._last = tail.last
         return n
@@ -497,7 +505,8 @@ class LogFollower:
         else:
             self._changed = False
             self._errors.pop("state", None)
-        now, wanted = time.monotonic(), self._save_seconds
+        now = time.monotonic()
+        wanted = self._save_seconds
         self._save_due = now + (max(wanted, _SAVE_SHARE * (now - start)) if wanted else 0.0)
 
     def _wrong(self, what: str, sentence: str, cause: Exception | int) -> None:

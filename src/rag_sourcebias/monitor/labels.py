@@ -80,7 +80,8 @@ def exposure_rows(
     shown : int or None
         Documents that are shown; None for all. Further ones are in the pool only.
     """
-    column, length = np.asarray(codes, np.int64), np.asarray(lengths, np.int64)
+    column = np.asarray(codes, np.int64)
+    length = np.asarray(lengths, np.int64)
     n = len(length)
     row = np.repeat(np.arange(n), length)
     start = np.concatenate([[0], np.cumsum(length)])[:-1]
@@ -227,9 +228,11 @@ class RaisedAt:
     parts: tuple[ShiftPart, ...] = ()
 
 
-MOST_TOPICS, _TWO = 8, 2
+MOST_TOPICS = 8
+_TWO = 2
 _SURE = 2.2  # half widths: 4.3 standard errors, as the evidence for a shift must have
-_FAR, _LATELY = 86_400.0, 3_600.0
+_FAR = 86_400.0
+_LATELY = 3_600.0
 Composition = list[tuple[float, dict[str, float]]]
 """Shares in the store, each from a time on."""
 
@@ -314,7 +317,8 @@ class LabelWatch:
         kept = np.flatnonzero(rows.shown)
         values, null, at = values[kept], None if null is None else null[kept], at[kept]
         keys = [batch.keys[i] for i in kept.tolist()]
-        before, seen = self.totals.n, self.totals.documents - rows.documents.sum(axis=0)
+        before = self.totals.n
+        seen = self.totals.documents - rows.documents.sum(axis=0)
         self.totals.observe(values, null)
         if self.blocks is None or not len(at):
             return []
@@ -353,7 +357,8 @@ class LabelWatch:
 
     def _note_order(self, batch: Retrievals, at: FloatArray) -> None:
         """Count what came late, twice, or after a jump of the clock."""
-        codes, ends = np.asarray(batch.codes), np.cumsum(batch.lengths).tolist()
+        codes = np.asarray(batch.codes)
+        ends = np.cumsum(batch.lengths).tolist()
 
         def row(i: int) -> tuple[Any, ...]:
             shown = codes[ends[i - 1] if i else 0 : ends[i]].tolist()
@@ -436,7 +441,8 @@ class LabelWatch:
 
     def _split(self, shift: Shift, column: int) -> dict[str, tuple[float, float, float]]:
         """Split a shift of the exposure of a column of groups."""
-        blocks, baseline = self.blocks, self.settings.baseline
+        blocks = self.blocks
+        baseline = self.settings.baseline
         if blocks is None or isinstance(baseline, PoolShare):  # a pool changes with the store
             return {}
         sides = shift.before, np.arange(*shift.rows)

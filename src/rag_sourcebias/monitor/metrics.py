@@ -126,7 +126,8 @@ def read_snapshots(snapshots: Iterable[MonitorSnapshot]) -> Readings:
     found: dict[str, dict[Labels, float]] = {metric.name: {} for metric in METRICS}
 
     def note(name: str, labels: Mapping[str, str], value: float) -> None:
-        at, values = tuple(sorted(labels.items())), found[name]
+        at = tuple(sorted(labels.items()))
+        values = found[name]
         if name.partition(".")[0] in _SHARES:
             # A share of another monitor with the same labels is no better than this one's.
             values.setdefault(at, value)

@@ -142,7 +142,8 @@ class Intake:
 
     def _empty(self) -> list[Alarm]:
         with self._lock:
-            batch, self._waiting = self._waiting, []
+            batch = self._waiting
+            self._waiting = []
         return self._process(batch)
 
     def flush(self) -> None:
@@ -186,7 +187,8 @@ def _keep_emptying(owner: weakref.ref[Intake], wake: SimpleQueue[bool]) -> None:
 _KIND = "skew-monitor"
 _VERSION = 1
 _MOST_ALARMS = 1_000
-_LOOK_SECONDS, _MOST_INDEX = 600.0, 200
+_LOOK_SECONDS = 600.0
+_MOST_INDEX = 200
 Store = Callable[[], Mapping[str, float]]
 _AT_ONCE = 4_096  # events before it waits: what cannot be kept up with is dropped
 
@@ -281,7 +283,8 @@ class SkewMonitor:
             if isinstance(given, str):
                 raise DataError(f"labels, groups and users are sequences of names, got {given!r}")
         self._on_alarm, self._clock, self._store = on_alarm, clock, store
-        self._look_due, self._looked = -math.inf, False
+        self._look_due = -math.inf
+        self._looked = False
         self.dropped = DroppedEvents()
         self._losses = Losses(self.dropped)
         self._begin(
@@ -306,8 +309,10 @@ class SkewMonitor:
 
     def _begin(self, settings: SkewSettings) -> None:
         """Watch nothing yet. All of this is used by one thread at a time, see ``Intake``."""
-        self._settings, self._name_of = settings, attrgetter(settings.by)
-        most, last = settings.max_label_sets, tuple((name, OTHER) for name in settings.labels)
+        self._settings = settings
+        self._name_of = attrgetter(settings.by)
+        most = settings.max_label_sets
+        last = tuple((name, OTHER) for name in settings.labels)
         self._caps = LabelCaps(values=most, sets=most, last=last)
         self._watches: dict[Key, LabelWatch] = {}
         self._overflowed: Counter[str] = Counter()  # by label
@@ -346,7 +351,8 @@ class SkewMonitor:
         int
             How many there were.
         """
-        n, coming = 0, iter(events)
+        n = 0
+        coming = iter(events)
         while batch := list(islice(coming, _AT_ONCE)):
             self._intake.put_many(batch)
             n += len(batch)
@@ -414,7 +420,8 @@ class SkewMonitor:
     def _counted(self) -> dict[str, float] | None:
         if self._store is None:
             return None
-        start, found = time.monotonic(), None
+        start = time.monotonic()
+        found = None
         try:
             found = dict(CorpusShare(self._store()).shares)
         except Exception as error:  # noqa: BLE001 - a store of somebody else
@@ -448,7 +455,8 @@ class SkewMonitor:
     ) -> None:
         if not math.isfinite(at):
             raise DataError(f"the time of an event must be a finite number, got {at}")
-        settings, watch = self._settings, self._watch(key)
+        settings = self._settings
+        watch = self._watch(key)
         tags = event.tags[: settings.max_documents]
         try:
             codes = list(map(watch.groups.__getitem__, map(self._name_of, tags)))
@@ -479,7 +487,8 @@ class SkewMonitor:
 
     def _columns(self, part: EventColumns) -> dict[Key, Retrievals]:
         """Return the retrievals of a log by the set of labels that is watched."""
-        settings, chosen = self._settings, dict[Key, npt.NDArray[np.bool_]]()
+        settings = self._settings
+        chosen: dict[Key, npt.NDArray[np.bool_]] = {}
         sets: npt.NDArray[Any] = part.label_codes
         if any(name in part.event_labels for name in settings.labels):
             known: dict[tuple[str | None, ...], int] = {}
@@ -493,8 +502,10 @@ class SkewMonitor:
         topics = part.values_of(settings.topics) if settings.topics else [None] * len(part)
         found = {}
         for key, rows in chosen.items():
-            groups, own = self._watch(key).groups, part.take(rows)
-            codes, lengths = own.tag_codes, np.diff(own.offsets)
+            groups = self._watch(key).groups
+            own = part.take(rows)
+            codes = own.tag_codes
+            lengths = np.diff(own.offsets)
             if lengths.max() > settings.max_documents:
                 codes = codes[own.ranks <= settings.max_documents]
                 lengths = np.minimum(lengths, settings.max_documents)
@@ -529,7 +540,8 @@ class SkewMonitor:
                 self._losses.note("on_alarm raised", error=error)
 
     def __repr__(self) -> str:
-        found, alarms = self.snapshot(), len(self._alarms)
+        found = self.snapshot()
+        alarms = len(self._alarms)
         n = sum(part.n_retrievals for part in found)
         return (
             f"<SkewMonitor: {n:,} retrievals under {len(found)} set{'s' * (len(found) != 1)} of "

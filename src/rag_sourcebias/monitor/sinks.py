@@ -193,8 +193,10 @@ class _Poster:
             raise DataError(f"timeout must be a number of seconds above 0, got {timeout}")
         if secret is not None and not secret:
             raise DataError("secret of the webhook is empty; give None to send no signature")
-        self._dropped, self._timeout = dropped, timeout
-        self._attempts, self._pause = attempts, pause
+        self._dropped = dropped
+        self._timeout = timeout
+        self._attempts = attempts
+        self._pause = pause
         self._key = secret.encode() if isinstance(secret, str) else secret
         self._secure, self._host, self._port, self._target = _parts(url)
         host = f"[{self._host}]" if ":" in self._host else self._host
@@ -214,8 +216,10 @@ class _Poster:
             for key, value in event.to_dict().items()
         }
         whole = {"kind": "alarm", "version": 1, "alarm": fields}
-        body, delivery = json.dumps(whole, allow_nan=False).encode(), str(uuid.uuid4())
-        pause, reason = self._pause, ""
+        body = json.dumps(whole, allow_nan=False).encode()
+        delivery = str(uuid.uuid4())
+        pause = self._pause
+        reason = ""
         for attempt in range(self._attempts):
             if attempt:
                 self.hurry.wait(pause)

@@ -44,7 +44,8 @@ def read_state(
             f"state version {data.get('version')!r} cannot be read; "
             f"this release reads version {version} of {kind!r}"
         )
-    settings, state = data.get("settings"), data.get("state")
+    settings = data.get("settings")
+    state = data.get("state")
     if not isinstance(settings, Mapping) or not isinstance(state, Mapping):
         raise DataError(f"the state of kind {kind!r} needs 'settings' and 'state'")
     return dict(settings), dict(state)

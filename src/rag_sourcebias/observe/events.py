@@ -180,7 +180,8 @@ class TagLookup:
 
 
 MAX_LABELS = 16
-_EVENT_BYTES, _POINTER_BYTES = 700, 8  # of the objects that every event is made of; a reference
+_EVENT_BYTES = 700  # of the objects that every event is made of
+_POINTER_BYTES = 8  # of a reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -511,7 +512,8 @@ class Seen(Locked):
     """
 
     def __init__(self, dropped: DroppedEvents, tell: Callable[[str], object] | None = None) -> None:
-        self._dropped, self._tell = dropped, tell
+        self._dropped = dropped
+        self._tell = tell
         super().__init__()
         closes_at_exit(self)
 

@@ -147,7 +147,8 @@ class EventQueue(Locked, Generic[EventT]):
         with self._lock:
             self._closed = True
             self._arrived.notify_all()
-        in_time, lost = self.flush(timeout), 0
+        in_time = self.flush(timeout)
+        lost = 0
         with self._lock:
             for events in (self._waiting, self._taken):
                 # the thread may take the last one at this moment
@@ -188,7 +189,8 @@ class EventQueue(Locked, Generic[EventT]):
             while not self._waiting and not self._closed:
                 self._arrived.wait()
             self._asleep = False
-            self._taken, self._waiting = self._waiting, deque()
+            self._taken = self._waiting
+            self._waiting = deque()
             return (self._taken.popleft(),) if self._taken else None
 
 
@@ -564,7 +566,8 @@ class Instrumentation(Observing):
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Restore the object, then wait up to ``timeout`` seconds for queued events."""
-        detach, self._detach = self._detach, None
+        detach = self._detach
+        self._detach = None
         if detach is not None:
             with guarded(self.dropped, "instrumentation could not be removed"):
                 detach()

@@ -69,7 +69,8 @@ class ShadowComparison(Locked):
     def __init__(self, read: Reader, *, depth: int, tag_store: TagStore | None) -> None:
         if depth < 1:
             raise DataError(f"depth must be at least 1, got {depth}")
-        self.depth, self.dropped = depth, DroppedEvents()
+        self.depth = depth
+        self.dropped = DroppedEvents()
         self._read = read
         self._lookup = None if tag_store is None else TagLookup(tag_store)
         self._n = self._n_empty = 0
@@ -164,7 +165,8 @@ class Shadow:
         self, read: Reader, *, depth: int, tag_store: TagStore | None, capacity: int
     ) -> None:
         self.comparison = ShadowComparison(read, depth=depth, tag_store=tag_store)
-        self._read, self._closed = read, False
+        self._read = read
+        self._closed = False
         self._queue = EventQueue[_Answer](
             self.comparison, self.comparison.dropped, capacity=capacity
         )

@@ -233,7 +233,8 @@ class ApplicationRetriever:
             [hit for hits in lists for hit in hits], self.name
         )
         self.notes = (matched, *_shortness(lists, depth))
-        ids, found = iter(rows), []
+        ids = iter(rows)
+        found = []
         for query, hits in zip(queries, lists, strict=True):
             scores = [hit.score for hit in hits]
             told = all(isinstance(score, int | float) for score in scores)

@@ -298,7 +298,8 @@ def read_labelled(
         [_cell(cell) for cell in columns[role]] if role in columns else None
         for role in ("group", "domain")
     )
-    texts, labels = columns["text"], map(_cell, columns["label"])
+    texts = columns["text"]
+    labels = map(_cell, columns["label"])
     documents = [
         (doc_id, _cell(body) or "", name and require_name(name, target, table.where(row)))
         for row, (doc_id, body, name) in enumerate(zip(ids, texts, labels, strict=True))

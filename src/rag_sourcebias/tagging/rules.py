@@ -546,7 +546,8 @@ class IdTagger:
                 raise DataError(f"document id {doc_id!r}: {error}") from error
         if groups.get("model"):
             source = f"llm:{groups['model']}"
-        pair_id, style = groups.get("pair_id") or None, groups.get("style") or None
+        pair_id = groups.get("pair_id") or None
+        style = groups.get("style") or None
         if source is None and pair_id is None and style is None:
             return None
         return DocTags(
@@ -809,7 +810,8 @@ def _conditions(node: Node, place: Place) -> list[Condition]:
 
 def _condition(node: Node, place: Place, target: Target, key: str | None) -> Condition:
     """Build a condition from a value (equals), a list (in) or a mapping with one operator."""
-    operator, at = "equals", place
+    operator = "equals"
+    at = place
     if kind(node) == "sequence":
         operator = "in"
     elif kind(node) == "mapping":

@@ -146,7 +146,8 @@ class Guard:
     """
 
     def __init__(self, app: App, access: Access) -> None:
-        self._app, self._access = app, access
+        self._app = app
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on to the application."""
@@ -203,7 +204,8 @@ class _Sender:
     """Send with our headers, and without a body where only the head was asked for."""
 
     def __init__(self, send: Send, *, head: bool) -> None:
-        self._send, self._head = send, head
+        self._send = send
+        self._head = head
         self.started = False
 
     async def __call__(self, message: Message) -> None:

@@ -130,7 +130,8 @@ class Parameters:
 
     def times(self) -> tuple[float | None, float | None]:
         """Return ``since`` and ``until``, in Unix seconds."""
-        since, until = self._time("since"), self._time("until")
+        since = self._time("since")
+        until = self._time("until")
         if since is not None and until is not None and since >= until:
             raise ParameterError("parameter since must be before until")
         return since, until
@@ -167,7 +168,8 @@ class Parameters:
 NAMED = {"minute": 60, "hour": 3_600, "day": 86_400}
 _AUTO, _FEWEST, _IN_A_STEP = 400, 28, 200.0
 _MOST = 2_000
-_HOUR, _DAY = 3_600, 86_400
+_HOUR = 3_600
+_DAY = 86_400
 _LENGTHS = (
     *(60, 120, 300, 600, 1_200, 1_800),
     *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
@@ -236,7 +238,8 @@ def _is_kept(step: int, start: float, extent: Mapping[int, tuple[int, int]]) -> 
 
 def _readable_step(step: int, rollups: Rollups) -> int:
     """Return a step with up to 200 retrievals, of which at least 28 cover the time."""
-    starts, n = rollups.starts, float(rollups.retrievals.sum())
+    starts = rollups.starts
+    n = float(rollups.retrievals.sum())
     if len(starts) <= _FEWEST:
         return step
     time = starts[-1] + step - starts[0]
@@ -275,14 +278,16 @@ def read_series(
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    extent, seconds = rollup_extent(path), 60
+    extent = rollup_extent(path)
+    seconds = 60
     if extent:
         seconds = chosen_step(step, extent, since=since, until=until)
     read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by)
     try:
         rollups = read(step=seconds)
         if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
-            rollups, seconds = read(step=longer), longer
+            rollups = read(step=longer)
+            seconds = longer
     except NotCountedError as error:
         raise ParameterError(str(error)) from None
     groups, documents, weights = _largest(
@@ -311,7 +316,8 @@ def _largest(
     rollups: Rollups, weights: FloatArray
 ) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
     """Return groups, documents and weights, the smaller groups together as "other"."""
-    groups, documents = rollups.groups, rollups.documents
+    groups = rollups.groups
+    documents = rollups.documents
     if len(groups) <= _MOST_GROUPS:
         return groups, documents, weights
     order = np.argsort(-documents.sum(axis=0), kind="stable").tolist()
@@ -424,7 +430,8 @@ def read_retrievals(
 
 
 def _plain(part: EventColumns, row: int) -> dict[str, Any]:
-    start, stop = int(part.offsets[row]), int(part.offsets[row + 1])
+    start = int(part.offsets[row])
+    stop = int(part.offsets[row + 1])
     documents = []
     for rank, at in enumerate(range(start, stop), 1):
         source, style = part.tags[part.tag_codes[at]]
@@ -540,7 +547,8 @@ class DashboardSource:
         follower: LogFollower | None = None,
         metrics: Callable[[], bytes] | None = None,
     ) -> None:
-        self.log, self.follower = Path(log), follower
+        self.log = Path(log)
+        self.follower = follower
         self.metrics = metrics
         self._lock = threading.Lock()
         self._snapshots: tuple[MonitorSnapshot, ...] = ()
@@ -563,7 +571,8 @@ class DashboardSource:
 
     def overview(self, _: Parameters) -> dict[str, Any]:
         """Return the state of log, follower and monitor."""
-        snapshots, follower = self.snapshots(), self.follower
+        snapshots = self.snapshots()
+        follower = self.follower
         log, label_sets, document_ids = about_log(self.log)
         return {
             "version": __version__,
@@ -625,7 +634,8 @@ class DashboardSource:
         since, until = parameters.times()
         by: Literal["source", "style"] = parameters.choice("by", ("source", "style"))
         measure: Measure = parameters.choice("measure", ("exposure", "first"))
-        step, labels = parameters.choice("step", ("auto", *NAMED)), parameters.labels()
+        step = parameters.choice("step", ("auto", *NAMED))
+        labels = parameters.labels()
         wanted = (labels or {}).items()
         chosen = [
             (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})

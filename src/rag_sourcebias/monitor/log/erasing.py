@@ -98,7 +98,8 @@ def erase_events(
 
 
 def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) -> int:
-    n, after = 0, 0
+    n = 0
+    after = 0
     with closing(open_for_writing(path, busy_seconds=busy_seconds)) as database:
         database.execute("PRAGMA secure_delete = ON")
         while True:
@@ -109,7 +110,8 @@ def _erase_from_log(path: Path, wanted: Mapping[str, str], busy_seconds: float) 
                     "ORDER BY first LIMIT ?",
                     (after, _ERASED_AT_ONCE),
                 ).fetchall()
-                known, tags = labels_of(database), tags_of(database)
+                known = labels_of(database)
+                tags = tags_of(database)
                 for row in rows:
                     part = decoded(row, known, tags)
                     gone = part.having(wanted)

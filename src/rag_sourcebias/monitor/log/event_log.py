@@ -111,7 +111,8 @@ class LogBuffer:
 
     def hurry(self) -> None:
         """Have the reader look now."""
-        self._hurry, self._asleep = True, False
+        self._hurry = True
+        self._asleep = False
         self._wake.put(None)
 
     def take(self, idle_seconds: float | None = None) -> tuple[list[Waiting], list[Mark]]:
@@ -133,7 +134,8 @@ class LogBuffer:
         events: list[Waiting] = []
         marks: list[Mark] = []
         next_one = self._waiting.popleft
-        self._bytes_taken, self._n_bytes = self._n_bytes, 0
+        self._bytes_taken = self._n_bytes
+        self._n_bytes = 0
         for _ in range(len(self._waiting)):
             item = next_one()
             if item.__class__ is tuple:
@@ -319,7 +321,8 @@ class EventLog:
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.path, self.dropped = Path(path), DroppedEvents()
+        self.path = Path(path)
+        self.dropped = DroppedEvents()
         settings = LogSettings(
             documents=documents,
             max_documents=max_documents,
@@ -335,7 +338,8 @@ class EventLog:
             busy_seconds=busy_seconds,
             file_mode=file_mode,
         )
-        self._settings, self._clock = settings, clock
+        self._settings = settings
+        self._clock = clock
         self._new_buffer = partial(
             LogBuffer,
             capacity=capacity,
@@ -350,7 +354,8 @@ class EventLog:
         closes_at_exit(self)
 
     def _renew(self) -> None:
-        self._starting, self._writing = threading.RLock(), threading.RLock()
+        self._starting = threading.RLock()
+        self._writing = threading.RLock()
         self._thread: threading.Thread | None = None
         self._writer = LogWriter(self.path, self._settings, self.dropped)
         self._buffer = self._new_buffer()
@@ -442,7 +447,8 @@ class EventLog:
         with self._starting:
             self._buffer.closed = True
             self._buffer.hurry()
-        before, thread = self.dropped.total, self._thread
+        before = self.dropped.total
+        thread = self._thread
         if thread is not None:
             thread.join(timeout)
             return not thread.is_alive() and self.dropped.total == before
@@ -542,7 +548,8 @@ class EventLog:
             self._writing.release()
 
     def _after_fork_in_child(self) -> None:
-        closed, writer = self._buffer.closed, self._writer
+        closed = self._buffer.closed
+        writer = self._writer
         self._renew()
         self._buffer.closed = closed
         if not self._stood_aside:  # its connection may be neither used nor closed here

@@ -163,12 +163,14 @@ def iter_events(
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    low, high = microseconds(since, 0), microseconds(until, 2**62)
+    low = microseconds(since, 0)
+    high = microseconds(until, 2**62)
     after = 0
     with reading(path) as database:
         while rows := database.execute(_SEGMENTS, (after, low, high, _AT_ONCE)).fetchall():
             after = rows[-1][0]
-            known, tags = labels_of(database), tags_of(database)
+            known = labels_of(database)
+            tags = tags_of(database)
             for row in rows:
                 part = decoded(row, known, tags)
                 keep = part.having(labels or {})
@@ -279,7 +281,8 @@ def read_rollups(
         database.execute("BEGIN")  # both tables at one moment
         codes = None
         if labels is not None:
-            wanted, known = labels.items(), labels_of(database)
+            wanted = labels.items()
+            known = labels_of(database)
             codes = tuple(i for i, one in enumerate(known) if wanted <= one.items())
             alone = [] if codes else sorted(set(labels) & set(noted_of(database, "alone")))
             if alone:
@@ -316,7 +319,8 @@ def _where(
     database: sqlite3.Connection, width: int, codes: tuple[int, ...] | None, low: int, high: int
 ) -> tuple[str, tuple[object, ...]]:
     """Return a condition and its parameters; few sets of labels are sought step by step."""
-    span, given = "width = ?1 AND start >= ?2 AND start < ?3", (width, low, high)
+    span = "width = ?1 AND start >= ?2 AND start < ?3"
+    given = (width, low, high)
     if codes is None:
         return f"WHERE {span}", given
     chosen = f"labels IN ({','.join(map(str, codes))})"
@@ -451,7 +455,8 @@ def read_tail(path: str | Path, *, after: int | None, most: int = _RETRIEVALS_AT
                 following = int(row[0])
                 break
             rows.append(row)
-        known, tags = labels_of(database), tags_of(database)
+        known = labels_of(database)
+        tags = tags_of(database)
     number, removed, broken = after, 0, 0
     parts = []
     ends = [*(int(row[0]) for row in rows[1:]), following]
@@ -511,7 +516,8 @@ def iter_newest(
     limit = 2**62 if before is None else before
     with reading(path) as database:
         database.execute("BEGIN")
-        known, tags = labels_of(database), tags_of(database)
+        known = labels_of(database)
+        tags = tags_of(database)
         if until is not None:  # times never fall: all that begins later has a higher number
             found = database.execute(
                 f"SELECT first FROM segments WHERE until >= ? AND {_NUMBERED} "

@@ -614,7 +614,8 @@ def segments_of(batch: Batch, *, first: int) -> Iterator[Row]:
         stop = min(start + MOST_IN_SEGMENT, len(batch))
         times = batch.times[start:stop]
         stop = start + int(np.searchsorted(times, times[0] + _MOST_MICROSECONDS, side="right"))
-        times, tags = batch.times[start:stop], batch.tags[start:stop]
+        times = batch.times[start:stop]
+        tags = batch.tags[start:stop]
         yield (
             *(first + start, stop - start, int(times[0]), int(times[-1])),
             (times - times[0]).astype("<u4").tobytes(),
@@ -718,7 +719,8 @@ def decoded(
         )
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as e:
         raise sqlite3.DatabaseError(f"retrievals from {row[0]!r:.40} on: {e!r:.200}") from e
-    n, documents = len(part), len(part.tag_codes)
+    n = len(part)
+    documents = len(part.tag_codes)
     if not (
         len(part.times) == len(part.label_codes) == len(part.query_ids) == n
         and len(part.offsets) == n + 1

@@ -75,10 +75,14 @@ def encoded(
     last : int
         Microseconds of the latest retrieval in the log: times never fall, whatever the clock does.
     """
-    times, codes, rows, query_ids = list[float](), list[int](), list[bytes](), list[str]()
+    times: list[float] = []
+    codes: list[int] = []
+    rows: list[bytes] = []
+    query_ids: list[str] = []
     doc_ids: list[Any] = []  # all bytes, or all lists
     offset = now - monotonic
-    max_documents, key = settings.max_documents, settings.key or b""
+    max_documents = settings.max_documents
+    key = settings.key or b""
     ids_of = _IDS_OF[settings.documents]
     broken: list[int] = []
     beside = _Beside(labels, settings)
@@ -86,7 +90,8 @@ def encoded(
         try:
             row, n_bad = _tag_row(event.tags[:max_documents], tags)
             n_bad += event.bad_tags
-            given, query_id = tuple(event.labels.items()), event.query_hash
+            given = tuple(event.labels.items())
+            query_id = event.query_hash
             known = labels.get(given)
             code, alone, replaced = beside.split(given) if known is None else (known, None, _NONE)
             query_id = "" if query_id is None else _short(query_id)
@@ -135,8 +140,10 @@ class _Beside:
     """What a batch keeps beside codes: labels of single retrievals, and counts."""
 
     def __init__(self, codes: LabelCodes, settings: LogSettings) -> None:
-        self._codes, self._apart = codes, settings.event_labels
-        self._hashed, self._key = settings.hashed_labels, settings.key or b""
+        self._codes = codes
+        self._apart = settings.event_labels
+        self._hashed = settings.hashed_labels
+        self._key = settings.key or b""
         self.event_labels: defaultdict[str, dict[int, str]] = defaultdict(dict)
         self._split: dict[Items, _Split] = {}  # of this batch: sessions ask more than once
         self._noted: Counter[tuple[str, str]] = Counter()
@@ -154,7 +161,8 @@ class _Beside:
             }
         alone = {name: value for name, value in labels.items() if name in apart}
         items = tuple([item for item in labels.items() if item[0] not in apart])
-        code, replaced = codes.get(items), _NONE
+        code = codes.get(items)
+        replaced = _NONE
         if code is None:
             code, replaced = codes.fitted(items)
             alone |= {name: labels[name] for name in replaced if name in labels}
@@ -278,7 +286,8 @@ def add_to_rollups(database: sqlite3.Connection, batch: Batch) -> None:
     first = np.bincount(cells[ranks == 1], minlength=len(documents))
     exposure = np.bincount(cells, weights=1 / np.log2(ranks + 1))
     used = np.flatnonzero(documents)
-    start, label = keys // 65_536, keys % 65_536
+    start = keys // 65_536
+    label = keys % 65_536
     rollups = [
         *(start[used // MOST_TAGS], label[used // MOST_TAGS], used % MOST_TAGS),
         *(documents[used], first[used], exposure[used]),
@@ -311,7 +320,8 @@ def archive_segments(
     log = f"{state_of(database).log:010x}"
     written = (path.name for path in folder.glob(f"date=*/events-{log}-*.parquet"))
     done = max((int(m[1]) for name in written if (m := _NAME.fullmatch(name))), default=0)
-    labels, tags = labels_of(database), tags_of(database)
+    labels = labels_of(database)
+    tags = tags_of(database)
     columns = EventColumns.joined([decoded(row, labels, tags) for row in rows])
     columns = columns.take(columns.numbers > done)
     days = columns.times // _DAY_SECONDS
@@ -424,7 +434,8 @@ class LogWriter:
 
     def __init__(self, path: Path, settings: LogSettings, dropped: DroppedEvents) -> None:
         self.path = path
-        self._settings, self._dropped = settings, dropped
+        self._settings = settings
+        self._dropped = dropped
         self._database: sqlite3.Connection | None = None
         self._looked = -math.inf  # at the age
         self._reported = dict(dropped.by_reason)  # a forked child starts with those of its parent
@@ -446,7 +457,8 @@ class LogWriter:
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""
-        database, self._database = self._database, None
+        database = self._database
+        self._database = None
         if database is not None:
             with suppress(sqlite3.Error):
                 database.close()
@@ -461,7 +473,8 @@ class LogWriter:
         DataError, UnsupportedVersionError
             If it became something else.
         """
-        counts, notes = dict(self._dropped.by_reason), list(self.notes)
+        counts = dict(self._dropped.by_reason)
+        notes = list(self.notes)
         if not events and not notes and counts == self._reported:
             return
         if self._database is not None and not self.path.exists():
@@ -507,7 +520,8 @@ class LogWriter:
             raise
 
     def _shorten(self, database: sqlite3.Connection, now: float) -> None:
-        settings, archive = self._settings, self._settings.archive
+        settings = self._settings
+        archive = self._settings.archive
         n_at_once = _AT_ONCE if archive is None else _MANY
         if settings.max_bytes is not None and used_bytes(database) > settings.max_bytes:
             most = int(settings.max_bytes * _TO_KEEP)
@@ -574,7 +588,8 @@ class LogWriter:
     ) -> dict[str, int]:
         state = state_of(database)
         settings, tags, labels = self._settings, self._tags, self._labels
-        behind, before = now < state.latest / 1e6 - _CLOCK_SECONDS, self._clock_behind
+        behind = now < state.latest / 1e6 - _CLOCK_SECONDS
+        before = self._clock_behind
         self._clock_behind = behind
         if behind and not before:
             _logger.warning(
@@ -625,7 +640,8 @@ class LogWriter:
         else:
             names = database.execute(following, (len(self._labels.names),))
             self._labels.extend(name for (name,) in names)
-        self._version, self._erased = version, erased
+        self._version = version
+        self._erased = erased
         self._tags = TagCodes(
             database.execute("SELECT source, style FROM tags ORDER BY code"),
             most=self._settings.max_tags,

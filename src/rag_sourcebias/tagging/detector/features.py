@@ -78,8 +78,10 @@ def _one(text: str) -> list[float]:
     head = words[:200]  # the share of different words falls with length: the first ones only
     characters = Counter(text)
     sentences = [s for s in _SENTENCE_END.split(text) if s.strip()]
-    n_words, n_sentences = max(len(words), 1), max(len(sentences), 1)
-    n_chars, n_lines = max(len(text), 1), text.count("\n") + 1
+    n_words = max(len(words), 1)
+    n_sentences = max(len(sentences), 1)
+    n_chars = max(len(text), 1)
+    n_lines = text.count("\n") + 1
     return [
         float(np.log1p(len(words))),
         float(np.log1p(len(sentences))),
@@ -121,7 +123,8 @@ def _mean_and_sd(counts: Mapping[int, int]) -> tuple[float, float]:
 
 # N-grams are hashed into 2**16 columns each, so that nothing has to be learned or stored.
 _COLUMNS = 2**16
-_CHARACTERS, _WORDS = (2, 4), (1, 2)  # shortest and longest n-gram
+_CHARACTERS = (2, 4)  # shortest and longest n-gram
+_WORDS = (1, 2)
 _MAX_CHARS = 20_000  # of a longer text only the beginning is read
 N_HASHED = 2 * _COLUMNS
 N_DENSE = len(STYLE_FEATURES)

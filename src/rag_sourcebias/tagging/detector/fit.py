@@ -58,7 +58,8 @@ from rag_sourcebias.tagging.detector.model import (
 
 _FORMAT = "rag-sourcebias detector"
 _VERSION = 1
-_JSON, _ARRAYS = "detector.json", "model.npz"
+_JSON = "detector.json"
+_ARRAYS = "model.npz"
 
 
 def check_detector_folder(folder: PathLike) -> None:
@@ -225,7 +226,8 @@ class DetectorTagger:
     def __init__(
         self, detector: Detector, *, abstain: bool = True, origin: Origin = "detected"
     ) -> None:
-        self.abstain, self.origin = abstain, origin
+        self.abstain = abstain
+        self.origin = origin
         if abstain and detector.threshold is None:
             raise DataError(
                 f"this detector keeps an error of {detector.max_error:g} at no threshold, so that "
@@ -468,8 +470,10 @@ def _learn(
     alike = np.zeros(len(folds), dtype=np.bool_)
     parts = []
     for fold in range(N_FOLDS):
-        train, held = folds != fold, folds == fold
-        learned, tested = features.rows(train), features.rows(held)
+        train = folds != fold
+        held = folds == fold
+        learned = features.rows(train)
+        tested = features.rows(held)
         part = fit_linear(
             learned, codes[train], n_labels, mean=mean, scale=scale, strength=STRENGTH
         )
@@ -497,7 +501,8 @@ def _elsewhere(
         seen = [data.codes[~held & (folds != fold)] for fold in range(N_FOLDS)]
         if any(len(np.unique(part)) < len(data.labels) for part in seen):
             continue  # a label that occurs in this domain only
-        learned, tested = features.rows(~held), features.rows(held)
+        learned = features.rows(~held)
+        tested = features.rows(held)
         linear, scores, _ = _learn(learned, data.codes[~held], folds[~held], len(data.labels), step)
         calibration = fit_calibration(scores, data.codes[~held])
         threshold = _threshold(calibration.probabilities(scores), data.codes[~held], max_error)

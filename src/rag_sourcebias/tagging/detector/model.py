@@ -126,7 +126,8 @@ def prepare(
         )
     for code, label in enumerate(labels):
         mine = found.codes == code
-        n, n_groups = int(mine.sum()), len(np.unique(found.groups[mine]))
+        n = int(mine.sum())
+        n_groups = len(np.unique(found.groups[mine]))
         if n < MIN_DOCUMENTS or n_groups < n_folds:
             raise InsufficientDataError(
                 f"label {label!r} has {n} usable documents in {n_groups} groups; a detector needs "
@@ -215,7 +216,8 @@ def fit_calibration(scores: FloatArray, codes: IntArray) -> Calibration:
     hit[np.arange(n), codes] = 1.0
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        log_factor, bias = parameters[0], parameters[1:]
+        log_factor = parameters[0]
+        bias = parameters[1:]
         factor = np.exp(log_factor)
         probabilities = _softmax(factor * scores + bias)
         likelihood = np.log(np.maximum(probabilities[np.arange(n), codes], 1e-300)).sum()
@@ -462,7 +464,8 @@ def auroc(scores: FloatArray, positive: BoolArray) -> float:
     """Area under the ROC curve: P(a positive scores above a negative), ties half."""
     from scipy.stats import rankdata
 
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    n_positive = int(positive.sum())
+    n_negative = int((~positive).sum())
     if not n_positive or not n_negative:
         return float("nan")
     total = float(rankdata(scores)[positive].sum())
@@ -560,7 +563,8 @@ def evaluate(
     sources : bool
         The labels are sources.
     """
-    probabilities, decided = found.probabilities, found.decided
+    probabilities = found.probabilities
+    decided = found.decided
     n, n_labels = probabilities.shape
     top = probabilities.argmax(axis=1)
     right = top == codes
@@ -569,7 +573,8 @@ def evaluate(
     sensitivity = specificity = None
     human = np.array([label == "human" for label in labels])
     if sources and human.any() and not human.all():
-        llm_rows, human_rows = confusion[~human, :-1], confusion[human, :-1]
+        llm_rows = confusion[~human, :-1]
+        human_rows = confusion[human, :-1]
         sensitivity = Rate.of(int(llm_rows[:, ~human].sum()), int(llm_rows.sum()))
         specificity = Rate.of(int(human_rows[:, human].sum()), int(human_rows.sum()))
     return DetectorReport(
@@ -616,7 +621,8 @@ class ForeignError:
     @classmethod
     def of(cls, domain: str, found: Prediction, codes: IntArray) -> ForeignError:
         """Hold predictions against the labels."""
-        wrong, decided = found.probabilities.argmax(axis=1) != codes, found.decided
+        wrong = found.probabilities.argmax(axis=1) != codes
+        decided = found.decided
         return cls(
             domain=domain,
             error_of_all=Rate.of(int(wrong.sum()), len(codes)),
