@@ -52,7 +52,9 @@ class Stored:
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
-    """Return ``value`` as JSON-ready plain values."""
+    """Return ``value`` as JSON-ready plain values: what it ``stored()`` returns, if it has that."""
+    if hasattr(value, "stored"):
+        return to_plain(value.stored())
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):
@@ -118,6 +120,8 @@ def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
         return None if none else _read(next(a for a in args if a is not type(None)), value, path)
     if origin is np.ndarray:
         return np.array(_expect(list, value, path), dtype=get_args(args[1])[0])
+    if hasattr(hint, "from_stored"):
+        return hint.from_stored(value, path)
     if is_dataclass(hint) and isinstance(hint, type):
         return from_plain(hint, value, where=path)
     if origin is tuple:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from string import Formatter
@@ -172,14 +172,47 @@ _STYLES = {
 }
 
 
+def _level(value: float) -> str:
+    return f"{100 * value:.6g}%"
+
+
+def _p_behind_a_name(value: float) -> str:
+    text = p_value(value)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _roughly(value: int) -> str:
+    unit = 10 ** max(len(str(value)) - 2, 0)
+    return f"{-(-value // unit) * unit:,}"
+
+
+def _short(value: str) -> str:
+    return shorten(value, SHORT)
+
+
+def _star(value: bool) -> str:
+    return "*" if value else ""
+
+
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "level": _level,
+    "p": p_value,
+    "p=": _p_behind_a_name,
+    "roughly": _roughly,
+    "short": _short,
+    "star": _star,
+}
+
+
 class Wording(Formatter):
     """Write the numbers of a template.
 
     A specification is one of ``signed``, ``whole``, ``2``, ``3``, ``signed2``, ``signed3``
     (decimals of a number), ``score`` and ``points`` (×100, the second signed), ``percent``,
-    ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a p-value), ``roughly`` (two
-    digits that count), ``short`` (a name that may be long) or ``singular|plural``. An interval is
-    written with its estimate, or after ``ends:`` without, as in ``{delta:ends:signed}``.
+    ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a p-value), ``p=`` (the same
+    behind a name), ``star`` (of what is significant), ``roughly`` (two digits that count),
+    ``short`` (a name that may be long) or ``singular|plural``. An interval is written with its
+    estimate, or after ``ends:`` without, as in ``{delta:ends:signed}``.
     """
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - any number of a finding
@@ -191,15 +224,8 @@ class Wording(Formatter):
             return f"{value:,} {singular if value == 1 else plural}"
         if value is None:
             return MISSING
-        if spec == "level":
-            return f"{100 * value:.6g}%"
-        if spec == "p":
-            return p_value(value)
-        if spec == "roughly":
-            unit = 10 ** max(len(str(value)) - 2, 0)
-            return f"{-(-value // unit) * unit:,}"
-        if spec == "short":
-            return shorten(value, SHORT)
+        if spec in _WRITERS:
+            return _WRITERS[spec](value)
         if isinstance(value, str | Finding):
             return str(value)
         if isinstance(value, int) and not spec:
@@ -243,6 +269,24 @@ class Code(Enum):
         """Name under which a report stores it, such as ``"source.favours"``."""
         home = next(home for home, codes in _HOMES.items() if codes is type(self))
         return f"{home}.{self.name.lower()}"
+
+    def stored(self) -> str:
+        """Return what a report stores: the key, not the sentence."""
+        return self.key
+
+    @classmethod
+    def from_stored(cls, plain: Any, where: str) -> Code:  # noqa: ANN401 - of a file
+        """Read what a report stores.
+
+        Raises
+        ------
+        DataError
+            If it is none of these codes.
+        """
+        found = code_of(str(plain))
+        if not isinstance(found, cls):
+            raise DataError(f"field {where!r}: {plain!r} is none of {[c.key for c in cls]}")
+        return found
 
     def __call__(
         self,
@@ -300,6 +344,31 @@ class Finding:
     def __str__(self) -> str:
         return "".join(text for text, _ in self.pieces())
 
+    def stored(self) -> dict[str, Any]:
+        """Return what a report stores: code and numbers, and what is not as usual."""
+        plain: dict[str, Any] = {"code": self.code, "numbers": self.numbers}
+        if self.severity != "note":
+            plain["severity"] = self.severity
+        if self.cases:
+            plain["cases"] = self.cases
+        return plain
+
+    @classmethod
+    def from_stored(cls, plain: Any, where: str) -> Finding:  # noqa: ANN401 - of a file
+        """Read what a report stores.
+
+        Raises
+        ------
+        DataError
+            If it is no finding, or lacks a number that its sentence shows.
+        """
+        try:
+            numbers = {name: _number(value, where) for name, value in plain["numbers"].items()}
+            severity, cases = plain.get("severity", "note"), plain.get("cases", ())
+            return code_of(plain["code"])(severity=severity, cases=cases, **numbers)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"field {where!r} holds no finding: {plain!r:.80} ({error})") from error
+
     def pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield the sentence in pieces, each with whether it is a command to type.
 
@@ -313,6 +382,13 @@ class Finding:
     def command(self) -> str:
         """The command that it names; "" where there is none."""
         return next((text for text, is_command in self.pieces() if is_command), "")
+
+
+def _number(plain: Any, where: str) -> Any:  # noqa: ANN401 - any number of a finding
+    """Read a number of a finding, which may be an interval or a finding of its own."""
+    if isinstance(plain, Mapping):
+        return Finding.from_stored(plain, where) if "code" in plain else Interval.from_dict(plain)
+    return plain
 
 
 # Frames, and texts of users in the files that hold them.
@@ -386,12 +462,16 @@ class Frame:
         return tuple(zip(*written, strict=True))
 
     def values(self) -> dict[str, list[Any]]:
-        """Return plain values: an interval in three columns, a finding as its code."""
+        """Return plain values: a finding as its code, an interval in three columns.
+
+        A number among intervals, of which the interval was refused, has no ends.
+        """
         plain: dict[str, list[Any]] = {}
         for name, cells in self.columns.items():
             if any(isinstance(cell, Interval) for cell in cells):
-                for part, ending in (("estimate", ""), ("lower", "_lower"), ("upper", "_upper")):
-                    plain[f"{name}{ending}"] = [getattr(cell, part, None) for cell in cells]
+                plain[name] = [getattr(cell, "estimate", cell) for cell in cells]
+                plain[f"{name}_lower"] = [getattr(cell, "lower", None) for cell in cells]
+                plain[f"{name}_upper"] = [getattr(cell, "upper", None) for cell in cells]
             else:
                 plain[name] = [
                     cell.code.key if isinstance(cell, Finding) else cell for cell in cells
