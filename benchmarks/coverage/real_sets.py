@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.infer.crc import RankedLabels, dcg_weights
+from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

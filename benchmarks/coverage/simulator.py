@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_sourcebias.infer.crc import RankedLabels
+from rag_sourcebias.judged.crc import RankedLabels
 
 
 @dataclass(frozen=True)

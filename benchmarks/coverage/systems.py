@@ -30,7 +30,7 @@ from run import finish
 from scipy.stats import binom, kendalltau
 
 from rag_sourcebias.infer.judged import difference_interval
-from rag_sourcebias.infer.systems import compare_systems
+from rag_sourcebias.judged.systems import compare_systems
 
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

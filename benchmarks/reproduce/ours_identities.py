@@ -90,7 +90,7 @@ def predictions(probs: Mapping[str, Sequence[float]], mean_grade: bool = False) 
 
     ``mean_grade``: wrongly, the gain of the mean grade in place of the mean gain.
     """
-    from rag_sourcebias.infer.crc import perturb
+    from rag_sourcebias.judged.crc import perturb
 
     grades = np.arange(5.0)
     gains = 2.0**grades - 1
@@ -111,7 +111,7 @@ def limits(probs: Mapping[str, Sequence[float]], best_first: bool = False) -> Co
 
     ``best_first``: wrongly, the grades are read in falling order.
     """
-    from rag_sourcebias.infer.crc import perturb
+    from rag_sourcebias.judged.crc import perturb
 
     gains = 2.0 ** np.arange(5) - 1
     gains = gains[::-1] if best_first else gains
@@ -132,8 +132,8 @@ def batch_of_one(sizes: Sequence[int], level: float = 0.95) -> Columns:
     ``level``: another confidence level needs other sizes.
     """
     from rag_sourcebias.core.errors import CalibrationError
-    from rag_sourcebias.infer.crc import RankedLabels
-    from rag_sourcebias.infer.crc_intervals import per_query_intervals
+    from rag_sourcebias.judged.crc import RankedLabels
+    from rag_sourcebias.judged.crc_intervals import per_query_intervals
 
     rng = np.random.default_rng(0)
     refused = []

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.infer.comparisons import friedman_test
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import BM25Spec
@@ -20,6 +19,7 @@ from rag_sourcebias.style.measure import (
     rank_versions,
     unfairness_score,
 )
+from rag_sourcebias.style.ranks import friedman_test
 from rag_sourcebias.style.texts import audit_style
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]

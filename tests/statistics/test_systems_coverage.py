@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from rag_sourcebias.infer.judged import difference_interval
-from rag_sourcebias.infer.systems import compare_systems
+from rag_sourcebias.judged.systems import compare_systems
 
 RUNS = 400
 

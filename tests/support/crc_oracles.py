@@ -6,7 +6,7 @@ from math import floor
 
 import numpy as np
 
-from rag_sourcebias.infer.crc import RankedLabels, tail_mass
+from rag_sourcebias.judged.crc import RankedLabels, tail_mass
 
 TIE = 1e-9
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])

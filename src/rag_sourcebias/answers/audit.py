@@ -45,12 +45,13 @@ from rag_sourcebias.answers.measure import (
     system_aucs,
     threshold_verdicts,
 )
+from rag_sourcebias.answers.spread import MIN_ROWS, spread_interval
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.comparisons import MIN_ROWS, queries_to_tell, spread_interval
+from rag_sourcebias.infer.decide import queries_to_tell
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import SAMPLED

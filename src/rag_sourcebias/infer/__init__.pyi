@@ -1,11 +1,4 @@
-from .comparisons import friedman_test as friedman_test
-from .coverage import coverage_study as coverage_study
-from .crc_intervals import crc_interval as crc_interval
-from .crc_intervals import per_query_intervals as per_query_intervals
 from .decide import queries_for_verdict as queries_for_verdict
-from .documents import DocumentSample as DocumentSample
-from .documents import design_document_sample as design_document_sample
-from .documents import document_interval as document_interval
 from .judged import paper_ppi_interval as paper_ppi_interval
 from .judged import ppi_interval as ppi_interval
 from .means import difference_test as difference_test

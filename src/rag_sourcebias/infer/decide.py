@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.quantiles import normal_quantile
+from rag_sourcebias.infer.resampling import dirichlet_sums
 
 Correction = Literal["holm", "bh", "none"]
 
@@ -73,7 +77,7 @@ class SkewCode(StrEnum):
     REFUSED = "refused"
 
 
-_ASSURANCE = 0.8
+_ASSURANCE = 0.8  # of a verdict
 _MOST = 10**8
 _GRID = (np.arange(99) + 1) / 100  # quantiles of what the pilot leaves open
 
@@ -136,3 +140,120 @@ def queries_for_verdict(interval: Interval, *, margin: float) -> int | None:
         middle = (low + high) / 2
         low, high = (low, middle) if assurance(middle) >= _ASSURANCE else (middle, high)
     return math.ceil(high)
+
+
+def box_degrees(covariance: npt.NDArray[np.float64], n: int) -> float:
+    """Degrees of freedom of a sum of squared deviations of k dependent means (Huynh & Feldt 1976).
+
+    Parameters
+    ----------
+    covariance : float64 array of shape (k, k)
+        Estimated from n rows, of columns whose sum is constant.
+    """
+    k = len(covariance)
+    trace, squares, nu = float(np.trace(covariance)) ** 2, float(np.sum(covariance**2)), n - 1
+    # Unbiased for tr(V²) and (tr V)² if ranks were normal; the plain ratio is far too small where
+    # there are about as many styles as queries.
+    of_squares = (squares - trace / nu) / (1 + 1 / nu - 2 / nu**2) if nu > 1 else 0.0
+    if of_squares <= 0:
+        return k - 1.0
+    return min(max((trace - 2 * of_squares / nu) / of_squares, 1.0), k - 1.0)
+
+
+_STEPS = 60
+_CLOSE = 1e-9
+
+
+def crossing(at: Callable[[float], float], seen: float, *, start: float = 1.0) -> float:
+    """Return the t of at least 0 where a rising function passes ``seen``; 0 where it starts above.
+
+    False position with halved ends (Illinois): a few steps where the function is nearly straight.
+    """
+    low, below = 0.0, at(0.0) - seen
+    if below >= 0:
+        return 0.0
+    high = start
+    while (above := at(high) - seen) < 0:
+        low, below, high = high, above, 2 * high
+    side = 0
+    for _ in range(_STEPS):
+        middle = high - above * (high - low) / (above - below)
+        value = at(middle) - seen
+        if abs(value) <= _CLOSE * seen or high - low <= _CLOSE * high:
+            return middle
+        if value < 0:
+            low, below, above = middle, value, above / (2 if side < 0 else 1)
+        else:
+            high, above, below = middle, value, below / (2 if side > 0 else 1)
+        side = -1 if value < 0 else 1
+    return high
+
+
+_DRAWS = 1_000
+_PLANNED = 200  # draws for each candidate number of queries
+# Quantiles of the distances that the data leave plausible.
+_TRUTHS = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
+_MOST_QUERIES = 10_000_000
+
+
+def queries_to_tell(
+    columns: FloatArray,
+    *,
+    alpha: float,
+    alike: Callable[[FloatArray, int, float], npt.NDArray[np.bool_]],
+    rng: np.random.Generator | int = 0,
+) -> int:
+    """Fewest queries that give a verdict with probability .8, for .8 of what is plausible now.
+
+    Plausible are means that lie apart in the direction seen, by distances from their confidence
+    distribution: planned for the distance seen alone, half the plans are too small.
+
+    Parameters
+    ----------
+    columns : float64 array of shape (n, k)
+        One row per query. Only differences within rows count.
+    alpha : float
+        Of the test of equal means (Friedman's).
+    alike : callable
+        Whether deviations of means, of shape (..., k), found with so many queries are called alike,
+        given also the standard deviation of one query's contrast of length 1.
+    """
+    from scipy.special import fdtri
+
+    n, k = len(columns), columns.shape[1]
+    centred = columns - columns.mean(axis=1, keepdims=True)
+    covariance = np.cov(centred, rowvar=False)
+    total, degrees = float(np.trace(covariance)), box_degrees(covariance, n)
+    if total <= 0:
+        return n
+    deviations = centred.mean(axis=0)
+    sums, _ = dirichlet_sums(centred, resamples=_DRAWS, rng=rng)
+    errors = sums - sums.mean(axis=0)
+    errors *= math.sqrt(total / n / float(np.sum(errors.var(axis=0))))
+    seen = float(np.linalg.norm(deviations))
+    truths = np.zeros((1, k))
+    if seen > 0:
+
+        def at(probability: float, t: float) -> float:
+            return float(np.quantile(np.linalg.norm(t * deviations + errors, axis=1), probability))
+
+        truths = (
+            np.array([crossing(partial(at, 1 - q), seen) for q in _TRUTHS])[:, None] * deviations
+        )
+    per_query = errors[:_PLANNED] * math.sqrt(n)
+    contrast = math.sqrt(total / (k - 1))
+
+    def decided(queries: int) -> bool:
+        found = truths[:, None] + per_query / math.sqrt(queries)
+        statistic = queries * np.sum(found**2, axis=2) / total * queries / (queries + 1)
+        critical = float(fdtri(degrees, degrees * (queries - 1), 1 - alpha))
+        told = np.mean((statistic >= critical) | alike(found, queries, contrast), axis=1)
+        return bool(np.mean(told >= _ASSURANCE) >= _ASSURANCE)
+
+    low, high = n, n + 1
+    while not decided(high) and high < _MOST_QUERIES:
+        low, high = high, 2 * high
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high

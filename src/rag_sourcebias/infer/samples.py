@@ -462,3 +462,31 @@ def _group_check(labeled: Sequence[str], unlabeled: Sequence[str]) -> tuple[floa
         f"group {names[worst]!r} makes up {hits[worst] / n:.1%} of the labelled and "
         f"{others[worst] / m:.1%} of the unlabelled items"
     )
+
+
+_WHOLE = 1e-9  # a chance this near to 0 or 1 is rounding
+
+
+def inclusion_probabilities(size: FloatArray, n: int) -> FloatArray:
+    """Chances proportional to ``size``, capped at 1, that sum to ``n``.
+
+    Parameters
+    ----------
+    size : float64 array of shape (m,)
+        At least 0; infinite means certain.
+    n : int
+        At most the number of positive sizes, at least the number of infinite ones.
+    """
+    chance = np.zeros(len(size))
+    certain = np.isinf(size)
+    free = (size > 0) & ~certain
+    while free.any():
+        share = (n - int(certain.sum())) * size / float(size[free].sum())
+        over = free & (share >= 1 - _WHOLE)
+        if not over.any():
+            chance[free] = share[free]
+            break
+        certain |= over
+        free &= ~over
+    chance[certain] = 1.0
+    return chance

@@ -1,5 +1,10 @@
 from .audit import judge_items_with_intervals as judge_items_with_intervals
 from .audit import judge_ranking_with_intervals as judge_ranking_with_intervals
+from .crc_intervals import crc_interval as crc_interval
+from .crc_intervals import per_query_intervals as per_query_intervals
+from .documents import DocumentSample as DocumentSample
+from .documents import design_document_sample as design_document_sample
+from .documents import document_interval as document_interval
 from .files import load_judged_sample as load_judged_sample
 from .judge_audit import audit_judge as audit_judge
 from .judge_audit import build_anchor_set as build_anchor_set

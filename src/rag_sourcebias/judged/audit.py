@@ -21,13 +21,6 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require_one_of
-from rag_sourcebias.infer.crc import JudgedRanking, measure_bounds, parse_measure
-from rag_sourcebias.infer.crc_intervals import (
-    CAVEAT,
-    crc_mean_interval,
-    per_query_intervals,
-    two_grades,
-)
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
     Method,
@@ -47,6 +40,13 @@ from rag_sourcebias.judged.comparisons import (
     JudgedValues,
     compared_measures,
     group_differences,
+)
+from rag_sourcebias.judged.crc import JudgedRanking, measure_bounds, parse_measure
+from rag_sourcebias.judged.crc_intervals import (
+    CAVEAT,
+    crc_mean_interval,
+    per_query_intervals,
+    two_grades,
 )
 from rag_sourcebias.judged.data import (
     JUDGED_SCHEMA_VERSION,

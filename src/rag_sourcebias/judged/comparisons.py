@@ -12,17 +12,17 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
 from rag_sourcebias.infer.labels import RANDOM
 from rag_sourcebias.infer.samples import judge_correlation
-from rag_sourcebias.infer.systems import SystemComparison, compare_systems, labels_for
+from rag_sourcebias.judged.crc import RankedLabels
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedConfig,
     JudgedMean,
     JudgedRanks,
 )
+from rag_sourcebias.judged.systems import SystemComparison, compare_systems, labels_for
 
 
 class JudgedValues:

@@ -11,16 +11,16 @@ import typer
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
-from rag_sourcebias.infer.documents import (
+from rag_sourcebias.io.files import sound
+from rag_sourcebias.io.trec import read_qrels, read_run
+from rag_sourcebias.judged import options as shared
+from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
+from rag_sourcebias.judged.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.io.files import sound
-from rag_sourcebias.io.trec import read_qrels, read_run
-from rag_sourcebias.judged import options as shared
 from rag_sourcebias.judged.files import (
     judged_sample_file,
     read_judged_items,

@@ -13,16 +13,6 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import check_level, require_one_of
-from rag_sourcebias.infer.crc import RankedLabels
-from rag_sourcebias.infer.documents import (
-    GUESSED_CORRELATION,
-    SHARED_IN_QUERY,
-    LabeledDocuments,
-    Outlook,
-    labels_needed,
-    outlook,
-    require_queries,
-)
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
 from rag_sourcebias.infer.labels import wilson_ends
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
@@ -32,6 +22,16 @@ from rag_sourcebias.infer.samples import (
     has_spread,
     is_constant,
     judge_correlation,
+)
+from rag_sourcebias.judged.crc import RankedLabels
+from rag_sourcebias.judged.documents import (
+    GUESSED_CORRELATION,
+    SHARED_IN_QUERY,
+    LabeledDocuments,
+    Outlook,
+    labels_needed,
+    outlook,
+    require_queries,
 )
 
 # How many items to label, as an answer.

@@ -15,7 +15,6 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.infer.comparisons import random_effects
 from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import Dependence
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck, sole_corpus_checks
@@ -671,68 +670,3 @@ def agreement(run: Run, exact: Run, k: int) -> float:
     found = {(r.query_id, d) for r in run.top(k) for d in r.doc_ids}
     wanted = [(r.query_id, d) for r in exact.top(k) for d in r.doc_ids]
     return sum(pair in found for pair in wanted) / max(len(wanted), 1)
-
-
-# Several reports of one kind as one figure per retriever.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CombinedSkew:
-    """Centred Relative Δ of one retriever over several data sets.
-
-    Parameters
-    ----------
-    system : str
-    measure : str
-    studies : tuple of str
-        Data set and other source of each figure.
-    interval : Interval or None
-        Of the mean over data sets like these, in percent.
-    refusal : str or None
-    """
-
-    system: str
-    measure: str
-    studies: tuple[str, ...]
-    interval: Interval | None
-    refusal: str | None
-
-
-def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
-    """Combine the primary measure of each retriever over several data sets (random effects).
-
-    A data set with several other sources counts once, with the first of them that has an interval,
-    as its sources share queries and human documents.
-
-    Raises
-    ------
-    DataError
-        If the reports differ in their primary measure or confidence level.
-    """
-    kinds = {(r.config.primary_measure, r.config.confidence_level) for r in reports}
-    if len(kinds) > 1:
-        raise DataError(f"reports differ in primary measure or confidence level: {sorted(kinds)}")
-    names = dict.fromkeys(s.name for r in reports for s in r.systems if s.variant == "mixed")
-    return tuple(_combined(name, reports) for name in names)
-
-
-def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
-    firsts = (
-        next(((report.data.name, v.other, v.interval) for v in system.verdicts if v.interval), None)
-        for report in reports
-        for system in report.systems
-        if (system.name, system.variant) == (name, "mixed")
-    )
-    found = {f"{first[0]}, {first[1]}": first[2] for first in firsts if first}
-    interval, refusal = None, None
-    try:
-        interval = random_effects(list(found.values()))
-    except InsufficientDataError as error:
-        refusal = str(error)
-    return CombinedSkew(
-        system=name,
-        measure=reports[0].config.primary_measure,
-        studies=tuple(found),
-        interval=interval,
-        refusal=refusal,
-    )

@@ -29,7 +29,8 @@ from rag_sourcebias.neural.named import (
 from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
-from rag_sourcebias.source.audit import audit_source, combine_reports, measure_source_bias
+from rag_sourcebias.source.audit import audit_source, measure_source_bias
+from rag_sourcebias.source.combined import combine_reports
 from rag_sourcebias.source.data import AuditConfig, SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever

@@ -18,13 +18,14 @@ from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.comparisons import RankPair, compare_ranks, crossing, friedman_test
+from rag_sourcebias.infer.decide import crossing
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import bootstrap_intervals, dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,
+    RankPair,
     StyleConfig,
     StyleData,
     StyledTexts,
@@ -49,6 +50,7 @@ from rag_sourcebias.style.measure import (
     unfairness_score,
     unique_names,
 )
+from rag_sourcebias.style.ranks import compare_ranks, friedman_test
 
 # The queries of a style audit that have every version, and what to warn about.
 

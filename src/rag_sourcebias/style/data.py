@@ -21,7 +21,6 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.settings import require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
-from rag_sourcebias.infer.comparisons import FriedmanTest, RankPair
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
@@ -199,6 +198,55 @@ class Unfairness:
 
 
 STYLE_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FriedmanTest:
+    """Friedman's test that no style is ranked higher than another (Friedman 1937).
+
+    Parameters
+    ----------
+    statistic : float
+        χ², corrected for ties; 0 when every query ties all styles.
+    degrees : int
+        k − 1.
+    p_value : float
+        By Box's F, with two styles by the sign test.
+    w : float or None
+        Kendall's W, in [0, 1]; None when every query ties all styles.
+    n_queries, n_styles : int
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+    w: float | None
+    n_queries: int
+    n_styles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPair:
+    """Two styles compared on the same queries.
+
+    Parameters
+    ----------
+    first, second : str
+    difference : float
+        Average rank of the first minus that of the second; negative when the first is preferred.
+    interval : Interval or None
+        For the difference, not adjusted for the number of pairs; None when all queries agree
+        exactly.
+    p_value, p_adjusted : float
+        Two-sided sign-flip permutation test; adjusted over all pairs compared.
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval | None
+    p_value: float
+    p_adjusted: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rag_sourcebias.answers.spread import spread_interval
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import require_finite
-from rag_sourcebias.infer.comparisons import (
-    compare_ranks,
-    friedman_test,
-    spread_interval,
-)
 from rag_sourcebias.infer.equivalence import noninferiority_test
 from rag_sourcebias.infer.resampling import bootstrap_means, dirichlet_sums
 from rag_sourcebias.style.measure import (
@@ -21,6 +17,7 @@ from rag_sourcebias.style.measure import (
     unfairness,
     unfairness_score,
 )
+from rag_sourcebias.style.ranks import compare_ranks, friedman_test
 
 
 def bad(value):

@@ -3,10 +3,10 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.crc import JudgedRanking
-from rag_sourcebias.infer.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
+from rag_sourcebias.judged.crc import JudgedRanking
+from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.judged.words import worth_of
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.infer.comparisons import compare_ranks, friedman_test
 from rag_sourcebias.style.data import StyleCode
 from rag_sourcebias.style.measure import style_finding
+from rag_sourcebias.style.ranks import compare_ranks, friedman_test
 
 NAMES = "abcdefghij"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.crc import RankedLabels, dcg_weights
-from rag_sourcebias.infer.documents import (
+from rag_sourcebias.infer.samples import inclusion_probabilities
+from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
+from rag_sourcebias.judged.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
-    inclusion_probabilities,
     outlook,
     residual_spread,
 )

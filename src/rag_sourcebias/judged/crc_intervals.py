@@ -1,4 +1,4 @@
-"""An interval for the utility of every single query ([R] §6.2 option b)."""
+"""Intervals by conformal risk control ([R]): of the mean utility, and of every single query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
-from rag_sourcebias.infer.crc import (
+from rag_sourcebias.infer.samples import judge_correlation
+from rag_sourcebias.judged.crc import (
     TIE,
     RankedLabels,
     check_values,
@@ -23,7 +24,6 @@ from rag_sourcebias.infer.crc import (
     score_rank,
     smallest_lambda,
 )
-from rag_sourcebias.infer.samples import judge_correlation
 
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
 

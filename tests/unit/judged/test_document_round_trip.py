@@ -7,8 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from rag_sourcebias.infer.crc import RankedLabels, dcg_weights
-from rag_sourcebias.infer.documents import (
+from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
+from rag_sourcebias.judged.documents import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.crc import perturb
+from rag_sourcebias.judged.crc import perturb
 
 LAMBDAS = (-1.0, -0.999, -0.7, -0.35, -0.05, 0.0, 0.05, 0.4, 0.75, 0.999, 1.0)
 seeds = st.integers(0, 100_000)

@@ -7,7 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import LabelDistributions, Qrels, Run
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.crc import JudgedRanking
+from rag_sourcebias.judged.crc import JudgedRanking
 from rag_sourcebias.measure.relevance import group_scores, score_run
 
 MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from rag_sourcebias.answers.spread import spread_interval
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.comparisons import crossing, spread_interval
+from rag_sourcebias.infer.decide import crossing
 
 
 def draws(seed, means, n=200):

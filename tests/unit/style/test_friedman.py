@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.comparisons import friedman_test
+from rag_sourcebias.style.ranks import friedman_test
 
 
 def textbook_w(ranks):

@@ -1,4 +1,4 @@
-"""What half-width to expect from labels that are not there yet."""
+"""Labels of single documents: which to draw, what their mean utility is, what more would give."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
-from rag_sourcebias.infer.crc import RankedLabels
 from rag_sourcebias.infer.quantiles import t_quantile
-from rag_sourcebias.infer.samples import judge_correlation
+from rag_sourcebias.infer.samples import _WHOLE, inclusion_probabilities, judge_correlation
+from rag_sourcebias.judged.crc import RankedLabels
 
 # A sample of documents to label, and documents labelled before.
 
@@ -97,34 +97,6 @@ def pool_fingerprint(labels: RankedLabels) -> str:
 
 
 # Inclusion probabilities, and a draw of fixed size that keeps them.
-
-
-_WHOLE = 1e-9  # a chance this near to 0 or 1 is rounding
-
-
-def inclusion_probabilities(size: FloatArray, n: int) -> FloatArray:
-    """Chances proportional to ``size``, capped at 1, that sum to ``n``.
-
-    Parameters
-    ----------
-    size : float64 array of shape (m,)
-        At least 0; infinite means certain.
-    n : int
-        At most the number of positive sizes, at least the number of infinite ones.
-    """
-    chance = np.zeros(len(size))
-    certain = np.isinf(size)
-    free = (size > 0) & ~certain
-    while free.any():
-        share = (n - int(certain.sum())) * size / float(size[free].sum())
-        over = free & (share >= 1 - _WHOLE)
-        if not over.any():
-            chance[free] = share[free]
-            break
-        certain |= over
-        free &= ~over
-    chance[certain] = 1.0
-    return chance
 
 
 def draw(labels: RankedLabels, inclusion: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.infer.crc import (
+from rag_sourcebias.judged.crc import (
     RankedLabels,
     crossings,
     paper_misses,
     recalibration,
     score_rank,
 )
-from rag_sourcebias.infer.crc_intervals import per_query_intervals
+from rag_sourcebias.judged.crc_intervals import per_query_intervals
 
 RULES = ("residual", "recalibrated", "paper")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.crc import (
+from rag_sourcebias.judged.crc import (
     INSIDE,
     RankedLabels,
     crossings,

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.infer.comparisons import compare_ranks
 from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.style.ranks import compare_ranks
 
 NAMES = ("human", "0", "1", "2")
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.crc import RankedLabels, dcg_weights
-from rag_sourcebias.infer.documents import (
+from rag_sourcebias.infer.quantiles import t_quantile
+from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
+from rag_sourcebias.judged.documents import (
     design_document_sample,
     document_interval,
 )
-from rag_sourcebias.infer.quantiles import t_quantile
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 EYE = np.eye(4)

@@ -1,0 +1,147 @@
+"""Several audits as one figure: a retriever's skew over data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.source.data import SkewReport
+
+_FEWEST = 3
+
+
+def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") -> Interval:
+    """Return the mean effect of which the studies are a sample.
+
+    Paule and Mandel's between-study variance, and the t interval of Hartung, Knapp, Sidik and
+    Jonkman (2001, 2002), never narrower than with known variances (Röver, Knapp & Friede 2015).
+
+    Parameters
+    ----------
+    intervals : sequence of Interval
+        One per study, of one confidence level, in one unit; their widths give the variances.
+    what : str
+        Name of the studies, for the assumptions and messages.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 3 studies.
+
+    Examples
+    --------
+    >>> studies = [
+    ...     Interval(
+    ...         estimate=x,
+    ...         lower=x - 4,
+    ...         upper=x + 4,
+    ...         confidence_level=0.95,
+    ...         method="delta",
+    ...         n_labeled=99,
+    ...     )
+    ...     for x in (-9.0, -4.0, 1.0)
+    ... ]
+    >>> print(random_effects(studies))
+    -4 [-16.42, 8.421] (95%, random effects, n = 3)
+    """
+    k = len(intervals)
+    if k < _FEWEST:
+        raise InsufficientDataError(
+            f"{k} {what} are too few to tell how much they differ; at least {_FEWEST} are needed",
+            n=k,
+            n_needed=_FEWEST,
+        )
+    level = intervals[0].confidence_level
+    z = normal_quantile(0.5 + level / 2)
+    values = np.array([one.estimate for one in intervals])
+    within = np.maximum(np.array([one.half_width / z for one in intervals]) ** 2, 1e-12)
+
+    def spread(between: float) -> float:
+        weights = 1 / (within + between)
+        return float(weights @ (values - weights @ values / weights.sum()) ** 2)
+
+    low, high = 0.0, float(np.var(values, ddof=1)) * k if spread(0.0) > k - 1 else 0.0
+    for _ in range(100 if high else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spread(middle) > k - 1 else (low, middle)
+    weights = 1 / (within + high)
+    mean = float(weights @ values / weights.sum())
+    inflation = max(float(weights @ (values - mean) ** 2) / (k - 1), 1.0)
+    width = t_quantile(0.5 + level / 2, k - 1) * math.sqrt(inflation / float(weights.sum()))
+    return Interval(
+        estimate=mean,
+        lower=mean - width,
+        upper=mean + width,
+        confidence_level=level,
+        method="random effects",
+        n_labeled=k,
+        assumptions=(f"the {k} {what} are a random sample of their kind",),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CombinedSkew:
+    """Centred Relative Δ of one retriever over several data sets.
+
+    Parameters
+    ----------
+    system : str
+    measure : str
+    studies : tuple of str
+        Data set and other source of each figure.
+    interval : Interval or None
+        Of the mean over data sets like these, in percent.
+    refusal : str or None
+    """
+
+    system: str
+    measure: str
+    studies: tuple[str, ...]
+    interval: Interval | None
+    refusal: str | None
+
+
+def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
+    """Combine the primary measure of each retriever over several data sets (random effects).
+
+    A data set with several other sources counts once, with the first of them that has an interval,
+    as its sources share queries and human documents.
+
+    Raises
+    ------
+    DataError
+        If the reports differ in their primary measure or confidence level.
+    """
+    kinds = {(r.config.primary_measure, r.config.confidence_level) for r in reports}
+    if len(kinds) > 1:
+        raise DataError(f"reports differ in primary measure or confidence level: {sorted(kinds)}")
+    names = dict.fromkeys(s.name for r in reports for s in r.systems if s.variant == "mixed")
+    return tuple(_combined(name, reports) for name in names)
+
+
+def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
+    firsts = (
+        next(((report.data.name, v.other, v.interval) for v in system.verdicts if v.interval), None)
+        for report in reports
+        for system in report.systems
+        if (system.name, system.variant) == (name, "mixed")
+    )
+    found = {f"{first[0]}, {first[1]}": first[2] for first in firsts if first}
+    interval, refusal = None, None
+    try:
+        interval = random_effects(list(found.values()))
+    except InsufficientDataError as error:
+        refusal = str(error)
+    return CombinedSkew(
+        system=name,
+        measure=reports[0].config.primary_measure,
+        studies=tuple(found),
+        interval=interval,
+        refusal=refusal,
+    )
