@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import sweeps
 from real_sets import RealSet, real_sets
+from study import CoverageCell, coverage_study
 
-from rag_sourcebias.infer.coverage import CoverageCell, coverage_study
 from rag_sourcebias.infer.samples import Target
 
 SIZES = (10, 15, 20, 30, 60, 120)

@@ -8,10 +8,10 @@ from typing import get_args
 
 import numpy as np
 import simulator as sim
+from study import CoverageCell, Tally
 
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.coverage import CoverageCell, Tally
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.crc import recalibration
 from rag_sourcebias.judged.crc_intervals import PerQueryRule, per_query_intervals

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import simulator as sim
 from real_sets import interval_labels
+from study import CoverageCell, Tally, coverage_study
 
 from rag_sourcebias.core.errors import CalibrationError
-from rag_sourcebias.infer.coverage import CoverageCell, Tally, coverage_study
 from rag_sourcebias.judged.crc import RankedLabels
 from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
 

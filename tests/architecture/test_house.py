@@ -26,7 +26,7 @@ NODES = {
     "core": 13428,
     "debias": 23219,
     "explain": 10508,
-    "infer": 20387,
+    "infer": 19387,
     "io": 18626,
     "judged": 40636,
     "llm": 4194,

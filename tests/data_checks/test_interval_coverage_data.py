@@ -5,7 +5,7 @@ The bound is the binomial tolerance: 1 chance in 1,000 to fail at a true coverag
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -14,7 +14,11 @@ import numpy as np
 import pytest
 from scipy.special import bdtr
 
-from rag_sourcebias.infer.coverage import coverage_study
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "coverage"))
+
+coverage_study = importlib.import_module("study").coverage_study
+real_sets = importlib.import_module("real_sets").real_sets
+sys.path.pop(0)
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 RUNS = 500
@@ -41,12 +45,7 @@ def sets():
     root = os.environ.get("RAG_SOURCEBIAS_DATA")
     if not root:
         pytest.skip("RAG_SOURCEBIAS_DATA does not name the folder of real data sets")
-    path = Path(__file__).parents[2] / "benchmarks" / "coverage" / "real_sets.py"
-    spec = importlib.util.spec_from_file_location("coverage_real_sets", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return {found.name: found for found in module.real_sets(Path(root))}
+    return {found.name: found for found in real_sets(Path(root))}
 
 
 def lowest(data, **options):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.coverage import Tally, coverage_study
 from rag_sourcebias.infer.judged import mean_interval
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "coverage"))
+
+study = importlib.import_module("study")
+coverage_study, Tally = study.coverage_study, study.Tally
+sys.path.pop(0)
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(2.0, 2.0, 300)
@@ -38,11 +47,11 @@ def test_cells_agree_with_a_plain_loop():
         seen.append((y, yhat, pool))
         return mean_interval(y, yhat, pool)
 
-    study = run({"spy": spy})
-    found = [mean_interval(*sample) for sample in seen]
-    cell = study.cell("spy", 20)
-    assert cell.mean_width == pytest.approx(np.mean([2 * v.half_width for v in found]))
-    assert cell.coverage == np.mean([v.lower <= Y.mean() <= v.upper for v in found])
+    found = run({"spy": spy})
+    intervals = [mean_interval(*sample) for sample in seen]
+    cell = found.cell("spy", 20)
+    assert cell.mean_width == pytest.approx(np.mean([2 * v.half_width for v in intervals]))
+    assert cell.coverage == np.mean([v.lower <= Y.mean() <= v.upper for v in intervals])
     named = run(["regression"]).cell("regression", 20)
     assert (named.coverage, named.mean_width) == (cell.coverage, cell.mean_width)
     assert {len(y) for y, _, _ in seen} == {20}
@@ -63,10 +72,10 @@ def test_cells_agree_with_a_plain_loop():
 def test_truth_of_each_target(target, method):
     """A perfect judge knows the truth of each target; no other target is the same."""
     for truth in ("population", "pool", "unlabeled"):
-        study = coverage_study(
+        found = coverage_study(
             Y, Y, sizes=[20], methods={"m": method}, n_unlabeled=30, n_runs=20, target=truth, rng=1
         )
-        assert study.cells[0].coverage == (1.0 if truth == target else 0.0)
+        assert found.cells[0].coverage == (1.0 if truth == target else 0.0)
 
 
 def test_clusters_are_drawn_whole_and_copies_are_apart():
@@ -83,11 +92,11 @@ def test_clusters_are_drawn_whole_and_copies_are_apart():
         y, y, sizes=[2], methods={"look": look}, n_unlabeled=1, n_runs=60, clusters=cluster, rng=0
     )
     assert all(count % len(y[cluster == code]) == 0 for code, count in sizes.items())
-    study = coverage_study(
+    found = coverage_study(
         Y, YHAT, sizes=[10], methods=["labels"], n_unlabeled=20, n_runs=5, rng=0,
         clusters=np.arange(300) // 3,
     )  # fmt: skip
-    assert study.cells[0].n_failed == 0
+    assert found.cells[0].n_failed == 0
 
 
 def test_refusals_are_counted_by_reason():

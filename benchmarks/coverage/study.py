@@ -12,7 +12,6 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
@@ -205,7 +204,7 @@ def _cells(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageStudy(Stored):
+class CoverageStudy:
     """Coverage and mean width for every method and size.
 
     Parameters
