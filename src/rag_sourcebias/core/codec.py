@@ -6,12 +6,9 @@ import math
 import os
 import platform
 import sys
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -45,107 +42,72 @@ class Stored:
         UnsupportedVersionError
             If it was written by a release with another schema.
         """
-        if cls._versioned is None:
-            return from_plain(cls, data)
-        what, version = cls._versioned
-        return from_versioned(cls, data, version=version, what=what)
+        if cls._versioned is not None:
+            what, version = cls._versioned
+            found = data.get("schema_version")
+            if found != version:
+                raise UnsupportedVersionError(
+                    f"{what} schema version {found!r} cannot be read; this release reads version "
+                    f"{version}"
+                )
+        return from_plain(cls, data)
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - any field of any report type
-    """Return ``value`` as JSON-ready plain values: what it ``stored()`` returns, if it has that."""
-    if hasattr(value, "stored"):
-        return to_plain(value.stored())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    """Return ``value`` as plain values for JSON, NaN as None."""
+    from msgspec import to_builtins
+
+    return _without_nan(to_builtins(value, enc_hook=_plain, str_keys=True))
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return what msgspec does not know as something that it knows."""
     if isinstance(value, np.ndarray):
-        return _floats(value) if value.dtype.kind == "f" else value.tolist()
-    if isinstance(value, Enum):
-        return value.value
+        return value.tolist()
     if isinstance(value, np.generic):
-        return to_plain(value.item())
+        return value.item()
     if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return dict(value)
+    return value.stored()
+
+
+def _without_nan(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _floats(array: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401 - nested lists of any depth
-    if array.ndim > 1:
-        return [_floats(row) for row in array]
-    return [None if math.isnan(v) else v for v in array.astype(np.float64).tolist()]
 
 
 def from_plain(cls: type[T], data: Any, *, where: str = "") -> T:  # noqa: ANN401
     """Read a dataclass that :func:`to_plain` wrote.
+
+    Parameters
+    ----------
+    where : str
+        What holds it, for the message.
 
     Raises
     ------
     DataError
         If a field is missing or has the wrong shape; the message names its path.
     """
-    if not isinstance(data, Mapping):
-        raise DataError(f"{where or cls.__name__}: expected an object, found {type(data).__name__}")
-    hints = get_type_hints(cls)
-    values: dict[str, Any] = {}
-    for part in fields(cast("Any", cls)):
-        path = f"{where}.{part.name}" if where else part.name
-        if part.name in data:
-            values[part.name] = _read(hints[part.name], data[part.name], path)
-        elif part.default is MISSING and part.default_factory is MISSING:
-            raise DataError(f"field {path!r} is missing")
-    return cls(**values)
+    from msgspec import ValidationError, convert
+
+    try:
+        return convert(data, cls, dec_hook=_typed)
+    except ValidationError as error:
+        text = str(error).replace("`", "'").replace("$.", "")
+        raise DataError(f"{where}: {text}" if where else text) from error
 
 
-def from_versioned(cls: type[T], data: Mapping[str, Any], *, version: int, what: str) -> T:
-    """Read a report that :func:`to_plain` wrote.
-
-    Raises
-    ------
-    UnsupportedVersionError
-        If its ``schema_version`` is another one.
-    """
-    found = data.get("schema_version")
-    if found != version:
-        raise UnsupportedVersionError(
-            f"{what} schema version {found!r} cannot be read; this release reads version {version}"
-        )
-    return from_plain(cls, data)
-
-
-def _read(hint: Any, value: Any, path: str) -> Any:  # noqa: ANN401
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        none = value is None and type(None) in args
-        return None if none else _read(next(a for a in args if a is not type(None)), value, path)
-    if origin is np.ndarray:
-        return np.array(_expect(list, value, path), dtype=get_args(args[1])[0])
-    if hasattr(hint, "from_stored"):
-        return hint.from_stored(value, path)
-    if is_dataclass(hint) and isinstance(hint, type):
-        return from_plain(hint, value, where=path)
-    if origin is tuple:
-        return tuple(
-            _read(args[0], item, f"{path}[{i}]")
-            for i, item in enumerate(_expect(list, value, path))
-        )
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {k: _read(args[1], v, f"{path}.{k}") for k, v in _expect(dict, value, path).items()}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        if value not in [member.value for member in hint]:
-            raise DataError(
-                f"field {path!r}: {value!r} is none of {[member.value for member in hint]}"
-            )
-        return hint(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return _expect(hint, value, path) if hint in (str, int, bool, float) else value
-
-
-def _expect(kind: type[T], value: Any, path: str) -> T:  # noqa: ANN401
-    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-        return value
-    raise DataError(f"field {path!r}: expected {kind.__name__}, found {value!r:.80}")
+def _typed(kind: Any, value: Any) -> Any:  # noqa: ANN401
+    """Return plain values as a type that msgspec does not know."""
+    if get_origin(kind) is not np.ndarray:
+        return kind.from_stored(value)
+    if not isinstance(value, list):
+        raise TypeError(f"Expected `array`, got `{type(value).__name__}`")
+    return np.array(value, dtype=get_args(get_args(kind)[1])[0])
 
 
 # Only what was imported can have influenced the numbers.

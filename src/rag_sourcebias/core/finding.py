@@ -12,7 +12,7 @@ from enum import Enum
 from string import Formatter
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.codec import Stored, from_plain
 from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.names import visible
 
@@ -254,39 +254,24 @@ _WORDING = Wording()
 
 
 class Code(Enum):
-    """What can be found: the value of a member is its sentence as a template.
+    """What can be found: a member is declared by its sentence as a template.
 
     A class of codes names its home, under which reports store its members:
-    ``class SourceCode(Code, home="source")``. A command to type stands between backticks.
+    ``class SourceCode(Code, home="source")``. The value of a member is what they store, such as
+    ``"source.favours"``. A command to type stands between backticks of the template.
     """
+
+    template: str
 
     def __init_subclass__(cls, *, home: str, **options: Any) -> None:  # noqa: ANN401
         super().__init_subclass__(**options)
         _HOMES[home] = cls
-
-    @property
-    def key(self) -> str:
-        """Name under which a report stores it, such as ``"source.favours"``."""
-        home = next(home for home, codes in _HOMES.items() if codes is type(self))
-        return f"{home}.{self.name.lower()}"
-
-    def stored(self) -> str:
-        """Return what a report stores: the key, not the sentence."""
-        return self.key
+        for code in cls:
+            code.template, code._value_ = code.value, f"{home}.{code.name.lower()}"
 
     @classmethod
-    def from_stored(cls, plain: Any, where: str) -> Code:  # noqa: ANN401 - of a file
-        """Read what a report stores.
-
-        Raises
-        ------
-        DataError
-            If it is none of these codes.
-        """
-        found = code_of(str(plain))
-        if not isinstance(found, cls):
-            raise DataError(f"field {where!r}: {plain!r} is none of {[c.key for c in cls]}")
-        return found
+    def _missing_(cls, value: object) -> Code | None:
+        return next((code for code in cls if code.value == value), None)
 
     def __call__(
         self,
@@ -321,9 +306,10 @@ def code_of(key: str) -> Code:
         ) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that a report says.
+
+    No dataclass: the codec asks it how it is stored.
 
     Parameters
     ----------
@@ -336,17 +322,35 @@ class Finding:
         Ids of the items that show it best.
     """
 
-    code: Code
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    severity: Severity = "note"
-    cases: tuple[str, ...] = ()
+    __slots__ = ("cases", "code", "numbers", "severity")
+
+    def __init__(
+        self,
+        *,
+        code: Code,
+        numbers: Mapping[str, Any],
+        severity: Severity = "note",
+        cases: tuple[str, ...] = (),
+    ) -> None:
+        self.code, self.numbers, self.severity, self.cases = code, numbers, severity, cases
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Finding) and self.stored() == other.stored()
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.severity, self.cases))
+
+    def __repr__(self) -> str:
+        return f"<{self.code.value}: {self}>"
 
     def __str__(self) -> str:
         return "".join(text for text, _ in self.pieces())
 
     def stored(self) -> dict[str, Any]:
-        """Return what a report stores: code and numbers, and what is not as usual."""
-        plain: dict[str, Any] = {"code": self.code, "numbers": self.numbers}
+        """Return what a report stores: the key of the code, and what is not as usual."""
+        plain: dict[str, Any] = {"code": self.code.value}
+        if self.numbers:
+            plain["numbers"] = self.numbers
         if self.severity != "note":
             plain["severity"] = self.severity
         if self.cases:
@@ -354,7 +358,7 @@ class Finding:
         return plain
 
     @classmethod
-    def from_stored(cls, plain: Any, where: str) -> Finding:  # noqa: ANN401 - of a file
+    def from_stored(cls, plain: Any) -> Finding:  # noqa: ANN401 - of a file
         """Read what a report stores.
 
         Raises
@@ -363,18 +367,18 @@ class Finding:
             If it is no finding, or lacks a number that its sentence shows.
         """
         try:
-            numbers = {name: _number(value, where) for name, value in plain["numbers"].items()}
+            numbers = {name: _number(value) for name, value in plain.get("numbers", {}).items()}
             severity, cases = plain.get("severity", "note"), plain.get("cases", ())
             return code_of(plain["code"])(severity=severity, cases=cases, **numbers)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"field {where!r} holds no finding: {plain!r:.80} ({error})") from error
+            raise DataError(f"{plain!r:.80} is no finding ({error})") from error
 
     def pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield the sentence in pieces, each with whether it is a command to type.
 
         Backticks of the template divide it, never those of a name that users gave.
         """
-        for place, part in enumerate(self.code.value.split("`")):
+        for place, part in enumerate(self.code.template.split("`")):
             if part:
                 yield _WORDING.vformat(part, (), self.numbers), bool(place % 2)
 
@@ -384,11 +388,11 @@ class Finding:
         return next((text for text, is_command in self.pieces() if is_command), "")
 
 
-def _number(plain: Any, where: str) -> Any:  # noqa: ANN401 - any number of a finding
+def _number(plain: Any) -> Any:  # noqa: ANN401 - any number of a finding
     """Read a number of a finding, which may be an interval or a finding of its own."""
-    if isinstance(plain, Mapping):
-        return Finding.from_stored(plain, where) if "code" in plain else Interval.from_dict(plain)
-    return plain
+    if not isinstance(plain, dict):
+        return plain
+    return Finding.from_stored(plain) if "code" in plain else from_plain(Interval, plain)
 
 
 # Frames, and texts of users in the files that hold them.
@@ -474,7 +478,7 @@ class Frame:
                 plain[f"{name}_upper"] = [getattr(cell, "upper", None) for cell in cells]
             else:
                 plain[name] = [
-                    cell.code.key if isinstance(cell, Finding) else cell for cell in cells
+                    cell.code.value if isinstance(cell, Finding) else cell for cell in cells
                 ]
         return plain
 

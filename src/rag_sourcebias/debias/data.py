@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.codec import Stored, from_versioned
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
@@ -395,6 +395,8 @@ class DebiasReport(Shown):
     warnings : tuple of str
     """
 
+    _versioned = ("debias report", DEBIAS_SCHEMA_VERSION)
+
     schema_version: int = DEBIAS_SCHEMA_VERSION
     kind: Literal["debias"] = "debias"
     config: DebiasConfig
@@ -419,14 +421,3 @@ class DebiasReport(Shown):
                 )
                 figure = f"Relative Δ of NDCG@{cutoff}"
                 yield Outcome(where, v.verdict, figure, v.skew.after, words=short(v))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DebiasReport:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it was written by a release with another schema.
-        """
-        return from_versioned(cls, data, version=DEBIAS_SCHEMA_VERSION, what="debias report")

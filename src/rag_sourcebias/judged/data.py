@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.codec import Stored, from_versioned
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
@@ -539,6 +539,8 @@ class JudgedReport(Shown):
         What of the command line ``labels`` takes as well; empty where there was none.
     """
 
+    _versioned = ("judged report", JUDGED_SCHEMA_VERSION)
+
     schema_version: int
     kind: Literal["items", "ranking"]
     name: str
@@ -578,17 +580,6 @@ class JudgedReport(Shown):
             f"no mean of {measure!r} for system {system!r}; there are "
             f"{[(m.measure, m.system) for m in self.means]}"
         )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> JudgedReport:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it was written by a release with another schema.
-        """
-        return from_versioned(cls, data, version=JUDGED_SCHEMA_VERSION, what="judged report")
 
 
 # Fixed items by which drift of a judge is seen.

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rag_sourcebias._version import __version__
-from rag_sourcebias.core.codec import from_versioned, to_plain
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError, MissingTagsError
@@ -121,7 +121,7 @@ class RewriteSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedManifest:
+class PairedManifest(Stored):
     """``manifest.json`` of a folder of rewrites.
 
     Parameters
@@ -131,6 +131,8 @@ class PairedManifest:
     library_version : str
     schema_version : int
     """
+
+    _versioned = ("manifest", PAIRED_VERSION)
 
     human: HumanTexts
     sources: tuple[RewriteSource, ...]
@@ -498,14 +500,14 @@ def read_manifest(folder: PathLike) -> PairedManifest:
     if not isinstance(data, dict):
         raise DataError(f"{file} holds {type(data).__name__}; expected an object")
     with sound(file, "a complete manifest", names_file=False):
-        return from_versioned(PairedManifest, data, version=PAIRED_VERSION, what="manifest")
+        return PairedManifest.from_dict(data)
 
 
 def write_manifest(folder: Path, manifest: PairedManifest) -> None:
     """Write the manifest, all of it or nothing."""
     write_atomic(
         folder / MANIFEST,
-        json.dumps(to_plain(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        json.dumps(manifest.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,11 @@ import pytest
 
 from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.errors import DataError
+
+
+class Kind(Enum):
+    FIRST = "a"
+    SECOND = "b"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,7 +35,10 @@ class Tree:
     counts: Mapping[str, int]
     flag: bool
     first: Leaf | None
+    kind: Kind = Kind.FIRST
+    ends: tuple[float, float] = (0.0, 1.0)
     words: tuple[str, ...] = field(default=())
+    anything: Any = None
 
 
 def tree(**changes):
@@ -61,13 +71,17 @@ def test_round_trip_through_json():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("flag", "yes", "'flag': expected bool"),
-        ("counts", {"x": "many"}, "'counts.x': expected int"),
-        ("counts", {"x": True}, "'counts.x': expected int"),
-        ("leaves", [{"name": 3}], r"'leaves\[0\].name': expected str"),
-        ("leaves", {"name": "a"}, "'leaves': expected list"),
-        ("table", 3, "'table': expected list"),
-        ("first", [], "first: expected an object, found list"),
+        ("flag", "yes", r"^Expected 'bool', got 'str' - at 'flag'$"),
+        ("counts", {"x": "many"}, r"Expected 'int', got 'str' - at 'counts\[...\]'"),
+        ("counts", {"x": True}, r"Expected 'int', got 'bool' - at 'counts\[...\]'"),
+        ("leaves", [{"name": 3}], r"Expected 'str', got 'int' - at 'leaves\[0\]\.name'"),
+        ("leaves", {"name": "a"}, r"Expected 'array', got 'object' - at 'leaves'"),
+        ("table", 3, r"Expected 'array', got 'int' - at 'table'"),
+        ("table", [[1], [1, 2]], r"inhomogeneous.* - at 'table'"),
+        ("codes", [None], r"- at 'codes'"),
+        ("first", [], r"got 'array' - at 'first'"),
+        ("kind", "c", r"Invalid enum value 'c' - at 'kind'"),
+        ("ends", [1, 2, 3], r"length 2, got 3 - at 'ends'"),
     ],
 )
 def test_errors_name_the_path(path, value, message):
@@ -80,5 +94,10 @@ def test_missing_field_is_named_and_defaults_fill_in():
     del data["words"]
     assert from_plain(Tree, data).words == ()
     del data["flag"]
-    with pytest.raises(DataError, match="field 'flag' is missing"):
-        from_plain(Tree, data)
+    with pytest.raises(DataError, match=r"^manifest: Object missing required field 'flag'$"):
+        from_plain(Tree, data, where="manifest")
+
+
+def test_values_of_numpy_and_nothing_are_plain():
+    found = to_plain(tree(anything={1: np.int64(3), "b": (np.float32(0.5), np.nan, Kind.SECOND)}))
+    assert found["anything"] == {"1": 3, "b": [0.5, None, "b"]}

@@ -183,7 +183,7 @@ def test_manifests(sheet):
     with pytest.raises(UnsupportedVersionError, match="schema version 2; this release reads"):
         read_label_sheet(sheet, manifest=moved)
     for text, message in [
-        (json.dumps({k: v for k, v in data.items() if k != "rows"}), "field 'rows' is missing"),
+        (json.dumps({k: v for k, v in data.items() if k != "rows"}), "required field 'rows'"),
         (json.dumps({**data, "rows": data["rows"][1:]}), "a row has no place of its own"),
         ("{}", "is no manifest of a labelling sheet"),
         ("{", "is not the JSON of a manifest"),

@@ -140,7 +140,7 @@ def test_files(tmp_path, anchors):
         ("{}", "is no set of anchors"),
         ("not json", "is not the JSON of a set of anchors"),
         (json.dumps({**data, "human": [1]}), "is not a complete set of anchors: human values"),
-        (json.dumps({k: v for k, v in data.items() if k != "human"}), "field 'human' is missing"),
+        (json.dumps({k: v for k, v in data.items() if k != "human"}), "required field 'human'"),
         (json.dumps({**data, "ids": ["x"] * 89}), "an anchor id occurs twice"),
     ]:
         path.write_text(text, encoding="utf-8")
