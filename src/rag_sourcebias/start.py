@@ -26,18 +26,10 @@ from rag_sourcebias.reports import print_report, read_report_json
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore
 from rag_sourcebias.tagging.tables import summary_parts
-from rag_sourcebias.terminal.console import (
-    deliver,
-    out,
-    require_writable_file,
-    say,
-    show,
-    stages,
-    tell,
-    write_json,
-    writes_report,
-)
+from rag_sourcebias.terminal.console import out, say, show, stages, tell, write_json
+from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.help import rows
+from rag_sourcebias.terminal.options import Texts, require_writable_file
 
 _SAMPLES = (
     ("audit source --sample", "a retriever's favourites"),
@@ -77,7 +69,6 @@ class Guess:
         return f"rag-sourcebias {shlex.join(self.command)}"
 
 
-@writes_report
 def start(
     context: typer.Context,
     path: Annotated[
@@ -92,6 +83,7 @@ def start(
     report: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
+    texts: Texts = True,
     json: Annotated[
         str | None,
         typer.Option("--json", help="Of a store or log: write its figures; - prints them."),
@@ -129,7 +121,7 @@ def start(
     here = Path(path)
     shown = here / "report.json" if (here / "report.json").is_file() else here
     if _is_report(shown):
-        _show_report(shown, report)
+        _show_report(shown, report, texts=texts)
     elif (here / "chroma.sqlite3").is_file():
         _show_store(f"chroma:{path}", collection, sidecar, json)
     elif _is_log(here):
@@ -137,15 +129,32 @@ def start(
     else:
         if json or sidecar or collection:
             raise DataError("--json, --sidecar and --collection are of a store or log")
-        _run(context.find_root().command.main, path, guess(here), report, dry_run=dry_run)
+        _run(
+            context.find_root().command.main,
+            path,
+            guess(here),
+            report,
+            texts=texts,
+            dry_run=dry_run,
+        )
 
 
 def _run(
-    main: Callable[..., Any], path: str, found: Guess, report: Path | None, *, dry_run: bool
+    main: Callable[..., Any],
+    path: str,
+    found: Guess,
+    report: Path | None,
+    *,
+    texts: bool,
+    dry_run: bool,
 ) -> None:
     """Say what was found, and run its command in this process, through the program's main."""
     say(f"{path}: {found.what}")
-    command = [*found.command, *([] if report is None else ["--report", str(report)])]
+    command = [*found.command]
+    if report is not None:
+        command += ["--report", str(report)]
+    if not texts:
+        command.append("--no-texts")
     say(f"$ rag-sourcebias {shlex.join(command)}")
     if found.lacks:
         say(found.lacks)
@@ -178,12 +187,12 @@ def _list() -> None:
 # What shows itself: reports, stores and logs.
 
 
-def _show_report(file: Path, folder: Path | None) -> None:
+def _show_report(file: Path, folder: Path | None, *, texts: bool) -> None:
     found = read_report_json(file)
     if folder is None:
         print_report(found, out)
     else:
-        deliver(found, folder)
+        deliver(found, folder, texts=texts)
 
 
 def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: str | None) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.io.given import (
     a,
@@ -30,9 +30,10 @@ from rag_sourcebias.io.given import (
     said,
 )
 from rag_sourcebias.io.samples import cache_dir, list_datasets
+from rag_sourcebias.io.tables import table_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
-from rag_sourcebias.judged.files import read_judged_items
+from rag_sourcebias.judged.files import judged_items_of, read_judged_items
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,
@@ -261,22 +262,17 @@ def audit(
             "corpus ({id: text}) and queries ({id: text}), or pass finished results in place of a "
             "retriever"
         )
-    from rag_sourcebias.terminal.console import stages  # it takes rich with it
-
-    with stages(silent_at_first=True) as progress:
-        encoders = [getattr(spec, "encoder", None) for spec in specs]
-        parts: list[Any] = [*specs, *encoders]
+    ask = partial(
+        audit_source, given.dataset, specs, config=checked, depth=depth, clusters=clusters
+    )
+    if on_stage is not None:
+        return ask(on_stage=on_stage)
+    with Stages() as progress:
+        parts: list[Any] = [*specs, *(getattr(spec, "encoder", None) for spec in specs)]
         for part in parts:
             if hasattr(part, "progress"):
                 part.progress = progress.advance
-        return audit_source(
-            given.dataset,
-            specs,
-            config=checked,
-            depth=depth,
-            clusters=clusters,
-            on_stage=on_stage or progress.begin,
-        )
+        return ask(on_stage=progress.begin)
 
 
 def _in_order(retriever: Any, data: Any) -> tuple[Any, Any]:  # noqa: ANN401
@@ -415,24 +411,7 @@ def _items(data: Any, columns: Mapping[str, Any]) -> tuple[JudgedItems, str]:  #
         if not is_path(data):
             raise DataError(f"there is no file {str(data)!r}")
         return read_judged_items(data, **columns), Path(data).name
-    rows = columns_of(data, "data")
-    # Read as a file is read: one place knows the usual names of columns, and what a cell means.
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.jsonl"
-        file.write_text("".join(_lines(rows)), encoding="utf-8")
-        try:
-            return read_judged_items(file, **columns), "data"
-        except DataError as error:
-            raise DataError(str(error).replace(str(file), "data")) from error
-
-
-def _lines(rows: Mapping[str, list[Any]]) -> Iterator[str]:
-    for cells in zip(*rows.values(), strict=True):
-        row = {
-            name: cell.item() if isinstance(cell, np.generic) else cell
-            for name, cell in zip(rows, cells, strict=True)
-        }
-        yield json.dumps(row, ensure_ascii=False, default=str) + "\n"
+    return judged_items_of(table_of(columns_of(data, "data"), "data"), **columns), "data"
 
 
 def _shown(verb: Callable[..., Any], kind: type) -> None:

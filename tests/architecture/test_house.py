@@ -22,32 +22,32 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
-    "answers": 14081,
-    "core": 13037,
-    "debias": 23197,
-    "explain": 10508,
+    "answers": 14086,
+    "core": 13330,
+    "debias": 23207,
+    "explain": 10513,
     "infer": 19387,
-    "io": 18610,
-    "judged": 40623,
+    "io": 18713,
+    "judged": 40790,
     "llm": 4189,
     "measure": 5657,
-    "monitor": 37751,
+    "monitor": 37752,
     "neural": 12472,
     "observe": 6319,
-    "pairs": 21937,
+    "pairs": 21943,
     "report": 15195,
     "retrieval": 7683,
-    "source": 20011,
-    "style": 14965,
-    "tagging": 14478,
-    "terminal": 3138,
+    "source": 20020,
+    "style": 14970,
+    "tagging": 14480,
+    "terminal": 2911,
     "testing": 3005,
-    ".": 4674,
+    ".": 4610,
     "integrations": 33792,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
-IMPORTS_BY_NAME = 12
+IMPORTS_BY_NAME = 10
 PUBLIC_NAMES = 185
 #: A number that fell by more than this share is lowered in the table, so that it cannot rise again.
 SLACK = 0.03

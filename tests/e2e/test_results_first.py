@@ -130,6 +130,18 @@ def test_what_cannot_be_drawn_costs_only_itself(folder: Path, monkeypatch, comma
             assert page.count('class="undrawn"') > 0
 
 
+QUICK = ("audit", "source", "one", "--cutoffs", "1", "--no-sole-corpus", "--no-length-matched")
+
+
+@pytest.mark.parametrize("command", [QUICK, ("start", "one")])
+def test_a_report_without_texts_quotes_none(folder: Path, command: tuple[str, ...]) -> None:
+    text = next(iter(paired_dataset(n=N).corpus.texts))
+    for option, quoted in (("--texts", True), ("--no-texts", False)):
+        code, _, told = inside(*command, "--report", option, option, cwd=folder)
+        assert code == 0, told
+        assert (text[:20] in (folder / option / "report.json").read_text()) == quoted
+
+
 def test_only_delivery_writes_reports() -> None:
     """What every command ends in is tried above; none may write a report beside it."""
     found = {}
@@ -138,7 +150,7 @@ def test_only_delivery_writes_reports() -> None:
         names = {a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
         if written := names & {"write_report", "write_figures", "write_pages"}:
             found[file.stem] = written
-    assert found == {"console": {"write_figures", "write_pages"}}
+    assert found == {"delivery": {"write_figures", "write_pages"}}
 
 
 def test_a_page_that_cannot_be_written_is_named(folder: Path) -> None:

@@ -19,13 +19,9 @@ from rag_sourcebias.core.settings import setting
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import (
-    deliver,
-    require_writable,
-    spread,
-    stages,
-    writes_report,
-)
+from rag_sourcebias.terminal.console import stages
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import Texts, require_writable, spread
 
 # Options of ``audit answers``, named once.
 
@@ -58,7 +54,6 @@ class Columns:
         }
 
 
-@writes_report
 @spread
 def answers(
     files: Annotated[
@@ -123,6 +118,7 @@ def answers(
     ] = True,
     config: AnswerConfig,
     report: common.ReportFolder = None,
+    texts: Texts = True,
 ) -> None:
     """Measure how much a similarity score of correctness rewards a system's style.
 
@@ -156,14 +152,14 @@ def answers(
         None if fit_on is None else read_answer_texts(fit_on, separator=separator, columns=named)
     )
     with _files(files) as tables:
-        texts = _read(tables, separator, named)
-        texts = replace(texts, name="EVOUNA sample") if sample else texts
+        read = _read(tables, separator, named)
+        answered = replace(read, name="EVOUNA sample") if sample else read
         scores = None if encoder else judge or ["judge"]
         values = None if scores is None else _columns(tables, scores, named)
     if values is not None:
         found = measure_answer_bias(
             values,
-            texts,
+            answered,
             config=config,
             fit_scores=None if fit_on is None else read_answer_scores(fit_on, tuple(values), named),
             fit_on=other,
@@ -173,14 +169,14 @@ def answers(
         with stages() as progress:
             builder = SpecBuilder(cache or cache_dir(), progress.advance)
             found = audit_answers(
-                texts,
+                answered,
                 [builder.encoder(text) for text in encoder or []],
                 fit_on=other,
                 config=config,
                 text_statistics=text_statistics,
                 on_stage=progress.begin,
             )
-    deliver(found, report)
+    deliver(found, report, texts=texts)
 
 
 @contextmanager

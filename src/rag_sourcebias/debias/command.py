@@ -13,6 +13,7 @@ import typer
 
 from rag_sourcebias.core.data import Dataset
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.training import TrainingHistory
@@ -64,18 +65,9 @@ from rag_sourcebias.retrieval.projection import (
     read_projection,
 )
 from rag_sourcebias.retrieval.search import DenseSpec
-from rag_sourcebias.terminal.console import (
-    INTERRUPTED,
-    Stages,
-    choice,
-    deliver,
-    err,
-    spread,
-    stages,
-    tell,
-    used,
-    writes_report,
-)
+from rag_sourcebias.terminal.console import INTERRUPTED, err, stages, tell
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import Texts, choice, spread, used
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.training_data import TrainingSettings
@@ -333,7 +325,6 @@ class _Asked:
         return SpecBuilder(self.cache, progress.advance).encoder(self.encoder)
 
 
-@writes_report
 @spread
 def debias(
     ctx: typer.Context,
@@ -381,6 +372,7 @@ def debias(
         bool, typer.Option("--force", help="Write the result even if it made things worse.")
     ] = False,
     report: opt.ReportFolder = None,
+    texts: Texts = True,
     cache: opt.Cache = None,
 ) -> None:
     r"""Make a model treat human and LLM texts alike, and prove what that changed.
@@ -417,7 +409,7 @@ def debias(
             found = _compared(
                 encoder, comparing, judged=judged, seen=seen, cache=place, progress=progress
             )
-        deliver(found, report)
+        deliver(found, report, texts=texts)
         return
     if output is None and not (searching.search and method == "project"):
         raise DataError(
@@ -448,7 +440,7 @@ def debias(
                 "train": _train,
             }
             found = fit[method](asked, way, progress)
-    deliver(found, report)
+    deliver(found, report, texts=texts)
     if searching.search:
         kept = "" if output is None else f"; the trained models are in {output}"
         tell(f"choose a value from the report and train or project with it{kept}")

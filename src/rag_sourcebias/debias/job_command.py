@@ -20,6 +20,7 @@ import typer
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
 from rag_sourcebias.core.training import TrainingHistory
@@ -32,7 +33,8 @@ from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.projection import SourceProjection
-from rag_sourcebias.terminal.console import Stages, err, require_writable
+from rag_sourcebias.terminal.console import err
+from rag_sourcebias.terminal.options import require_writable
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.train import TrainedModel

@@ -18,7 +18,9 @@ from rag_sourcebias.neural.loading import keep_freed_memory
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
-from rag_sourcebias.terminal.console import deliver, require_writable, spread, stages, writes_report
+from rag_sourcebias.terminal.console import stages
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import Texts, require_writable, spread
 
 # Options of ``explain``, named once.
 
@@ -152,7 +154,6 @@ def _model(text: str, cache: Path, values: VectorCache) -> CachedPerplexity:
 # ``explain``: what distinguishes the sources, for an encoder and for its scores.
 
 
-@writes_report
 @spread
 def explain(
     folder: Annotated[
@@ -203,6 +204,7 @@ def explain(
     report: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
+    texts: Texts = True,
     cache: Annotated[
         Path | None,
         typer.Option(
@@ -247,4 +249,4 @@ def explain(
             on_stage=progress.begin,
             on_progress=progress.advance,
         )
-    deliver(found, report)
+    deliver(found, report, texts=texts)

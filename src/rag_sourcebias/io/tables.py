@@ -235,6 +235,27 @@ class Table:
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
+def table_of(columns: Mapping[str, Sequence[Any]], name: str) -> Table:
+    """Return columns in memory as a table, their cells as JSON would hold them."""
+    plain = {column: [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
+    n_rows = len(next(iter(plain.values()), ()))
+    return Table(
+        path=name,
+        names=tuple(plain),
+        lines=range(1, n_rows + 1),
+        columns=plain,
+        unit=" row ",
+    )
+
+
+def _plain_cell(cell: Any) -> Any:  # noqa: ANN401 - of any table
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or isinstance(cell, bool | int | float | str | list | dict):
+        return cell
+    return str(cell)  # a date, a Decimal, a category
+
+
 def read_table(path: PathLike, choose: Chooser) -> Table:
     """Read some columns of a table.
 

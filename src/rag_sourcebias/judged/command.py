@@ -27,20 +27,22 @@ from rag_sourcebias.judged.labels_command import sheet_interval
 from rag_sourcebias.judged.sheets import manifest_path
 from rag_sourcebias.reports import print_report, write_report_json
 from rag_sourcebias.terminal.console import (
-    choice,
-    deliver,
     err,
-    number_pair,
     out,
     print_json,
-    require_writable,
-    require_writable_file,
     say,
     say_written,
-    spread,
     stages,
     write_json,
-    writes_report,
+)
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import (
+    Texts,
+    choice,
+    number_pair,
+    require_writable,
+    require_writable_file,
+    spread,
 )
 
 _ITEMS, _RANKINGS, _STATISTICS, _OUTPUT = (
@@ -346,7 +348,6 @@ def _of_sheet(
         say("\n• ".join((f"{measure} {found}", *found.assumptions)))
 
 
-@writes_report
 @spread
 def interval(
     *,
@@ -387,6 +388,7 @@ def interval(
             help="Folder for report.html, report.md and report.json.", rich_help_panel=_OUTPUT
         ),
     ] = None,
+    texts: Texts = True,
     json: opt.JsonFile = None,
 ) -> None:
     """Put an interval on a score that a judge gave and people checked in part.
@@ -457,4 +459,4 @@ def interval(
     if report is None and json is not None:
         show()
     else:
-        deliver(found, report, show=show)
+        deliver(found, report, show=show, texts=texts)

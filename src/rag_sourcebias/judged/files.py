@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -81,85 +82,114 @@ def read_judged_items(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    return _read_items(
-        path,
-        id,
-        human=human,
-        judge=judge,
-        factors={"group": group, "cluster": cluster},
+    asked = _Asked(
+        id=id, human=human, judges=_judge_names(judge), group=group, cluster=cluster,
         require_human=require_human,
-        also={},
-    )[0]
-
-
-def _read_items(
-    path: PathLike,
-    id: _Ids,
-    *,
-    human: str | None,
-    judge: str | Sequence[str] | None,
-    factors: Mapping[str, str | None],
-    require_human: bool = True,
-    also: Mapping[str, tuple[str | None, tuple[str, ...]]],
-) -> tuple[JudgedItems, dict[str, tuple[Table, str]]]:
-    """Read items and, by role, further columns: those named, or the first of their usual names."""
+    )  # fmt: skip
     name = os.fspath(path)
-    named = {role: str(column) for role, column in factors.items() if column}
-    found: dict[str, str | None] = {}
-    further: dict[str, str] = {}
-    id_columns: tuple[str, ...] = ()
-    judges = _judge_names(judge)
+    table = read_table(path, lambda names: asked.roles(names, path=name).columns)
+    return _items(table, asked.roles(table.names, path=name))
 
-    def choose(names: tuple[str, ...]) -> list[str]:
-        nonlocal id_columns
-        taken: set[str | None] = {*_listed(id), *named.values()}
-        found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
-        for other in judges[1:]:
-            find_column(names, "judge", given=other, path=name)
-        found["judge"] = find_column(
-            names, "judge", given=judges[0] if judges else None, path=name, taken=taken
-        )
-        _require(found, ("human", "judge") if require_human else ("judge",), names, path=name)
-        taken |= {human, *judges}
-        id_columns = find_ids(names, given=id, path=name, taken=taken)
-        found.update(
-            (role, find_column(names, role, given=named.get(role), path=name, taken=taken))
-            for role in _FACTORS
-        )
-        if id is None and id_columns == (found["cluster"],) and found["group"]:
-            id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
-        taken |= {*found.values(), *id_columns}
-        for role, (column, usual) in also.items():
+
+def judged_items_of(
+    table: Table,
+    *,
+    id: _Ids = None,
+    human: str | None = None,
+    judge: str | Sequence[str] | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+) -> JudgedItems:
+    """Take items from a table in memory, as :func:`read_judged_items` does from a file."""
+    asked = _Asked(id=id, human=human, judges=_judge_names(judge), group=group, cluster=cluster)
+    return _items(table, asked.roles(table.names, path=table.path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Roles:
+    """Columns by what they hold; further ones by role."""
+
+    ids: tuple[str, ...]
+    human: str | None
+    judges: tuple[str, ...]
+    factors: dict[str, str | None]
+    named: Mapping[str, str | None]
+    further: dict[str, str]
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them, each once."""
+        chosen = (self.human, *self.judges, *self.ids, *self.factors.values())
+        return list(dict.fromkeys(filter(None, (*chosen, *self.further.values()))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Columns that were named; ``also`` holds further roles with their usual names."""
+
+    id: _Ids
+    human: str | None
+    judges: tuple[str, ...]
+    group: str | None
+    cluster: str | None
+    require_human: bool = True
+    also: Mapping[str, tuple[str | None, tuple[str, ...]]] = field(default_factory=dict)
+
+    def roles(self, names: tuple[str, ...], *, path: str) -> _Roles:
+        """Return which column has which role: those named, or the first of their usual names."""
+        named = {"group": self.group, "cluster": self.cluster}
+        taken: set[str | None] = {*_listed(self.id), *named.values()}
+        human = find_column(names, "human", given=self.human, path=path, taken=taken)
+        for other in self.judges[1:]:
+            find_column(names, "judge", given=other, path=path)
+        first = self.judges[0] if self.judges else None
+        judge = find_column(names, "judge", given=first, path=path, taken=taken)
+        needed = {"human": human, "judge": judge} if self.require_human else {"judge": judge}
+        _require(needed, names, path=path)
+        judges = self.judges or (str(judge),)
+        if human in judges:
+            raise DataError(f"{path}: column {human!r} cannot be both human and judge")
+        taken |= {self.human, *self.judges}
+        ids = find_ids(names, given=self.id, path=path, taken=taken)
+        factors = {
+            role: find_column(names, role, given=column, path=path, taken=taken)
+            for role, column in named.items()
+        }
+        if self.id is None and ids == (factors["cluster"],) and factors["group"]:
+            ids = (*ids, factors["group"])  # each system's row of a query is an item
+        taken |= {human, judge, *factors.values(), *ids}
+        further: dict[str, str] = {}
+        for role, (column, usual) in self.also.items():
             if column is not None:
-                further[role] = str(find_column(names, role, given=column, path=name))
+                further[role] = str(find_column(names, role, given=column, path=path))
             elif free := [n for n in usual if n in names and n not in taken]:
                 further[role] = free[0]
-        chosen = (*found.values(), *judges, *id_columns, *further.values())
-        return list(dict.fromkeys(filter(None, chosen)))
+        return _Roles(
+            ids=ids,
+            human=human,
+            judges=judges,
+            factors=factors,
+            named=named,
+            further=further,
+        )
 
-    table = read_table(path, choose)
-    judges = judges or (str(found["judge"]),)
-    if found["human"] in judges:
-        raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")
-    ids = ids_of(table, id_columns)
-    items = JudgedItems.of_judges(
+
+def _items(table: Table, roles: _Roles) -> JudgedItems:
+    ids = ids_of(table, roles.ids)
+    human = np.full(len(ids), np.nan)
+    if roles.human is not None:
+        human = numbers_of(table, roles.human, role="human label", ids=ids)
+    return JudgedItems.of_judges(
         ids=tuple(ids),
-        human=(
-            np.full(len(ids), np.nan)
-            if found["human"] is None
-            else numbers_of(table, found["human"], role="human label", ids=ids)
-        ),
-        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
-        **_factors(table, found, named),
+        human=human,
+        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in roles.judges},
+        **_factors(table, roles.factors, roles.named),
     )
-    return items, {role: (table, column) for role, column in further.items()}
 
 
-def _require(
-    found: Mapping[str, str | None], roles: Sequence[str], names: tuple[str, ...], *, path: str
-) -> None:
+def _require(found: Mapping[str, str | None], names: tuple[str, ...], *, path: str) -> None:
     """Raise when no column has one of these roles."""
-    if lacking := [role for role in roles if found[role] is None]:
+    if lacking := [role for role, column in found.items() if column is None]:
         raise DataError(
             f"{path}: no column is recognised as {' or '.join(lacking)}; its columns are "
             f"{', '.join(names)}; name the column with "
@@ -199,22 +229,27 @@ def read_audited_items(
     DataError
         As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
     """
-    items, found = _read_items(
-        path,
-        id,
+    asked = _Asked(
+        id=id,
         human=human,
-        judge=judge,
-        factors={"group": group, "cluster": cluster},
+        judges=_judge_names(judge),
+        group=group,
+        cluster=cluster,
         also={
             "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
             "swapped": (swapped, ("judge_swapped",)),
         },
     )
+    name = os.fspath(path)
+    table = read_table(path, lambda names: asked.roles(names, path=name).columns)
+    roles = asked.roles(table.names, path=name)
+    items = _items(table, roles)
+    ids = list(items.ids)
     values = {
-        role: _lengths(*place, list(items.ids))
+        role: _lengths(table, column, ids)
         if role == "length"
-        else numbers_of(*place, role=f"{role} judge value", ids=list(items.ids))
-        for role, place in found.items()
+        else numbers_of(table, column, role=f"{role} judge value", ids=ids)
+        for role, column in roles.further.items()
     }
     return items, BiasColumns(judge_name=judge_name, **values)
 

@@ -54,18 +54,15 @@ from rag_sourcebias.llm.cost import MeteredCompleter, estimate
 from rag_sourcebias.neural.named import completer_of
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
-    choice,
     json_text,
     out,
     print_json,
-    require_writable_file,
     say,
     say_written,
-    spread,
     stages,
     tell,
-    used,
 )
+from rag_sourcebias.terminal.options import choice, require_writable_file, spread, used
 
 _MODEL, _ASKING, _COST = "Model", "How to ask", "Cost"
 _FAILURES = ("leave-out", "lowest", "highest")

@@ -36,7 +36,8 @@ from rag_sourcebias.judged.sheets import (
     write_item_sheet,
     write_label_sheet,
 )
-from rag_sourcebias.terminal.console import choice, err, require_writable_file, say, spread, used
+from rag_sourcebias.terminal.console import err, say
+from rag_sourcebias.terminal.options import choice, require_writable_file, spread, used
 
 _ITEMS, _RANKINGS = "Items", "Rankings"
 

@@ -44,17 +44,8 @@ from rag_sourcebias.monitor.sinks import LoggingSink, SinkGroup, WebhookSink
 from rag_sourcebias.observe.events import hash_query, read_key
 from rag_sourcebias.retrieval.rerank import metrics_factory
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import (
-    as_options,
-    err,
-    out,
-    require_writable_file,
-    say,
-    spread,
-    stages,
-    used,
-    write_json,
-)
+from rag_sourcebias.terminal.console import err, out, say, stages, write_json
+from rag_sourcebias.terminal.options import as_options, require_writable_file, spread, used
 
 # Options of the monitor commands, named once.
 

@@ -29,21 +29,16 @@ from rag_sourcebias.pairs.checks import sound_pairs
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
 from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import (
+from rag_sourcebias.terminal.console import out, say, say_written, stages, tell, write_json
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import (
+    Texts,
     as_options,
-    deliver,
     number_pair,
-    out,
     require_writable,
     require_writable_file,
-    say,
-    say_written,
     spread,
-    stages,
-    tell,
     used,
-    write_json,
-    writes_report,
 )
 
 # Options of ``check-pairs``.
@@ -124,7 +119,6 @@ def has_judgments(data: Dataset | Corpus) -> bool:
 # ``check-pairs``: is a paired corpus fit for an audit.
 
 
-@writes_report
 @spread
 def check_pairs(
     folder: opt.Folder = None,
@@ -194,6 +188,7 @@ def check_pairs(
     config: PairCheckConfig,
     cache: opt.Cache = None,
     report: opt.ReportFolder = None,
+    texts: Texts = True,
 ) -> None:
     """Check that rewrites say what their originals say, before you audit with them.
 
@@ -238,7 +233,7 @@ def check_pairs(
             on_stage=progress.begin,
             on_checks=every.__setitem__,
         )
-    deliver(found, report, figures=partial(_write_values, every))
+    deliver(found, report, figures=partial(_write_values, every), texts=texts)
     if output is not None and isinstance(data, Dataset):
         kept = sound_pairs(data, every, baseline_source=baseline_source)
         write_beir(kept, output)

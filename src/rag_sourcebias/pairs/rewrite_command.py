@@ -34,13 +34,8 @@ from rag_sourcebias.pairs.rewriting import (
     estimate_paired_corpus,
 )
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import (
-    as_options,
-    out,
-    say,
-    stages,
-    tell,
-)
+from rag_sourcebias.terminal.console import out, say, stages, tell
+from rag_sourcebias.terminal.options import as_options
 
 # Options of ``rewrite``, named once.
 

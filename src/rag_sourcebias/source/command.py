@@ -11,6 +11,7 @@ import typer
 
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.io.beir import read_beir
@@ -35,16 +36,9 @@ from rag_sourcebias.source.data import AuditConfig, SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import (
-    Stages,
-    deliver,
-    err,
-    require_writable,
-    say,
-    spread,
-    stages,
-    writes_report,
-)
+from rag_sourcebias.terminal.console import err, say, stages
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import Texts, require_writable, spread
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 
@@ -266,7 +260,6 @@ def _refuse_others(text: str, options: dict[str, str], known: Sequence[str]) -> 
 # ``audit``: measure skew on a data set or on finished runs.
 
 
-@writes_report
 @spread
 def source(
     folders: Annotated[
@@ -329,6 +322,7 @@ def source(
     ] = None,
     scale: Scale,
     report: opt.ReportFolder = None,
+    texts: Texts = True,
 ) -> None:
     """Measure whether rankings favour human-written or LLM-written documents.
 
@@ -374,6 +368,7 @@ def source(
         else read_clusters(cluster_file, query=query, cluster=cluster),
         group=group or "source",
         scale=scale,
+        texts=texts,
     )
     if not folders or len(folders) == 1:
         audit_one(folders[0] if folders else None, report=report)
@@ -420,6 +415,7 @@ def _audit_one(
     group: str,
     scale: Scale,
     report: Path | None,
+    texts: bool,
 ) -> SkewReport:
     require_writable(report)
     given = any((folder, sample, dataset))
@@ -452,7 +448,7 @@ def _audit_one(
             raise DataError("--cluster-file and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
-    deliver(found, report)
+    deliver(found, report, texts=texts)
     return found
 
 

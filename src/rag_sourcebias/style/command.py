@@ -20,14 +20,9 @@ from rag_sourcebias.style.data import (
 )
 from rag_sourcebias.style.texts import audit_style
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import (
-    deliver,
-    err,
-    require_writable,
-    spread,
-    stages,
-    writes_report,
-)
+from rag_sourcebias.terminal.console import err, stages
+from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.options import Texts, require_writable, spread
 
 # Options of ``audit style``, named once.
 
@@ -53,7 +48,6 @@ class Columns:
         return {"query_id": self.id, "side": self.side, "style": self.group, "text": self.text}
 
 
-@writes_report
 @spread
 def style(
     file: Annotated[
@@ -126,6 +120,7 @@ def style(
     ] = True,
     config: StyleConfig,
     report: common.ReportFolder = None,
+    texts: Texts = True,
 ) -> None:
     """Measure which writing styles rankings favour, in documents and in queries.
 
@@ -144,11 +139,11 @@ def style(
     if not (encoder or bm25 or retriever):
         raise DataError("nothing to audit: give --encoder <model>, --retriever <spec> or --bm25")
     require_writable(report)
-    texts = _with_distractors(_load(file, sample=sample, columns=columns), distractors)
+    styled = _with_distractors(_load(file, sample=sample, columns=columns), distractors)
     with stages() as progress:
         builder = SpecBuilder(cache or cache_dir(), progress.advance)
         found = audit_style(
-            texts,
+            styled,
             encoders=[builder.encoder(text) for text in encoder or []],
             bm25=BM25Spec() if bm25 else None,
             retrievers=[builder.retriever(text) for text in retriever or []],
@@ -157,7 +152,7 @@ def style(
             text_statistics=text_statistics,
             on_stage=progress.begin,
         )
-    deliver(found, report)
+    deliver(found, report, texts=texts)
 
 
 def _load(file: Path | None, *, sample: bool, columns: Columns) -> StyledTexts:

@@ -37,17 +37,8 @@ from rag_sourcebias.tagging.rules import (
 )
 from rag_sourcebias.tagging.tables import example_table, local_lines, rate_text, result_parts
 from rag_sourcebias.tagging.verify import LocalError, VerifiedTagger
-from rag_sourcebias.terminal.console import (
-    choice,
-    err,
-    out,
-    require_writable_file,
-    say,
-    show,
-    spread,
-    stages,
-    tell,
-)
+from rag_sourcebias.terminal.console import err, out, say, show, stages, tell
+from rag_sourcebias.terminal.options import choice, require_writable_file, spread
 
 # Options of the tag commands, named once.
 

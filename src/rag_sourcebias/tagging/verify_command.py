@@ -14,7 +14,8 @@ from rag_sourcebias.io.verified import manifest_of, read_verification, write_ver
 from rag_sourcebias.tagging.command import Collection, TaggerOptions, open_store
 from rag_sourcebias.tagging.tables import local_lines
 from rag_sourcebias.tagging.verify import LocalError, draw_slots, draw_store
-from rag_sourcebias.terminal.console import err, require_writable_file, say, show, spread
+from rag_sourcebias.terminal.console import err, say, show
+from rag_sourcebias.terminal.options import require_writable_file, spread
 
 _DRAW = "Draw"
 

@@ -1,12 +1,241 @@
-"""Options that commands of several capabilities have, named once."""
+"""Options: checks of their values, sets of them as one dataclass, those that many commands have."""
 
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.llm.ask import Prices
+
+# What commands check before they start.
+
+
+def choice(option: str, value: str, allowed: Sequence[str]) -> Any:  # noqa: ANN401 - a literal
+    """Return the value if it is one of those allowed, and name them otherwise."""
+    if value not in allowed:
+        raise DataError(f"--{option} {value!r} is not one of {', '.join(allowed)}")
+    return value
+
+
+def number_pair(option: str, text: str) -> tuple[float, float]:
+    """Read ``low,high``."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise DataError(
+            f"--{option} {text!r}: write two numbers as low,high, such as 0,1"
+        ) from None
+    if not low < high:
+        raise DataError(f"--{option} {text!r}: the first number must be below the second")
+    return low, high
+
+
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read whole numbers separated by commas, sorted, each once."""
+    try:
+        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
+    except ValueError:
+        raise DataError(
+            f"{option} {text!r}: write whole numbers separated by commas, as 1,3,5"
+        ) from None
+
+
+def require_writable(folder: Path | None) -> None:
+    """Refuse a report folder that cannot be written before the work, not after it."""
+    if folder is None:
+        return
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        within = "" if existing == folder else f": {existing}"
+        raise DataError(f"--report {folder}{within} is a file; name a folder")
+    _check_access(f"--report {folder}", existing)
+
+
+def require_writable_file(option: str, path: Path | str | None) -> None:
+    """Refuse an output file that cannot be written before the work, not after it."""
+    if path in (None, "-"):
+        return
+    path = Path(path)
+    if path.is_dir():
+        raise DataError(f"--{option} {path} is a folder; name a file")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise DataError(f"--{option} {path}: folder {folder} does not exist")
+    _check_access(f"--{option} {path}", folder)
+
+
+def _check_access(given: str, folder: Path) -> None:
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"{given}: {folder} is not writable")
+
+
+def prices_of(
+    price_in: float | None, price_out: float | None, most: float | None, *, currency: str = "USD"
+) -> Prices | None:
+    """Return the prices of tokens, None where there are none."""
+    if price_in is None and price_out is None:
+        if most is not None:
+            raise DataError("--max-cost needs --price-in and --price-out")
+        return None
+    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)
+
+
+# Messages of functions in the words of the command line.
+
+
+@contextmanager
+def as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Name options instead of arguments in the message of any data error raised inside.
+
+    Parameters
+    ----------
+    words : mapping
+        What a message says, to what is said here.
+    """
+    try:
+        yield
+    except DataError as error:
+        told = str(error)
+        for argument, option in words.items():
+            told = told.replace(argument, option)
+        raise type(error)(told) from error
+
+
+# Options that several commands share: fields of one dataclass, which a command takes whole.
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has an option for each field of its dataclass parameters.
+
+    Typer reads options off a signature, so without this each command would have to declare, and
+    pass on, every option of the set; one left out somewhere would go unnoticed.
+
+    Parameters
+    ----------
+    command : callable
+        Annotated; parameters whose type is a dataclass stand for the fields, in their order.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    sets: dict[str, tuple[type, _Options]] = {}
+    shown: list[inspect.Parameter] = []
+    for given in inspect.signature(command).parameters.values():
+        kind = hints[given.name]
+        if not is_dataclass(kind) or not isinstance(kind, type):
+            shown.append(given.replace(annotation=kind))
+            continue
+        sets[given.name] = kind, _options_of(kind)
+        shown.extend(option for option, _ in sets[given.name][1].values())
+
+    @wraps(command)
+    def run(**values: Any) -> None:  # noqa: ANN401 - of any option
+        whole = {}
+        for name, (kind, options) in sets.items():
+            read = {field: read(values.pop(one.name)) for field, (one, read) in options.items()}
+            words = {
+                field: f"--{one.name.replace('_', '-')}" for field, (one, _) in options.items()
+            }
+            with _named_as_options(words):
+                whole[name] = kind(**read)
+        command(**values, **whole)
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
+_Read = Callable[[Any], Any]
+_Options = dict[str, tuple[inspect.Parameter, _Read]]
+
+
+def _options_of(kind: type) -> _Options:
+    """Return the option of each field, and how its value is read.
+
+    Settings that a program can make too (:func:`~rag_sourcebias.core.settings.setting`) say what
+    they are; one without a help page's words is no option.
+    """
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    told = any(field.metadata for field in fields(kind))
+    for field in fields(kind):
+        if told and field.metadata:
+            found[field.name] = _of_setting(field, hints[field.name])
+        elif not told:
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            found[field.name] = _option(field.name, default, hints[field.name]), _as_it_is
+    return found
+
+
+def _option(name: str, default: Any, annotation: Any) -> inspect.Parameter:  # noqa: ANN401
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401
+    return value
+
+
+def _of_setting(field: Field[Any], hint: Any) -> tuple[inspect.Parameter, _Read]:  # noqa: ANN401
+    told = field.metadata
+    option = told["option"] or field.name.replace("_", "-")
+    default: Any = field.default
+    shown: str | bool = True
+    read: _Read = _as_it_is
+    if get_origin(hint) is Literal:
+        read, hint = partial(choice, option, allowed=get_args(hint)), str
+    elif get_origin(hint) is tuple and get_args(hint)[0] is int:
+        read, hint, default = partial(whole_numbers, option), str, ",".join(map(str, default))
+    elif get_origin(hint) is tuple:
+        read = partial(_several, default)
+        hint, shown, default = list[str] | None, ",".join(default), None
+    names = [f"--{option}"] * (default is False)  # there is no --no- of what is off
+    annotation = Annotated[
+        hint,
+        typer.Option(
+            *names,
+            help=told["help"],
+            rich_help_panel=told["panel"],
+            min=told["least"],
+            metavar=told["metavar"],
+            show_default=shown,
+        ),
+    ]
+    return _option(option.replace("-", "_"), default, annotation), read
+
+
+def _several(default: tuple[str, ...], given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return default
+    return tuple(part.strip() for part in ",".join(given).split(",") if part.strip())
+
+
+@contextmanager
+def _named_as_options(words: Mapping[str, str]) -> Iterator[None]:
+    """Begin the message of a data error with an option where it begins with a field."""
+    try:
+        yield
+    except DataError as error:
+        first, blank, rest = str(error).partition(" ")
+        raise type(error)(words.get(first, first) + blank + rest) from error
+
+
+def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it
+    """Return the options of a dataclass that stand on the command line."""
+    return [
+        f"--{field.name.replace('_', '-')}"
+        for field in fields(kind)
+        if (found := ctx.get_parameter_source(field.name)) is not None
+        and found.name == "COMMANDLINE"
+    ]
+
+
+# Options that many commands have, named once.
+
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 _MODEL, _COST = "Model", "Cost"
@@ -53,6 +282,14 @@ JsonFile = Annotated[
 ReportFolder = Annotated[
     Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
 ]
+Texts = Annotated[
+    bool,
+    typer.Option(
+        "--texts/--no-texts",
+        help="Keep the texts of the few cases that matter most in the report; without them it "
+        "holds ids and numbers.",
+    ),
+]
 BaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -79,14 +316,3 @@ MaxCost = Annotated[
     float | None,
     typer.Option(help="Ask nothing more once this is spent.", rich_help_panel=_COST),
 ]
-
-
-def prices_of(
-    price_in: float | None, price_out: float | None, most: float | None, *, currency: str = "USD"
-) -> Prices | None:
-    """Return the prices of tokens, None where there are none."""
-    if price_in is None and price_out is None:
-        if most is not None:
-            raise DataError("--max-cost needs --price-in and --price-out")
-        return None
-    return Prices(prompt=price_in or 0.0, completion=price_out or 0.0, currency=currency)

@@ -9,17 +9,18 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from rag_sourcebias.terminal import console
+from rag_sourcebias.core import progress
+from rag_sourcebias.terminal.console import stages
 
 
 def log_of(monkeypatch: pytest.MonkeyPatch, *, every: float, total: int | None) -> list[str]:
-    monkeypatch.setattr(console, "LOG_SECONDS", every)
+    monkeypatch.setattr(progress, "LOG_SECONDS", every)
     text = io.StringIO()
-    with redirect_stderr(text), console.stages() as progress:
-        progress.begin("encoding [red]")
+    with redirect_stderr(text), stages() as shown:
+        shown.begin("encoding [red]")
         for done in range(1, 13):
             time.sleep(0.05)
-            progress.advance(done, total)
+            shown.advance(done, total)
     return [line for line in text.getvalue().splitlines() if line.startswith("  encoding [red]: ")]
 
 

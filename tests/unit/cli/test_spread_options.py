@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rag_sourcebias.terminal.console import spread
+from rag_sourcebias.terminal.options import spread
 
 
 @dataclass(frozen=True, kw_only=True)

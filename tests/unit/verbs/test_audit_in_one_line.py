@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import itertools
 import re
+import tempfile
 from pathlib import Path
 from tempfile import mkdtemp
 from types import SimpleNamespace
@@ -345,7 +346,8 @@ def judged() -> pd.DataFrame:
     return pd.DataFrame({"id": range(300), "human": human, "judge": truth + 0.1})
 
 
-def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path) -> None:
+def test_an_interval_from_a_file_a_frame_and_arrays(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))  # nothing is written there
     frame = judged()
     frame.to_csv(tmp_path / "answers.csv", index=False)
     found = [

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import rag_sourcebias as rsb
-from rag_sourcebias.terminal import console
+from rag_sourcebias.core import progress
 
 SAMPLE = rsb.load_sample()
 
@@ -25,7 +25,7 @@ def ask(seconds: float):
 
 
 def test_a_long_audit_says_how_long_the_rest_takes(monkeypatch, capfd) -> None:
-    monkeypatch.setattr(console, "LOG_SECONDS", 0.2)
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.2)
     rsb.audit(ask(0.01), SAMPLE, depth=10)
     lines = capfd.readouterr().err.splitlines()
     found = [re.fullmatch(r"  search: retrieving .* queries: (\d+) of (\d+), .* so far, about "
