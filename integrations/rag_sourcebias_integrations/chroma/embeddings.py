@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias_integrations._require import require
 
 require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
@@ -89,9 +89,7 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
                     "cannot be rebuilt; open it with embedding_function="
                     "EncoderEmbeddingFunction(encoder)"
                 )
-            # torch lives behind this module, and is not imported before it is needed
-            load = import_module("rag_sourcebias.neural").SentenceEncoder
-            self._encoder = cast("Encoder", load(self._model, **self._settings))
+            self._encoder = SentenceEncoder(self._model, **self._settings)  # type: ignore[arg-type]
         if self._recorded is not None and not self._checked:
             if self._encoder.fingerprint != self._recorded:
                 raise _other_model(self._recorded, self._encoder.fingerprint)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,12 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.retrieval.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias.retrieval.projection import (
+    PROJECTION_FILE,
+    ProjectedEncoder,
+    SourceProjection,
+    read_projection,
+)
 from rag_sourcebias_integrations.chroma.carry import (
     CLOSE,
     MOVING,
@@ -741,8 +745,7 @@ def migrate_projection(
     held = None
     folder = function.get_config().get("model")
     if folder is not None:
-        neural = import_module("rag_sourcebias.neural.loading")
-        file = Path(folder).expanduser() / neural.PROJECTION_FILE
+        file = Path(folder).expanduser() / PROJECTION_FILE
         held = read_projection(file) if file.is_file() else None
     elif isinstance(function.encoder, ProjectedEncoder):
         held = function.encoder.projection

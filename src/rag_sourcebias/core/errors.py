@@ -19,10 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from rag_sourcebias.core.finding import Finding
+from typing import Any, TypeVar
 
 _LONGEST = 1_500  # characters of a message
 
@@ -37,12 +34,13 @@ class SourceBiasError(Exception):
         What a report keeps is a finding, of which the message is the sentence.
     """
 
-    def __init__(self, message: str | Finding = "") -> None:
+    def __init__(self, message: object = "") -> None:
         half = _LONGEST // 2
-        self.finding = None if isinstance(message, str) else message
-        message = str(message)
-        long = len(message) > _LONGEST
-        super().__init__(f"{message[:half]} … {message[-half:]}" if long else message)
+        self.finding: Any = None if isinstance(message, str) else message
+        text = str(message)
+        if len(text) > _LONGEST:
+            text = f"{text[:half]} … {text[-half:]}"
+        super().__init__(text)
 
 
 class DataError(SourceBiasError, ValueError):
@@ -67,7 +65,7 @@ class InsufficientDataError(SourceBiasError):
     """
 
     def __init__(
-        self, message: str | Finding, *, n: int | None = None, n_needed: int | None = None
+        self, message: object, *, n: int | None = None, n_needed: int | None = None
     ) -> None:
         super().__init__(message)
         self.n = n

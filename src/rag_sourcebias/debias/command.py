@@ -56,9 +56,10 @@ from rag_sourcebias.debias.twins import (
 )
 from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
-from rag_sourcebias.neural.loading import PROJECTION_FILE, SentenceEncoder, write_projected_model
+from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.neural.named import SpecBuilder, parse_spec
 from rag_sourcebias.retrieval.projection import (
+    PROJECTION_FILE,
     ProjectedEncoder,
     ProjectionMethod,
     SourceProjection,

@@ -24,7 +24,7 @@ from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.io.files import read_json, sound
-from rag_sourcebias.retrieval.projection import SourceProjection, write_projection
+from rag_sourcebias.retrieval.projection import PROJECTION_FILE, SourceProjection, write_projection
 
 # From what a user names to a folder with a model.
 
@@ -637,9 +637,6 @@ class CrossEncoderReranker:
 
 # A projection as part of a sentence-transformers model folder.
 
-
-PROJECTION_FILE = "source_projection.npz"
-"""Where the written folder keeps the projection, for vectors that are already stored."""
 
 _POOLED = ("StaticEmbedding",)  # modules that make one vector per text by themselves
 _FOLLOWERS = ("Dense", "LayerNorm", "Dropout")

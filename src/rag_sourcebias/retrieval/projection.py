@@ -68,6 +68,9 @@ def project_rows(
 
 ProjectionMethod = Literal["mean", "pca"]
 
+PROJECTION_FILE = "source_projection.npz"
+"""Where a model folder that projects keeps the projection, for vectors that are stored already."""
+
 _SCHEMA_VERSION = 1
 _SCALARS = ("strength", "method", "n_pairs", "reliability", "encoder")
 

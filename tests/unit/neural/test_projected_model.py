@@ -16,8 +16,13 @@ import sentence_transformers as library
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.debias.projection import fit_projection
-from rag_sourcebias.neural.loading import PROJECTION_FILE, SentenceEncoder, write_projected_model
-from rag_sourcebias.retrieval.projection import ProjectedEncoder, SourceProjection, read_projection
+from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
+from rag_sourcebias.retrieval.projection import (
+    PROJECTION_FILE,
+    ProjectedEncoder,
+    SourceProjection,
+    read_projection,
+)
 
 pytestmark = pytest.mark.frameworks
 
