@@ -42,7 +42,7 @@ def set_cells(*, indices: list[int], n_runs: int, n_rival_runs: int) -> list[dic
         if not clustered:
             plans += [("population", False, RIVALS, n_rival_runs)]
         for target, scale, methods, runs in plans:
-            study = coverage_study(
+            studied = coverage_study(
                 data.y,
                 data.yhat,
                 sizes=SIZES,
@@ -56,7 +56,7 @@ def set_cells(*, indices: list[int], n_runs: int, n_rival_runs: int) -> list[dic
             )
             cells = [
                 _again(cell, data, (target, scale), index) if runs >= RECHECK_FROM else cell
-                for cell in study.cells
+                for cell in studied
             ]
             if crc and methods is RIVALS:
                 source = sweeps.source(data.name.split("/")[1])
@@ -108,7 +108,7 @@ def _again(
     if cell.method != "regression" or cell.n < 15 or cell.coverage >= DOUBTFUL:
         return cell
     target, scale = plan
-    study = coverage_study(
+    studied = coverage_study(
         data.y,
         data.yhat,
         sizes=[cell.n],
@@ -120,4 +120,4 @@ def _again(
         bounds=data.bounds if scale else None,
         rng=np.random.default_rng([7, index, cell.n, len(target)]),
     )
-    return study.cells[0]
+    return studied[0]

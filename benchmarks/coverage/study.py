@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.judged import Method, mean_interval
 from rag_sourcebias.infer.samples import Labels, Target, as_values, check_target
 
@@ -167,7 +167,6 @@ def _cells(
     *,
     n: int,
     target: Target,
-    level: float,
     bounds: tuple[float, float] | None,
 ) -> list[CoverageCell]:
     """Run every method, by name or as a callable, on the same samples."""
@@ -181,7 +180,6 @@ def _cells(
             sample.yhat_unlabeled,
             method=cast("Method", name),
             target=target,
-            confidence_level=level,
             bounds=bounds if name in ("regression", "labels") else None,
             clusters=sample.clusters,
             clusters_unlabeled=sample.clusters_unlabeled,
@@ -203,31 +201,6 @@ def _cells(
 # each, and the share of intervals that hold the truth is the coverage.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageStudy:
-    """Coverage and mean width for every method and size.
-
-    Parameters
-    ----------
-    cells : tuple of CoverageCell
-    target : {"population", "pool", "unlabeled"}
-    confidence_level : float
-    n_unlabeled : int
-    truth : float
-        Mean of the population resampled.
-    """
-
-    cells: tuple[CoverageCell, ...]
-    target: str
-    confidence_level: float
-    n_unlabeled: int
-    truth: float
-
-    def cell(self, method: str, n: int) -> CoverageCell:
-        """Return one cell; KeyError when it was not studied."""
-        return {(cell.method, cell.n): cell for cell in reversed(self.cells)}[method, n]
-
-
 def coverage_study(
     population_y: npt.ArrayLike,
     population_yhat: npt.ArrayLike,
@@ -239,9 +212,8 @@ def coverage_study(
     target: Target = "population",
     clusters: Labels | None = None,
     bounds: tuple[float, float] | None = None,
-    confidence_level: float = 0.95,
     rng: np.random.Generator | int = 0,
-) -> CoverageStudy:
+) -> tuple[CoverageCell, ...]:
     """Resample complete data as a population and count how often intervals cover.
 
     Parameters
@@ -268,7 +240,8 @@ def coverage_study(
 
     Returns
     -------
-    CoverageStudy
+    tuple of CoverageCell
+        By size, then by method.
 
     Raises
     ------
@@ -279,14 +252,13 @@ def coverage_study(
     --------
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(5, 2, 2000)
-    >>> study = coverage_study(
+    >>> cells = coverage_study(
     ...     y, y + rng.normal(1, 1, 2000), sizes=[20], methods=["regression", "labels"],
     ...     n_unlabeled=500, n_runs=200,
     ... )
-    >>> [(cell.method, round(cell.coverage, 2), round(cell.mean_width, 2)) for cell in study.cells]
+    >>> [(cell.method, round(cell.coverage, 2), round(cell.mean_width, 2)) for cell in cells]
     [('regression', 0.91, 0.9), ('labels', 0.94, 1.83)]
     """
-    check_level(confidence_level)
     check_target(target)
     y, yhat = as_values("population_y", population_y), as_values("population_yhat", population_yhat)
     if len(y) != len(yhat) or not len(y):
@@ -311,13 +283,6 @@ def coverage_study(
             int(generator.integers(2**63)),
             n=n,
             target=target,
-            level=confidence_level,
             bounds=bounds,
         )
-    return CoverageStudy(
-        cells=tuple(cells),
-        target=target,
-        confidence_level=confidence_level,
-        n_unlabeled=n_unlabeled,
-        truth=truth,
-    )
+    return tuple(cells)

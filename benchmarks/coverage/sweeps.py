@@ -74,7 +74,7 @@ def sweep_cell(*, name: str, n: int, n_runs: int) -> list[dict]:
     """Every method at one number of labelled queries (Fig. 2)."""
     data = source(name)
     seed = [n, *name.encode()]
-    study = coverage_study(
+    studied = coverage_study(
         data.y,
         data.labels.utilities(),
         sizes=[n],
@@ -83,7 +83,7 @@ def sweep_cell(*, name: str, n: int, n_runs: int) -> list[dict]:
         n_runs=n_runs,
         rng=np.random.default_rng([0, *seed]),
     )
-    cells = [*study.cells, *crc_cells(data, n, n_runs, np.random.default_rng([1, *seed]))]
+    cells = [*studied, *crc_cells(data, n, n_runs, np.random.default_rng([1, *seed]))]
     return [{"source": name, **line(cell)} for cell in cells]
 
 
@@ -120,7 +120,7 @@ def judge_cell(*, name: str, kind: str, strength: float, n_runs: int) -> list[di
     changed = data.adversarial(strength) if kind == "adversarial" else data.oracle(strength)
     n = 112 if name in sim.PRESETS else 48
     seed = [round(10 * strength), *kind.encode(), *name.encode()]
-    study = coverage_study(
+    studied = coverage_study(
         changed.y,
         changed.labels.utilities(),
         sizes=[n],
@@ -129,7 +129,7 @@ def judge_cell(*, name: str, kind: str, strength: float, n_runs: int) -> list[di
         n_runs=n_runs,
         rng=np.random.default_rng([2, *seed]),
     )
-    cells = [*study.cells, *crc_cells(changed, n, n_runs, np.random.default_rng([3, *seed]))]
+    cells = [*studied, *crc_cells(changed, n, n_runs, np.random.default_rng([3, *seed]))]
     where = {"source": name, "kind": kind, "strength": strength}
     return [where | line(cell) for cell in cells]
 

@@ -49,7 +49,7 @@ def sets():
 
 
 def lowest(data, **options):
-    study = coverage_study(
+    studied = coverage_study(
         data.y,
         data.yhat,
         sizes=[10, 15, 20, 40, 100],
@@ -60,7 +60,7 @@ def lowest(data, **options):
         rng=np.random.default_rng(list(data.name.encode())),
         **options,
     )
-    return min(cell.coverage for cell in study.cells)
+    return min(cell.coverage for cell in studied)
 
 
 @pytest.mark.parametrize("target", ["population", "pool"])
@@ -91,7 +91,7 @@ def test_the_sets_are_what_they_were(sets):
 def test_a_judge_hardly_costs_width_and_a_useful_one_saves_some(sets, name):
     data = sets[name]
     correlation = abs(np.corrcoef(data.y, data.yhat)[0, 1])
-    study = coverage_study(
+    studied = coverage_study(
         data.y,
         data.yhat,
         sizes=[15, 30, 60],
@@ -101,7 +101,7 @@ def test_a_judge_hardly_costs_width_and_a_useful_one_saves_some(sets, name):
         bounds=data.bounds,
         rng=np.random.default_rng(2),
     )
-    width = {(cell.method, cell.n): cell.mean_width for cell in study.cells}
+    width = {(cell.method, cell.n): cell.mean_width for cell in studied}
     for n in (15, 30, 60):
         most = 1.0 if correlation >= 0.4 else 1.1 if n == 15 else 1.05
         assert width["regression", n] <= (most + 0.01) * width["labels", n]

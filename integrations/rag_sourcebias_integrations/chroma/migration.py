@@ -810,7 +810,7 @@ def _check_vectors(
     if wrong.any():
         raise DataError(
             f"encoder {source.function.encoder.name!r} does not give the projected vectors of "
-            f"{int(wrong.sum())} of {len(ids)} documents, among them "
+            f"{wrong.sum()} of {len(ids)} documents, among them "
             f"{ids[int(wrong.argmax())]!r}; it must be the encoder that filled the collection, "
             "with this projection"
         )

@@ -668,8 +668,8 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     if not pairs:
         where = " of the same system" if within_systems else ""
         raise InsufficientDataError(
-            f"of {int(usable.sum())} scored answers with a human verdict {int(n1.sum())} are "
-            f"correct and {int(n0.sum())} wrong; both{where} are needed to see how well the score "
+            f"of {usable.sum()} scored answers with a human verdict {n1.sum()} are "
+            f"correct and {n0.sum()} wrong; both{where} are needed to see how well the score "
             "separates them",
             n=int(min(n1.sum(), n0.sum())),
             n_needed=1,

@@ -586,8 +586,8 @@ class Qrels:
     def __post_init__(self) -> None:
         if not self.query_codes.shape == self.doc_codes.shape == self.grades.shape:
             raise DataError("qrels columns differ in length")
-        if len(self.grades) and int(self.grades.min()) < 0:
-            raise DataError(f"grade {int(self.grades.min())} is negative; grades start at 0")
+        if len(self.grades) and self.grades.min() < 0:
+            raise DataError(f"grade {self.grades.min()} is negative; grades start at 0")
         key = self.query_codes.astype(np.int64) * len(self.doc_ids) + self.doc_codes
         order = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[order][1:] == key[order][:-1])
@@ -686,7 +686,7 @@ class LabelDistributions:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(
-                f"{int(bad.sum())} label distribution(s) do not sum to 1, first {self._pair(row)}: "
+                f"{bad.sum()} label distribution(s) do not sum to 1, first {self._pair(row)}: "
                 f"{np.array2string(self.probs[row], precision=6)} sums to {totals[row]:.6g}; "
                 "divide each row by its sum, and leave out pairs the judge gave no answer for"
             )
@@ -739,10 +739,10 @@ class LabelDistributions:
         DataError
             If a grade is not below ``n_grades``.
         """
-        if len(qrels) and int(qrels.grades.max()) >= n_grades:
+        if len(qrels) and qrels.grades.max() >= n_grades:
             row = int(np.argmax(qrels.grades))
             raise DataError(
-                f"grade {int(qrels.grades[row])} of query "
+                f"grade {qrels.grades[row]} of query "
                 f"{qrels.query_ids[qrels.query_codes[row]]!r}, document "
                 f"{qrels.doc_ids[qrels.doc_codes[row]]!r} is outside the scale 0 … {n_grades - 1}"
             )

@@ -313,7 +313,7 @@ def source_of(tags: TagTable, source: str | None, baseline: str) -> str:
         raise DataError(
             f"no document of {baseline!r} shares its pair_id with one of "
             f"{'another source' if source is None else repr(source)}: "
-            f"{int(np.count_nonzero(tags.pair_codes >= 0))} of {len(tags)} documents have a "
+            f"{np.count_nonzero(tags.pair_codes >= 0)} of {len(tags)} documents have a "
             "pair_id; give a document and its rewrites the same one"
         )
     return source or paired[0]

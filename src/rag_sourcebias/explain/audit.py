@@ -134,8 +134,8 @@ def draw_pairs(
         notes.insert(
             0,
             f"{len(order):,} of {len(codes):,} pairs were drawn at random, "
-            f"{int(relevant[order].sum()):,} of them relevant to a judged query (of "
-            f"{int(relevant.sum()):,}): those are drawn first",
+            f"{relevant[order].sum():,} of them relevant to a judged query (of "
+            f"{relevant.sum():,}): those are drawn first",
         )
     return DrawnPairs(
         source=source,

@@ -1,4 +1,4 @@
-"""Are two means over the same queries equal within a margin: two one-sided tests."""
+"""Has a mean, or Relative Δ, stayed the same within a margin: paired tests over queries."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def noninferiority_test(
         p_value = _level_where(lambda tail: _largest_loss(losses, tail) <= allowed)
         lower = max(-100 * bound / base, -100.0)
         # The bound shrinks nearly as 1 / n.
-        needed = math.ceil(n * bound / allowed) if float(losses.mean()) < allowed else None
+        needed = math.ceil(n * bound / allowed) if losses.mean() < allowed else None
         note = f"only {changed} of {n} queries changed"
     else:
         p_value = at_margin.p_not_above_zero()

@@ -9,12 +9,13 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.core.settings import check_level, require_finite
 from rag_sourcebias.infer.dependence import design_effect
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.ratios import BoundedRatio
 
 _NO_SPREAD = 1e-12
+_REMEDY = "leave out what has none"
 
 
 _ASSUMPTIONS = (
@@ -57,7 +58,6 @@ def clustered_mean(
         If there are fewer than 2 clusters, or no bounds and no variation between clusters.
     """
     check_level(confidence_level)
-    _require_finite(values)
     if all(map(math.isfinite, bounds)):
         found = bounded_mean(
             values, clusters, bounds=bounds, information=information, one_sided=one_sided
@@ -65,6 +65,7 @@ def clustered_mean(
         estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
         g, method = len(found.numerator), "weighted clusters"
     else:
+        require_finite(values, "values", remedy=_REMEDY)
         estimate = float(np.mean(values)) if len(values) else math.nan
         error, g = _standard_error(values - estimate, clusters)
         width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
@@ -128,7 +129,7 @@ def clustered_standardised_mean(
     """
     check_level(confidence_level)
     n = len(values)
-    _require_finite(values)
+    require_finite(values, "values", remedy=_REMEDY)
     if n < 2 or not np.ptp(values) > 0:
         raise InsufficientDataError(
             f"{n} observation(s) without spread cannot be standardised; at least 2 different "
@@ -170,14 +171,6 @@ def _standard_error(
     return error, g
 
 
-def _require_finite(values: FloatArray) -> None:
-    if not np.all(np.isfinite(values)):
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise DataError(
-            f"value {at} is {values[at]}; an interval needs numbers, leave out what has none"
-        )
-
-
 def _require_two(g: int) -> None:
     if g < 2:
         raise InsufficientDataError(
@@ -204,11 +197,11 @@ def bounded_mean(
     InsufficientDataError
         If there are fewer than 2 clusters.
     """
-    _require_finite(values)
+    require_finite(values, "values", remedy=_REMEDY)
     if values.shape != clusters.shape:
         raise DataError(f"{len(values)} values but {len(clusters)} cluster labels")
     lowest, highest = bounds
-    if len(values) and (float(values.min()) < lowest or float(values.max()) > highest):
+    if len(values) and (values.min() < lowest or values.max() > highest):
         raise DataError(
             f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
         )

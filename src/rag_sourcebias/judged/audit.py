@@ -249,7 +249,7 @@ def _lacking(
     name, ranking, counts = max(missing, key=lambda one: int(one[2].sum()))
     query = ranking.labels.query_ids[int(np.argmax(counts > 0))]
     where = name if runs == 1 else f"{runs} of {len(missing)} runs, most of all {name}"
-    yield f"{where}: {int(counts.sum())} {words.format(query)}"
+    yield f"{where}: {counts.sum()} {words.format(query)}"
 
 
 # Sources within a system, compared on judged rankings.

@@ -42,7 +42,7 @@ class LabeledDocuments:
             raise DataError(f"{self.rows.size} labelled rows with {self.human_gains.size} gains")
         values, counts = np.unique(self.rows, return_counts=True)
         if np.any(counts > 1):
-            raise DataError(f"row {int(values[np.argmax(counts > 1)])} is labelled twice")
+            raise DataError(f"row {values[np.argmax(counts > 1)]} is labelled twice")
         if not np.isfinite(self.human_gains).all():
             raise DataError("the human gains of labelled documents must be finite numbers")
 
@@ -272,7 +272,7 @@ def check_amount(labels: RankedLabels, sample: DocumentSample, y: FloatArray, ta
             n=len(y),
             n_needed=needed,
         )
-    if float(np.ptp(y)) == 0.0:
+    if np.ptp(y) == 0.0:
         raise InsufficientDataError(
             f"all {len(y)} labelled documents have the same gain {y[0]:g}: their spread, and so "
             "an interval, cannot be estimated; label more documents",
@@ -422,7 +422,7 @@ def _regress(
     random = chance < 1
     loss = (weight / chance) ** 2
     # certain documents need no prediction; they help only where little else is there to learn from
-    if int(random.sum()) >= DOCUMENT_LABELS_NEEDED:
+    if random.sum() >= DOCUMENT_LABELS_NEEDED:
         loss = loss * (1 - chance)
     loss = loss / loss.max()
     inverse = np.linalg.pinv((inside * loss[:, None]).T @ inside, rcond=1e-10, hermitian=True)
@@ -456,7 +456,7 @@ def _checked_gains(
         first = int(sample.rows[missing[0]])
         raise DataError(
             f"{len(missing)} of {len(y)} sampled documents have no human label, first row {first} "
-            f"(query {int(labels.query[first])}); label them all: those left out are rarely random"
+            f"(query {labels.query[first]}); label them all: those left out are rarely random"
         )
     low, high = float(labels.gains[0]), float(labels.gains[-1])
     outside = np.flatnonzero((y < low - 1e-9) | (y > high + 1e-9))
@@ -464,7 +464,7 @@ def _checked_gains(
         first = int(outside[0])
         raise DataError(
             f"{len(outside)} human gain(s) outside the scale {low:g} … {high:g}, first "
-            f"{y[first]:g} of row {int(sample.rows[first])}; a gain is labels.gains[grade]"
+            f"{y[first]:g} of row {sample.rows[first]}; a gain is labels.gains[grade]"
         )
     return y
 
@@ -479,7 +479,7 @@ def combined_degrees(sampling: float, degrees: float, total: float, between: int
 
 
 def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
-    told = len(y) >= 3 and float(np.ptp(y)) != 0.0 and float(np.ptp(judge)) > 1e-12
+    told = len(y) >= 3 and np.ptp(y) != 0.0 and np.ptp(judge) > 1e-12
     return judge_correlation(y, judge) if told else None
 
 
@@ -630,7 +630,7 @@ def _from_pilot(
     n_rows = len(spread)
     outside = pilot.rows[(pilot.rows < 0) | (pilot.rows >= n_rows)]
     if len(outside):
-        raise DataError(f"pilot row {int(outside[0])} is not one of the pool's {n_rows}")
+        raise DataError(f"pilot row {outside[0]} is not one of the pool's {n_rows}")
     keep = used[pilot.rows]
     rows, y = pilot.rows[keep], pilot.human_gains[keep]
     if len(rows) < FEWEST_PILOT:

@@ -135,7 +135,7 @@ def slope_of(
     total = float(power.sum())
     rest = total - power
     free = len(x) - taken - 1
-    if g < 4 or free < 8 or total < 1e-12 or float(rest.min()) < 1e-9 * total:
+    if g < 4 or free < 8 or total < 1e-12 or rest.min() < 1e-9 * total:
         return None
     slope = float(cross.sum()) / total
     moved = (cross.sum() - cross) / rest - slope

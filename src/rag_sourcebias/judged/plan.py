@@ -1,4 +1,4 @@
-"""How many labels are needed, and the blind sheets on which people give them."""
+"""How many human labels an interval of a wanted width needs, with a judge and without."""
 
 from __future__ import annotations
 

@@ -415,7 +415,7 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
             n_needed=needed,
         )
     labeled = np.bincount(unit, weights=items.labeled) > 0
-    if int(labeled.sum()) >= n_units:
+    if labeled.sum() >= n_units:
         raise DataError(
             f"{n} items to label, those labelled before included, but {items.n_labeled} are "
             "labelled already; ask for more"

@@ -70,8 +70,8 @@ def summarise(
     qrels: Qrels,
     tags: TagTable,
     corpus: Corpus | None,
-    license: str,
-    attribution: str,
+    license: str = "",
+    attribution: str = "",
 ) -> DataSummary:
     """Describe the data of a report."""
     return DataSummary(
@@ -143,7 +143,7 @@ def data_warnings(
             f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
             "but belong to no source"
         )
-    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
+    outside = np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)
     if outside and not guessed:
         warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]

@@ -484,8 +484,6 @@ def check_paired_corpus(
             qrels=qrels,
             tags=corpus.tags,
             corpus=corpus,
-            license="",
-            attribution="",
         )
         if dataset is None
         else summarise_dataset(dataset),

@@ -1,4 +1,4 @@
-"""Several reports of one kind as one figure per retriever."""
+"""Source audits: of finished runs, or of retrievers that are run on a data set."""
 
 from __future__ import annotations
 
@@ -173,9 +173,7 @@ def measure_source_bias(
         replace(system, evidence=evidence_of(system, run, qrels, tags, config, corpus=corpus))
         for system, run in zip(systems, many, strict=True)
     ]
-    dataset = summarise(
-        name=name, design=design, qrels=qrels, tags=tags, corpus=corpus, license="", attribution=""
-    )
+    dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
     warnings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
     if verified is not None:
         warnings.insert(0, _verified_warning(verified))

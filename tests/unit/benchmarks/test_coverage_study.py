@@ -49,10 +49,10 @@ def test_cells_agree_with_a_plain_loop():
 
     found = run({"spy": spy})
     intervals = [mean_interval(*sample) for sample in seen]
-    cell = found.cell("spy", 20)
+    cell = found[0]
     assert cell.mean_width == pytest.approx(np.mean([2 * v.half_width for v in intervals]))
     assert cell.coverage == np.mean([v.lower <= Y.mean() <= v.upper for v in intervals])
-    named = run(["regression"]).cell("regression", 20)
+    named = run(["regression"])[0]
     assert (named.coverage, named.mean_width) == (cell.coverage, cell.mean_width)
     assert {len(y) for y, _, _ in seen} == {20}
     assert {len(pool) for _, _, pool in seen} == {30}
@@ -75,7 +75,7 @@ def test_truth_of_each_target(target, method):
         found = coverage_study(
             Y, Y, sizes=[20], methods={"m": method}, n_unlabeled=30, n_runs=20, target=truth, rng=1
         )
-        assert found.cells[0].coverage == (1.0 if truth == target else 0.0)
+        assert found[0].coverage == (1.0 if truth == target else 0.0)
 
 
 def test_clusters_are_drawn_whole_and_copies_are_apart():
@@ -96,14 +96,14 @@ def test_clusters_are_drawn_whole_and_copies_are_apart():
         Y, YHAT, sizes=[10], methods=["labels"], n_unlabeled=20, n_runs=5, rng=0,
         clusters=np.arange(300) // 3,
     )  # fmt: skip
-    assert found.cells[0].n_failed == 0
+    assert found[0].n_failed == 0
 
 
 def test_refusals_are_counted_by_reason():
     def refuse(y, yhat, pool):
         raise InsufficientDataError(f"only {y[0]:.3f} of {len(y)}")
 
-    cell = run({"refuse": refuse}).cells[0]
+    cell = run({"refuse": refuse})[0]
     assert cell.failures == {"only # of #": 40}
     assert (cell.n_failed, cell.n_runs, cell.coverage, cell.mean_width) == (40, 40, 0.0, 0.0)
     constant = coverage_study(
@@ -114,7 +114,7 @@ def test_refusals_are_counted_by_reason():
         n_unlabeled=5,
         n_runs=4,
     )
-    assert [c.n_failed for c in constant.cells] == [4, 4]
+    assert [c.n_failed for c in constant] == [4, 4]
 
 
 def test_other_errors_are_not_swallowed():

@@ -126,7 +126,7 @@ def test_refusals():
         design_document_sample(labels, 50, pilot=far, rng=0)
     with pytest.raises(DataError, match="row 4 is labelled twice"):
         LabeledDocuments(rows=np.array([4, 4]), human_gains=np.zeros(2))
-    with pytest.raises(DataError, match="lacks seed"):
+    with pytest.raises(DataError, match="seed"):
         DocumentSample.from_dict({"rows": [], "inclusion": [], "fingerprint": ""})
     with pytest.raises(DataError, match="chance of inclusion is 0"):
         DocumentSample(rows=np.array([0]), inclusion=np.zeros(2), seed=0, fingerprint="x")

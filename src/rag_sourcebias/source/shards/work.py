@@ -54,7 +54,7 @@ class EncodedVectors:
         for number in np.unique(self.file).tolist():
             stored = self.folders[number // self.n_shards].map_array(number % self.n_shards)
             here = np.flatnonzero(self.file == number)
-            if int(self.index[here].max()) >= len(stored):
+            if self.index[here].max() >= len(stored):
                 path = self.folders[number // self.n_shards].file(number % self.n_shards, "npy")
                 raise DataError(f"{path} holds too few vectors; delete it and start again")
             if result is None:
