@@ -1,7 +1,7 @@
 """Measure whether a retriever favours sources for reasons other than relevance.
 
-The data model (``Run``, ``Qrels``, ``TagTable``, …) and the verbs (``audit_source``,
-``audit_style``, ``audit_answers``, …) are here; the rest lives in the sub-packages. Importing this
+The data model (``Run``, ``Qrels``, ``TagTable``, …) and the verbs (``audit``,
+``interval``, ``audit_style``, …) are here; the rest lives in the sub-packages. Importing this
 package imports numpy and nothing else; names are loaded when first used.
 """
 

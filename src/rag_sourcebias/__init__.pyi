@@ -30,7 +30,6 @@ from .io.samples import load_sample as load_sample
 from .io.trec import read_qrels as read_qrels
 from .io.trec import read_run as read_run
 from .io.trec import read_tags as read_tags
-from .judged.audit import judge_with_intervals as judge_with_intervals
 from .judged.data import JudgedConfig as JudgedConfig
 from .judged.data import JudgedReport as JudgedReport
 from .judged.files import join_judged as join_judged
@@ -47,7 +46,6 @@ from .pairs.data import PairReport as PairReport
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
 from .reports import read_report_json as read_report_json
 from .reports import write_report as write_report
-from .source.audit import audit_source as audit_source
 from .source.audit import measure_source_bias as measure_source_bias
 from .source.data import AuditConfig as AuditConfig
 from .source.data import SkewReport as SkewReport

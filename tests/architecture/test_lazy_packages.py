@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
@@ -45,6 +46,24 @@ def test_no_name_is_that_of_a_submodule(name: str) -> None:
     """Importing the sub-module would put it in the place of the name."""
     package = import_module(name)
     assert not {part.name for part in pkgutil.iter_modules(package.__path__)} & set(told(name))
+
+
+def test_each_name_of_the_root_is_documented_and_some_test_is_about_it() -> None:
+    public = {name: getattr(rag_sourcebias, name) for name in told("rag_sourcebias")}
+    del public["__version__"]
+    assert [name for name, found in public.items() if not found.__doc__] == []
+    tests = Path(__file__).parents[1]
+    words = {word for file in tests.rglob("*.py") for word in re.findall(r"\w+", file.read_text())}
+    assert set(public) <= words
+
+
+def test_one_thing_has_one_public_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for package in LAZY:
+        for public, home in told(package).items():
+            homes.setdefault(f"{home}.{public}", []).append(package)
+    assert {home: packages for home, packages in homes.items() if len(packages) > 1} == {}
+    assert len(told("rag_sourcebias")) <= 60
 
 
 def test_an_unknown_name() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any, Literal, cast, get_args, overload
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -690,62 +690,3 @@ def _per_query(
             confidence_level=config.confidence_level,
             assumptions=found.assumptions,
         )
-
-
-# One verb for judged evaluations, of items or of rankings.
-
-
-@overload
-def judge_with_intervals(
-    data: JudgedItems,
-    /,
-    **options: Any,  # noqa: ANN401 - as the two functions declare
-) -> JudgedReport: ...
-@overload
-def judge_with_intervals(
-    data: Run | Sequence[Run],
-    human: Qrels,
-    judge: LabelDistributions | Mapping[str, LabelDistributions],
-    /,
-    **options: Any,  # noqa: ANN401
-) -> JudgedReport: ...
-def judge_with_intervals(
-    data: JudgedItems | Run | Sequence[Run],
-    human: Qrels | None = None,
-    judge: LabelDistributions | Mapping[str, LabelDistributions] | None = None,
-    /,
-    **options: Any,
-) -> JudgedReport:
-    """Put intervals on an evaluation that a judge made and people checked in part.
-
-    Parameters
-    ----------
-    data : JudgedItems, or Run or sequence of Run
-        Items with human and judge values
-        (:func:`~rag_sourcebias.judged.judge_items_with_intervals`), or rankings
-        (:func:`~rag_sourcebias.judged.judge_ranking_with_intervals`).
-    human : Qrels
-        For rankings: judgments by people, of some queries.
-    judge : LabelDistributions, or mapping of str to LabelDistributions
-        For rankings: labels by the judge, or by several, of all queries.
-    **options
-        Those of the two functions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(1)
-    >>> truth = rng.normal(5, 2, 500)
-    >>> human = np.where(np.arange(500) < 50, truth, np.nan)
-    >>> items = JudgedItems(ids=tuple(map(str, range(500))), human=human, judge=truth + 1)
-    >>> report = judge_with_intervals(items, measure="quality")
-    >>> print(report.mean("quality").interval.method)
-    regression on the judge
-    """
-    if isinstance(data, JudgedItems):
-        if human is not None or judge is not None:
-            raise DataError("items carry their human and judge values; give nothing beside them")
-        return judge_items_with_intervals(data, **options)
-    if human is None or judge is None:
-        raise DataError("runs need human judgments (Qrels) and judge labels (LabelDistributions)")
-    return judge_ranking_with_intervals(data, human, judge, **options)

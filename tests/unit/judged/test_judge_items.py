@@ -8,14 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.data import Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.judged import mean_interval, unpaired_difference_interval
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.samples import how_drawn
 from rag_sourcebias.judged.audit import (
     judge_items_with_intervals,
-    judge_with_intervals,
 )
 from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
 from rag_sourcebias.judged.plan import residual_share
@@ -133,10 +131,6 @@ def test_refusals():
         judge_items_with_intervals(silent)
     with pytest.raises(DataError, match="outside the scale"):
         judge_items_with_intervals(items, bounds=(0, 3))
-    with pytest.raises(DataError, match="give nothing beside them"):
-        judge_with_intervals(items, Qrels.from_rows([("q", "d", 1)]))
-    with pytest.raises(DataError, match="runs need human judgments"):
-        judge_with_intervals([], Qrels.from_rows([("q", "d", 1)]))
     lonely = answers(labeled=1)
     with pytest.raises(InsufficientDataError, match="group 'a': 1 human label"):
         judge_items_with_intervals(lonely)

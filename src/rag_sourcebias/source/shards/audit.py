@@ -108,7 +108,7 @@ def audit_source_sharded(
 ) -> SkewReport:
     """Measure source bias on a corpus of any size, a shard at a time or many at once.
 
-    The numbers are those of :func:`~rag_sourcebias.audit_source` with the same encoder, to
+    The numbers are those of :func:`~rag_sourcebias.source.audit_source` with the same encoder, to
     the last digit, whatever the engine, the number of workers and the size of the shards.
 
     Parameters
