@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require_at_least
 
 
 def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  # noqa: ANN401
@@ -26,8 +27,7 @@ def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  
     """
     if not callable(rescorer):
         raise DataError(f"{rescorer!r:.80} is not a rescorer; expected a function")
-    if top_n is not None and top_n < 1:
-        raise DataError(f"top_n must be at least 1, got {top_n}")
+    require_at_least(1, top_n=top_n)
     if encoder is None:
         return
     here = encoder if isinstance(encoder, str) else _fingerprint(encoder)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, status_error
 from rag_sourcebias.observe.unobserved import suppress
 
@@ -63,8 +64,7 @@ def routes_of(
     arguments = inspect.signature(call).parameters
     routes: dict[str, str | None] = {}
     for setting, route in (chosen or {}).items():
-        if setting not in ROUTES:
-            raise DataError(f"parameters {setting!r} is not one of {', '.join(ROUTES)}")
+        require_one_of("parameters", setting, ROUTES)
         if route is not None and not route.startswith(_CALL):
             field, _, key = route.partition(".")
             if field not in fields or (key and not isinstance(getattr(model, field), dict | None)):
@@ -413,8 +413,7 @@ class ModelCompleter(ABC):
         parameters: Mapping[str, str | None] | None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        if max_concurrency < 1:
-            raise DataError(f"max_concurrency must be at least 1, got {max_concurrency}")
+        require_at_least(1, max_concurrency=max_concurrency)
         self.max_concurrency = max_concurrency
         self.name = name or name_of(model)
         self._routes = routes_of(model, call, chosen=parameters)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
 from rag_sourcebias_integrations.chroma.collections import (
@@ -25,7 +26,6 @@ from rag_sourcebias_integrations.chroma.collections import (
 
 Space = Literal["cosine", "ip"]
 _OPTIONS = {"ef_search": "ef_search", "ef_construction": "ef_construction", "m": "max_neighbors"}
-_SPACES = ("cosine", "ip")
 _QUERIES = 256  # queries per request
 
 
@@ -65,8 +65,7 @@ class ChromaSpec:
         prefix: str = "rag-sourcebias",
         name: str | None = None,
     ) -> None:
-        if space not in _SPACES:
-            raise DataError(f"Chroma space {space!r} is not one of {', '.join(_SPACES)}")
+        require_one_of("Chroma space", space, get_args(Space))
         self.name = name or f"chroma:{encoder.name}"
         self._encoder = encoder
         self._place = place

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, get_args
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 from opentelemetry.trace import (
@@ -19,6 +19,7 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.measure.exposure import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
@@ -143,7 +144,6 @@ _WEIGHTS = tuple(attention_weights("dcg", _MOST_DOCUMENTS).tolist())
 
 
 Where = Literal["attributes", "event", "span"]
-_WHERE = ("attributes", "event", "span")
 
 
 class SkewSpanObserver:
@@ -213,12 +213,9 @@ class SkewSpanObserver:
         tracer: Tracer | None = None,
         max_groups: int = 10,
     ) -> None:
-        if by not in ("source", "style"):
-            raise DataError(f"by={by!r} is neither 'source' nor 'style'")
-        if where not in _WHERE:
-            raise DataError(f"where={where!r} is none of {', '.join(map(repr, _WHERE))}")
-        if max_groups < 1:
-            raise DataError(f"max_groups must be at least 1, got {max_groups}")
+        require_one_of("by", by, ("source", "style"))
+        require_one_of("where", where, get_args(Where))
+        require_at_least(1, max_groups=max_groups)
         self._by, self._where, self._max_groups = by, where, max_groups
         self._group_of = attrgetter(by)
         self._current = get_current_span if current is None else current

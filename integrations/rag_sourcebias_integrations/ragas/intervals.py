@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from pydantic import BaseModel
@@ -17,6 +17,7 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias_integrations._require import require
@@ -254,7 +255,6 @@ class EvaluationResultWithIntervals(EvaluationResult):
 
 
 OnNan: TypeAlias = Literal["mean", "worst-case", "drop", "raise"]
-_ON_NAN = ("mean", "worst-case", "drop", "raise")
 
 
 def intervals(
@@ -312,8 +312,7 @@ def intervals(
     InsufficientDataError
         With fewer than 2 labels.
     """
-    if on_nan not in _ON_NAN:
-        raise DataError(f"on_nan {on_nan!r} is not one of {', '.join(_ON_NAN)}")
+    require_one_of("on_nan", on_nan, get_args(OnNan))
     items, name = judged_items(result, human, metric=metric, id=id)
     kept, note = _without_nan(items, name, on_nan)
     report = judge_items_with_intervals(

@@ -11,6 +11,7 @@ import numpy as np
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.tables import read_table
 
@@ -19,7 +20,6 @@ from rag_sourcebias.io.tables import read_table
 
 TAG_COLUMNS = ("doc_id", "source", "style", "pair_id", "origin", "confidence")
 _UNKNOWN = ("", "-", "null")
-_ORIGINS = get_args(Origin)
 _Row = tuple[int, Mapping[str, Any]]
 
 
@@ -128,8 +128,8 @@ def _tags(row: Mapping[str, Any], where: str) -> DocTags:
     require_name(source or "", "source", where)
     require_name(style or "", "style", where)
     origin = clean_tag(row.get("origin", source and "declared"), "origin", where)
-    if origin is not None and origin not in _ORIGINS:
-        raise DataError(f"{where}: origin {origin!r} is not one of {', '.join(_ORIGINS)}")
+    if origin is not None:
+        require_one_of(f"{where}: origin", origin, get_args(Origin))
     try:
         return DocTags(
             source=source,

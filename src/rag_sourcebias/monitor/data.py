@@ -1,23 +1,14 @@
 """What a monitor lost: noted while locks are held, told to the log when they are not."""
 
-import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.
-
-
-def check_range(name: str, value: float, low: int, high: float = math.inf) -> None:
-    """Raise DataError where a value is not one from ``low`` to ``high``."""
-    if not low <= value <= high:
-        wanted = f"at least {low}" if high == math.inf else f"{low} to {high}"
-        raise DataError(f"{name} must be {wanted}, got {value}")
 
 
 Waiting = tuple[RetrievalEvent, float | None]

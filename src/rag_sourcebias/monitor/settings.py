@@ -15,12 +15,12 @@ import numpy.typing as npt
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import FloatArray, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.core.settings import check_level, require_at_least, require_one_of
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.measure.exposure import attention_weights
-from rag_sourcebias.monitor.data import OTHER, Measure, check_range, short_text
+from rag_sourcebias.monitor.data import OTHER, Measure, short_text
 
 # Which column a source, or style, has among those that are told apart.
 
@@ -53,7 +53,7 @@ class GroupCodes(dict[str | None, int]):
             self.names = [g for g in dict.fromkeys([*groups, ""]) if g != OTHER]
             self.width = len(self.names) + 1
         else:
-            check_range("max_groups", most, 1)
+            require_at_least(1, max_groups=most)
             self.names = []
             self.width = most + 1
         self._remember()
@@ -149,7 +149,7 @@ class PoolShare:
     shown: int = 10
 
     def __post_init__(self) -> None:
-        check_range("shown", self.shown, 1)
+        require_at_least(1, shown=self.shown)
 
     @property
     def words(self) -> str:
@@ -220,8 +220,7 @@ def corpus_share(
         If it holds no documents.
     """
     table = store if isinstance(store, TagTable) else store.table()
-    if by not in ("source", "style"):
-        raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+    require_one_of("by", by, ("source", "style"))
     if not len(table):
         raise DataError("the tag store holds no documents: there is no share of the corpus")
     names, codes = (
@@ -389,15 +388,14 @@ class SkewSettings:
     tag_errors: TagErrors | None = None
 
     def __post_init__(self) -> None:
-        if self.by not in ("source", "style"):
-            raise DataError(f"by={self.by!r} is neither 'source' nor 'style'")
+        require_one_of("by", self.by, ("source", "style"))
         known = get_args(Measure)
         if not self.measures or not set(self.measures) <= set(known):
             raise DataError(f"measures {list(self.measures)} must be some of {list(known)}")
         if len(set(self.measures)) != len(self.measures):
             raise DataError(f"measures {list(self.measures)} name one twice")
         check_level(self.confidence_level)
-        check_range("max_documents", self.max_documents, 1)
+        require_at_least(1, max_documents=self.max_documents)
         if self.groups is not None and (isinstance(self.groups, str) or not self.groups):
             raise DataError(f"groups must be a sequence of names, got {self.groups!r}")
         if isinstance(self.baseline, CorpusShare):
@@ -416,7 +414,7 @@ class SkewSettings:
                 raise DataError(f"{what} must be a sequence of names, got {given!r}")
         if len(set(names)) != len(names):
             raise DataError(f"labels {list(names)} name one twice")
-        check_range("max_label_sets", self.max_label_sets, 1)
+        require_at_least(1, max_label_sets=self.max_label_sets)
 
     def _check_optional(self) -> None:
         if self.tag_errors is None:

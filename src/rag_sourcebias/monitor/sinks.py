@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot, check_range
+from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot
 from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.observe.recorder import EventQueue
 
@@ -186,7 +187,7 @@ class _Poster:
         attempts: int,
         pause: float,
     ) -> None:
-        check_range("attempts", attempts, 1)
+        require_at_least(1, attempts=attempts)
         if not 0 < pause < float("inf"):
             raise DataError(f"pause must be a number of seconds above 0, got {pause}")
         if not 0 < timeout < math.inf:

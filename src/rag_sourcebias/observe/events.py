@@ -423,8 +423,6 @@ class DroppedEvents(Locked):
         DataError
             If ``n`` is below 1.
         """
-        if n < 1:
-            raise DataError(f"n must be at least 1, got {n}")
         with self._lock:
             count = self._counts.get(reason, 0) + n
             self._counts[reason] = count

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
 
 # Several observers as one: a log and a monitor see the same retrievals.
@@ -140,8 +141,7 @@ class CollectingObserver:
     inline = True  # see Delivery
 
     def __init__(self, *, capacity: int = 10_000) -> None:
-        if capacity < 1:
-            raise DataError(f"capacity must be at least 1, got {capacity}")
+        require_at_least(1, capacity=capacity)
         self._events: deque[RetrievalEvent] = deque(maxlen=capacity)
 
     def __repr__(self) -> str:
@@ -237,10 +237,8 @@ class ExposureObserver(Locked):
     inline = True  # see Delivery
 
     def __init__(self, *, by: Literal["source", "style"] = "source", max_groups: int = 100) -> None:
-        if by not in ("source", "style"):
-            raise DataError(f"by={by!r} is neither 'source' nor 'style'")
-        if max_groups < 1:
-            raise DataError(f"max_groups must be at least 1, got {max_groups}")
+        require_one_of("by", by, ("source", "style"))
+        require_at_least(1, max_groups=max_groups)
         self._name_of = attrgetter(by)
         self._max_groups = max_groups
         self._n_retrievals = self._n_empty = 0

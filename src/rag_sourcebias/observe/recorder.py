@@ -18,6 +18,7 @@ import numpy as np
 from rag_sourcebias.core.data import RankedList
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
+from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
     MAX_LABELS,
@@ -76,8 +77,7 @@ class EventQueue(Locked, Generic[EventT]):
     def __init__(
         self, observer: Observer[EventT], dropped: DroppedEvents, *, capacity: int = 10_000
     ) -> None:
-        if capacity < 1:
-            raise DataError(f"capacity must be at least 1, got {capacity}")
+        require_at_least(1, capacity=capacity)
         self._observer, self._dropped, self._capacity = observer, dropped, capacity
         self._putting = guarded(dropped, "queue thread could not start")
         self._observing = guarded(dropped, "observer raised")

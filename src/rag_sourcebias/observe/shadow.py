@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.observe.events import DroppedEvents, Locked, TagLookup, guarded
 from rag_sourcebias.observe.recorder import EventQueue
@@ -67,8 +67,7 @@ class ShadowComparison(Locked):
     """
 
     def __init__(self, read: Reader, *, depth: int, tag_store: TagStore | None) -> None:
-        if depth < 1:
-            raise DataError(f"depth must be at least 1, got {depth}")
+        require_at_least(1, depth=depth)
         self.depth = depth
         self.dropped = DroppedEvents()
         self._read = read

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.files import PathLike, read_arrays, sound, write_atomic
 
 # Projecting rows in parts that stay in the processor's cache.
@@ -108,8 +109,7 @@ class SourceProjection:
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= 1:
             raise DataError(f"strength is {self.strength}; expected a number from 0 to 1")
-        if self.method not in get_args(ProjectionMethod):
-            raise DataError(f"method {self.method!r} is not one of mean, pca")
+        require_one_of("method", self.method, get_args(ProjectionMethod))
         shape = self.directions.shape
         if len(shape) != 2:
             raise DataError(f"directions have shape {shape}; expected (dimension, directions)")

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import check_source, require_name
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
 from rag_sourcebias.tagging.documents import digest
 
@@ -397,13 +398,11 @@ class Condition:
     pattern: re.Pattern[str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if self.target not in _TARGETS:
-            raise DataError(f"target {self.target!r} is none of {list(_TARGETS)}")
+        require_one_of("target", self.target, _TARGETS)
         if (self.target == "metadata") != bool(self.key):
             raise DataError(f"key {self.key!r}: a metadata condition names a key, no other does")
         expected = self.value
-        if self.operator not in OPERATORS:
-            raise DataError(f"operator {self.operator!r} is none of {list(OPERATORS)}")
+        require_one_of("operator", self.operator, OPERATORS)
         if self.operator in {"regex", "glob"}:
             object.__setattr__(self, "pattern", _pattern(self.operator, expected))
         elif self.operator == "present" and not isinstance(expected, bool):

@@ -153,8 +153,8 @@ def test_what_fails_is_counted(provider: TracerProvider) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"by": "colour"}, "by='colour' is neither 'source' nor 'style'"),
-        ({"where": "log"}, "where='log' is none of 'attributes', 'event', 'span'"),
+        ({"by": "colour"}, "by 'colour' is not one of source, style"),
+        ({"where": "log"}, "where 'log' is not one of attributes, event, span"),
         ({"max_groups": 0}, "max_groups must be at least 1, got 0"),
     ],
 )

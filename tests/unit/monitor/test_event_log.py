@@ -199,7 +199,7 @@ def test_document_ids_are_kept_as_told(tmp_path: Path, documents: str) -> None:
         ({"batch": 0}, "batch must be 1 to capacity"),
         ({"batch": 11, "capacity": 10}, r"batch must be 1 to capacity \(10\), got 11"),
         ({"flush_seconds": 0}, r"flush_seconds must be in \(0, 3600\], got 0"),
-        ({"documents": "text"}, "documents='text' is none of"),
+        ({"documents": "text"}, "documents 'text' is not one of"),
         ({"max_documents": 0}, "max_documents must be 1 to 65535, got 0"),
         ({"max_tags": 300}, "max_tags must be 1 to 200, got 300"),
         ({"max_label_sets": 0}, "max_label_sets must be 1 to 30000, got 0"),
@@ -219,7 +219,7 @@ def test_settings_out_of_range(tmp_path: Path, options: dict, message: str) -> N
 @pytest.mark.parametrize(
     ("read", "message"),
     [
-        (lambda p: read_rollups(p, by="model"), "by='model' is neither"),
+        (lambda p: read_rollups(p, by="model"), "by 'model' is not one of"),
         (lambda p: read_rollups(p, step=90), "step must be a multiple of 60 seconds, got 90"),
         (lambda p: read_rollups(p, since=float("nan")), "seconds since 1970, got nan"),
         (lambda p: read_events(p, until=1e13), "seconds since 1970, got 1000000"),

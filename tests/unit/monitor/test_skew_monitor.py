@@ -356,7 +356,7 @@ def test_shares_of_a_tag_store() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"by": "author"}, "by='author' is neither 'source' nor 'style'"),
+        ({"by": "author"}, "by 'author' is not one of source, style"),
         ({"measures": ("rank",)}, r"measures \['rank'\] must be some of \['exposure', 'first'\]"),
         ({"measures": ()}, "must be some of"),
         ({"labels": "collection"}, "sequences of names, got 'collection'"),

@@ -21,7 +21,7 @@ def event(*sources: str | None, style: str | None = None) -> RetrievalEvent:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(DataError, match="by='model' is neither 'source' nor 'style'"):
+    with pytest.raises(DataError, match="by 'model' is not one of source, style"):
         ExposureObserver(by="model")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="max_groups must be at least 1, got 0"):
         ExposureObserver(max_groups=0)

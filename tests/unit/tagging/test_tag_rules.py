@@ -68,7 +68,7 @@ def test_id_and_text_are_searched() -> None:
         ("in", [], "at least one"),
         ("equals", ["x"], "not one text"),
         ("present", "yes", "true or false"),
-        ("like", "x", "operator 'like' is none of"),
+        ("like", "x", "operator 'like' is not one of"),
     ],
 )
 def test_a_bad_condition_is_refused(operator: str, value: object, message: str) -> None:

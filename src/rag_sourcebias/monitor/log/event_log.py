@@ -16,8 +16,9 @@ from queue import Empty, SimpleQueue
 from weakref import WeakSet
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.io.files import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, check_range, short_text
+from rag_sourcebias.monitor.data import Waiting, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
 from rag_sourcebias.monitor.log.writing import LogWriter
 from rag_sourcebias.observe.events import (
@@ -70,7 +71,7 @@ class LogBuffer:
     ) -> None:
         if not 1 <= batch <= capacity:
             raise DataError(f"batch must be 1 to capacity ({capacity}), got {batch}")
-        check_range("buffer_bytes", most_bytes, 1_000_000)
+        require_at_least(1_000_000, buffer_bytes=most_bytes)
         if not 0 < gather_seconds <= 3_600:
             raise DataError(f"flush_seconds must be in (0, 3600], got {gather_seconds}")
         self._waiting: deque[Waiting | Mark] = deque()

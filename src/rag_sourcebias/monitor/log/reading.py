@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import is_source
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.files import sound
 from rag_sourcebias.monitor.log.schema import (
     SEGMENT_COLUMNS,
@@ -269,8 +270,7 @@ def read_rollups(
     UnsupportedVersionError
         If it has another version than this release writes.
     """
-    if by not in ("source", "style"):
-        raise DataError(f"by={by!r} is neither 'source' nor 'style'")
+    require_one_of("by", by, ("source", "style"))
     if step < 1 or step % WIDTHS[0]:
         raise DataError(f"step must be a multiple of {WIDTHS[0]} seconds, got {step}")
     step = int(step)

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
+from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.io.files import PRIVATE, check_file, check_mode, create_file, reason_of
 from rag_sourcebias.io.tables import pyarrow_modules
-from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, check_range, short_text
+from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text
 from rag_sourcebias.observe.events import check_key
 
 # Small integers for (source, style) and for label sets, with caps on how many there are.
@@ -33,6 +34,12 @@ _MOST_REMEMBERED = 20_000  # keys, so that ever new names cannot fill the memory
 
 Tag = tuple[str | None, str | None]
 Items = tuple[tuple[str, str], ...]
+
+
+def _check_range(name: str, value: float, low: int, high: int) -> None:
+    """Raise DataError where a value is not one from ``low`` to ``high``."""
+    if not low <= value <= high:
+        raise DataError(f"{name} must be {low} to {high}, got {value}")
 
 
 class TagCodes(dict[Tag, int]):
@@ -52,7 +59,7 @@ class TagCodes(dict[Tag, int]):
     """
 
     def __init__(self, names: Iterable[Tag] = (), *, most: int = 200) -> None:
-        check_range("max_tags", most, 1, 200)
+        _check_range("max_tags", most, 1, 200)
         super().__init__()
         self.names: list[Tag] = list(names) or [(OTHER, OTHER)]
         self._most = most
@@ -100,9 +107,9 @@ class LabelCodes(dict[Items, int]):
     def __init__(
         self, names: Iterable[str] = (), *, most_values: int = 1_000, most_sets: int = 10_000
     ) -> None:
-        check_range("max_label_values", most_values, 1, 10_000)
+        _check_range("max_label_values", most_values, 1, 10_000)
         # merged sets may be as many again, and a code is 16 bits
-        check_range("max_label_sets", most_sets, 1, 30_000)
+        _check_range("max_label_sets", most_sets, 1, 30_000)
         super().__init__()
         self.names: list[str] = []
         self._code_of: dict[Key, int] = {}
@@ -337,11 +344,9 @@ class LogSettings:
     def __post_init__(self) -> None:
         if self.archive is not None:
             pyarrow_modules("an archive of an event log")
-        if self.documents not in get_args(Documents):
-            raise DataError(f"documents={self.documents!r} is none of {get_args(Documents)}")
-        check_range("max_documents", self.max_documents, 1, 65_535)
-        if self.max_bytes is not None:
-            check_range("max_bytes", self.max_bytes, 1_000_000)
+        require_one_of("documents", self.documents, get_args(Documents))
+        _check_range("max_documents", self.max_documents, 1, 65_535)
+        require_at_least(1_000_000, max_bytes=self.max_bytes)
         if self.max_age is not None and not 0 < self.max_age < math.inf:
             raise DataError(f"max_age must be a positive number of seconds, got {self.max_age}")
         check_mode(self.file_mode)

@@ -16,6 +16,7 @@ import numpy as np
 from rag_sourcebias.core.data import BoolArray, Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.infer.quantiles import beta_quantile
 from rag_sourcebias.tagging.detector.features import Features, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
@@ -58,8 +59,7 @@ class LabelledTexts:
 
 def checked_target(target: str) -> Target:
     """Return the target if it is one."""
-    if target not in get_args(Target):
-        raise DataError(f"target {target!r} is neither 'source' nor 'style'")
+    require_one_of("target", target, get_args(Target))
     return target  # type: ignore[return-value]
 
 

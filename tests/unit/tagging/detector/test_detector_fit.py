@@ -146,7 +146,7 @@ def test_bad_labels_are_named() -> None:
         fit_detector([*documents, ("x", "text", "gpt-4")], rng=0)
     with pytest.raises(DataError, match="id 'x' occurs 2 times"):
         fit_detector([*documents, ("x", "a", "human"), ("x", "b", "human")], rng=0)
-    with pytest.raises(DataError, match="target 'tone' is neither"):
+    with pytest.raises(DataError, match="target 'tone' is not one of"):
         fit_detector(documents, target="tone", rng=0)
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(DataError, match="max_error"):
