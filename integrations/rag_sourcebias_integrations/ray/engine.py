@@ -10,14 +10,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version
-from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
 from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias_integrations._require import require
-from rag_sourcebias_integrations.ray.orphans import MARK, Watch
 from rag_sourcebias_integrations.ray.worker import (
     DONE,
     LOST,
@@ -33,7 +31,6 @@ from rag_sourcebias_integrations.ray.worker import (
 # Ray itself: started here, joined, or found running in this process.
 
 
-_watched: list[Watch] = []
 _FEATURE = "the Ray engine"
 _PATIENCE = 5.0  # seconds for the first answer of a cluster
 # Statistics of use would go to Ray's makers.
@@ -62,15 +59,15 @@ def unreported() -> Iterator[None]:
         yield
 
 
-def start(address: str | None, cpus: float | None) -> bool:
+def start(address: str | None, cpus: int | None) -> bool:
     """Make sure that Ray runs in this process.
 
     Parameters
     ----------
     address : str or None
         Cluster to join, ``host:port`` or "auto"; None joins what ``RAY_ADDRESS`` names and
-        otherwise starts Ray on this machine, with as many CPUs as the workers need.
-    cpus : float or None
+        otherwise starts Ray on this machine, with as many CPUs as there are workers.
+    cpus : int or None
         None for all.
 
     Returns
@@ -89,21 +86,15 @@ def start(address: str | None, cpus: float | None) -> bool:
         return False
     wanted = address or os.environ.get("RAY_ADDRESS") or None
     if wanted is None:
-        mark = uuid4().hex
-        _watched.append(Watch(mark))
-        try:
-            with unreported(), _environment({**_SILENT, MARK: mark}):
-                ray.init(
-                    address="local",
-                    num_cpus=None if cpus is None else math.ceil(cpus),
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="error",
-                    _node_ip_address="127.0.0.1",
-                )
-        except BaseException:
-            _watched.pop().close()
-            raise
+        with unreported(), _environment(_SILENT):
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="error",
+                _node_ip_address="127.0.0.1",
+            )
         return True
     with unreported(), _environment(_SILENT):
         reach(wanted)
@@ -228,10 +219,7 @@ class Job:
         import ray
         from ray.data import ActorPoolStrategy, DataContext
 
-        cpus = engine.cpus_per_worker
-        workers = engine.workers
-        if workers is None:
-            workers = max(int(ray.cluster_resources().get("CPU", 0) // cpus), 1)
+        workers = engine.workers or max(int(ray.cluster_resources().get("CPU", 0)), 1)
         with unreported(), _silent("ray.data"):
             context = DataContext.get_current().copy()
             context.enable_progress_bars = False
@@ -239,14 +227,11 @@ class Job:
             with DataContext.current(context):  # what it makes keeps it; the caller's is restored
                 data = ray.data.from_items(self._rows, override_num_blocks=len(self._rows)).map(
                     GroupWorker,
-                    fn_constructor_args=(
-                        *(self._prepare, self._name, ledger),
-                        *(max(int(cpus), 1), engine.attempts),
-                    ),
+                    fn_constructor_args=(self._prepare, self._name, ledger, engine.attempts),
                     compute=ActorPoolStrategy(
                         size=min(workers, len(self._rows)), max_tasks_in_flight_per_actor=1
                     ),
-                    num_cpus=cpus,
+                    num_cpus=1,
                     num_gpus=engine.gpus_per_worker or None,
                 )
             for batch in data.iter_batches(
@@ -303,8 +288,6 @@ class RayEngine:
         By default what ``RAY_ADDRESS`` names, and otherwise Ray is started on this machine,
         without dashboard, for as long as the engine is open. Where Ray runs in this process
         already, it is used as it is and never shut down.
-    cpus_per_worker : float
-        CPUs (and threads of numerical libraries) of each worker.
     gpus_per_worker : float
         GPUs of each worker; with 0 it sees none.
     attempts : int
@@ -330,14 +313,10 @@ class RayEngine:
         workers: int | None = None,
         address: str | None = None,
         *,
-        cpus_per_worker: float = 1,
         gpus_per_worker: float = 0,
         attempts: int = 4,
     ) -> None:
-        if not (cpus_per_worker > 0 and math.isfinite(cpus_per_worker)):
-            raise DataError(f"cpus_per_worker must be above 0, got {cpus_per_worker}")
-        if not (gpus_per_worker >= 0 and math.isfinite(gpus_per_worker)):
-            raise DataError(f"gpus_per_worker must be at least 0, got {gpus_per_worker}")
+        require_at_least(0, gpus_per_worker=gpus_per_worker)
         require_at_least(1, workers=workers, attempts=attempts)
         with quiet():
             require("ray", package="ray", extra="ray", feature=_FEATURE)
@@ -350,7 +329,6 @@ class RayEngine:
                 raise MissingExtraError(package=package, extra="ray", feature=_FEATURE) from error
         self.workers = workers
         self.address = address
-        self.cpus_per_worker = cpus_per_worker
         self.gpus_per_worker = gpus_per_worker
         self.attempts = attempts
         self._started: str | None = None  # the session of Ray that is ours to end
@@ -408,20 +386,18 @@ class RayEngine:
         Raises
         ------
         DataError
-            If the cluster does not answer or has too few CPUs for one worker.
+            If the cluster does not answer or has too few GPUs for one worker.
         """
         import ray
 
-        cpus = None if self.workers is None else self.workers * self.cpus_per_worker
-        if start(self.address, cpus):
+        if start(self.address, self.workers):
             self._started = session()
-        there = ray.cluster_resources()
-        for kind, needed in (("CPU", self.cpus_per_worker), ("GPU", self.gpus_per_worker)):
-            if there.get(kind, 0) < needed:
-                raise DataError(
-                    f"a worker needs {needed:g} {kind}, the Ray cluster has "
-                    f"{there.get(kind, 0):g}; lower {kind.lower()}s_per_worker"
-                )
+        there = ray.cluster_resources().get("GPU", 0)
+        if there < self.gpus_per_worker:
+            raise DataError(
+                f"a worker needs {self.gpus_per_worker:g} GPUs, the Ray cluster has {there:g}; "
+                "lower gpus_per_worker"
+            )
 
     def close(self) -> None:
         """End what this engine started; Ray that ran before goes on."""
@@ -433,19 +409,12 @@ class RayEngine:
 
             with quiet():
                 ray.shutdown()
-            while _watched:
-                _watched.pop().close()
 
     def __enter__(self) -> RayEngine:
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _ledger(self) -> Any:  # noqa: ANN401

@@ -119,8 +119,6 @@ def unpack_error(data: bytes, what: str) -> SourceBiasError:
 
 DONE, NOT_PREPARED, LOST = -1, -2, -3
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-
 
 class Ledger:
     """Counts how often each group of items was begun.
@@ -152,14 +150,11 @@ class GroupWorker:
     name : str
         Of the job, in the ledger.
     ledger : actor handle of Ledger
-    threads : int
-        Threads of numerical libraries in this worker.
     attempts : int
         How often a group may be begun.
     """
 
-    def __init__(self, job: bytes, name: str, ledger: Any, threads: int, attempts: int) -> None:  # noqa: ANN401
-        _limit_threads(threads)
+    def __init__(self, job: bytes, name: str, ledger: Any, attempts: int) -> None:  # noqa: ANN401
         self._job = job
         self._name = name
         self._ledger = ledger
@@ -193,13 +188,3 @@ class GroupWorker:
 
 def _reply(first: int, failed: int, data: bytes) -> dict[str, Any]:
     return {"first": first, "failed": failed, "data": data}
-
-
-def _limit_threads(threads: int) -> None:
-    """Keep the workers of a machine from sharing its cores; libraries read this when loaded."""
-    for name in _THREADS:
-        given = os.environ.get(name, "")
-        os.environ[name] = str(min(int(given), threads) if given.isdecimal() else threads)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(min(torch.get_num_threads(), threads))
