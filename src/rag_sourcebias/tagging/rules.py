@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import html
 import json
@@ -28,18 +29,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.names import check_source, require_name
 from rag_sourcebias.core.settings import require_one_of
-from rag_sourcebias.io.yaml import Place, entries, items, kind, read_yaml, scalar
+from rag_sourcebias.io.files import read_text, sound
 from rag_sourcebias.tagging.documents import digest
-
-if TYPE_CHECKING:
-    from yaml.nodes import Node
-
 
 # Provenance fields of a text that is an HTML page.
 
@@ -410,9 +407,12 @@ class Condition:
         elif self.operator == "equals" and not isinstance(expected, str | int | float | bool):
             raise DataError(f"equals: {expected!r} is not one text, number, true or false")
         elif self.operator == "in" and (
-            isinstance(expected, str) or not isinstance(expected, Collection) or not expected
+            isinstance(expected, str)
+            or not isinstance(expected, Collection)
+            or not expected
+            or not all(isinstance(one, str | int | float | bool) for one in expected)
         ):
-            raise DataError(f"in: {expected!r} is not a list with at least one value")
+            raise DataError(f"in: {expected!r:.200} is not a list of texts or numbers")
 
     def _holds(self, value: object) -> re.Match[str] | bool | None:
         if self.operator == "present":
@@ -754,78 +754,103 @@ def read_rules(path: str | Path) -> tuple[TagRule, ...]:
     DataError
         If the file cannot be read, is empty or no YAML, or a rule has an unknown or repeated key,
         a value of a wrong type, a bad regex, a bad source name or a group that no regex has; names
-        file, line and key and what would be accepted.
+        file, line and rule and what would be accepted.
     """
-    place, node = entries(
-        read_yaml(Path(path), expected="a mapping with the key 'rules'"),
-        Place(file=Path(path), key="the file"),
-        allowed=("rules",),
-        required=("rules",),
-    )["rules"]
-    rules = [_rule(n, p, number) for number, (p, n) in enumerate(items(node, place), start=1)]
-    seen: dict[str, int] = {}
-    for rule, (_, item) in zip(rules, items(node, place), strict=True):
-        if rule.name in seen:
-            raise place.error(
-                item, f"the name {rule.name!r} is also that of the rule in line {seen[rule.name]}"
-            )
-        seen[rule.name] = item.start_mark.line + 1
+    content = _content(Path(path))
+    listed = _entries(content, ("rules",), required=("rules",), where=f"{path}")["rules"]
+    if not isinstance(listed, list) or not listed:
+        raise DataError(f"{path}: rules: {listed!r:.200}; expected a list with at least one rule")
+    rules = []
+    for number, item in enumerate(listed, start=1):
+        try:
+            rules.append(_rule(item, number))
+        except DataError as error:
+            line = item.line if isinstance(item, _Entries) else content.line
+            raise DataError(f"{path}:{line}: rules[{number}]: {error}") from error
     return tuple(rules)
 
 
-def _rule(node: Node, place: Place, number: int) -> TagRule:
-    found = entries(node, place, allowed=("name", "when", "set"), required=("when", "set"))
-    place, named = found.get("name", (place, None))
-    name = f"rule {number}" if named is None else str(scalar(named, place, kinds=(str,)))
-    when_place, when = found["when"]
-    set_place, chosen = found["set"]
-    conditions = _conditions(when, when_place)
-    tags: dict[str, str] = {}
-    for key, (where, value) in entries(chosen, set_place, allowed=TAG_FIELDS).items():
-        tags[key] = str(scalar(value, where, kinds=(str,)))
-        if key == "source" and "{" not in tags[key]:
-            with where.naming(value):
-                check_source(tags[key])
-    with set_place.naming(chosen):
-        return TagRule(
-            name=name,
-            conditions=conditions,
-            source=tags.get("source"),
-            style=tags.get("style"),
-            pair_id=tags.get("pair_id"),
+class _Entries(dict[Any, Any]):
+    """A mapping of a YAML file, which knows the line on which it begins."""
+
+    line = 1
+
+
+def _content(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML in which a key stands once and a date is a text."""
+
+    def entries(loader: Any, node: Any) -> _Entries:  # noqa: ANN401 - of an untyped library
+        found = _Entries(loader.construct_mapping(node, deep=True))
+        found.line = node.start_mark.line + 1
+        if len(found) < len(node.value):
+            raise yaml.MarkedYAMLError(problem="a key stands twice", problem_mark=node.start_mark)
+        return found
+
+    def text(loader: Any, node: Any) -> str:  # noqa: ANN401, ARG001 - as above
+        return str(node.value)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", entries)
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", text)
+    expected = "a YAML file of tag rules"
+    remedy = "correct it"
+    with sound(path, expected, remedy=remedy):
+        return yaml.load(read_text(path, expected, remedy=remedy), Loader=Loader)
+
+
+def _entries(
+    value: Any,  # noqa: ANN401 - whatever the file holds
+    allowed: Sequence[str],
+    *,
+    where: str,
+    required: Sequence[str] = (),
+) -> _Entries:
+    """Return a mapping that has no other keys than these, and those that it must have."""
+    if not isinstance(value, _Entries) or not value:
+        raise DataError(
+            f"{where}: {value!r:.200}; expected a mapping with keys out of {list(allowed)}"
         )
+    for key in value:
+        if key not in allowed:
+            close = difflib.get_close_matches(str(key), allowed, n=1)
+            hint = f" did you mean {close[0]!r}?" if close else ""
+            raise DataError(f"{where}: unknown key {key!r:.200};{hint} accepted: {list(allowed)}")
+    for key in required:
+        if key not in value:
+            raise DataError(f"{where}: the key {key!r} is missing; found {list(value)}")
+    return value
 
 
-def _conditions(node: Node, place: Place) -> list[Condition]:
-    conditions: list[Condition] = []
-    for target, (where, value) in entries(node, place, allowed=_TARGETS).items():
-        if target == "metadata":
-            for key, (at, test) in entries(value, where).items():
-                conditions.append(_condition(test, at, "metadata", key))
-        else:
-            conditions.append(_condition(value, where, cast("Target", target), None))
-    return conditions
+def _rule(item: Any, number: int) -> TagRule:  # noqa: ANN401 - whatever the file holds
+    given = _entries(item, ("name", "when", "set"), required=("when", "set"), where="the rule")
+    tags = _entries(given["set"], TAG_FIELDS, where="set")
+    name = given.get("name", f"rule {number}")
+    for key, value in {"name": name, **tags}.items():
+        if not isinstance(value, str) or not value:
+            raise DataError(f"{key}: {value!r:.200}; expected a text (quote what is no word)")
+    conditions = []
+    for target, test in _entries(given["when"], _TARGETS, where="when").items():
+        if target != "metadata":
+            conditions.append(_condition(test, target, None))
+            continue
+        if not isinstance(test, _Entries) or not test:
+            raise DataError(f"metadata: {test!r:.200}; expected a mapping from key to test")
+        conditions += [_condition(one, target, str(key)) for key, one in test.items()]
+    return TagRule(name=name, conditions=conditions, **tags)
 
 
-def _condition(node: Node, place: Place, target: Target, key: str | None) -> Condition:
+def _condition(test: object, target: Any, key: str | None) -> Condition:  # noqa: ANN401
     """Build a condition from a value (equals), a list (in) or a mapping with one operator."""
-    operator = "equals"
-    at = place
-    if kind(node) == "sequence":
-        operator = "in"
-    elif kind(node) == "mapping":
-        tests = entries(node, place, allowed=OPERATORS)
-        if len(tests) != 1:
-            raise place.error(node, f"{len(tests)} tests {list(tests)}; expected exactly one")
-        operator, (at, node) = next(iter(tests.items()))
-    value = (
-        [scalar(item, where) for where, item in items(node, at)]
-        if operator == "in"
-        else scalar(node, at)
-    )
-    with at.naming(node):
-        try:
-            return Condition(target=target, key=key, operator=operator, value=value)
-        except DataError as error:
-            # the place already ends with the operator
-            raise DataError(str(error).removeprefix(f"{operator}: ")) from error
+    operator = "in" if isinstance(test, list) else "equals"
+    where = key or target
+    if isinstance(test, _Entries):
+        _entries(test, OPERATORS, where=where)
+        if len(test) != 1:
+            raise DataError(f"{where}: {len(test)} tests {list(test)}; expected exactly one")
+        ((operator, test),) = test.items()
+    try:
+        return Condition(target=target, key=key, operator=operator, value=test)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error

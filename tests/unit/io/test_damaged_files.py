@@ -22,7 +22,6 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import map_array, read_array, read_arrays, read_json, read_lines, sound
 from rag_sourcebias.io.tables import read_table
 from rag_sourcebias.io.trec import read_run
-from rag_sourcebias.io.yaml import read_yaml
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "robustness"
 MODULES = ("damage", "readers", "fuzz")
@@ -222,14 +221,6 @@ def test_values_that_repeat_do_not_fill_the_memory(tmp_path):
     with pytest.raises(DataError, match=r"unpack to .* over 200 to 1"):
         read_table(tmp_path / "a.parquet", lambda names: names)
     assert pa.default_memory_pool().max_memory() - before < 200 << 20
-
-
-@pytest.mark.parametrize("text", ["[" * 5_000, "- " * 3_000, "a: &a [*a]\n" + "{" * 5_000])
-def test_yaml_that_is_nested_without_end(tmp_path, text):
-    pytest.importorskip("yaml")
-    (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(DataError, match=r"a\.yaml"):
-        read_yaml(tmp_path / "a.yaml", expected="a mapping")
 
 
 def test_mistakes_of_ours_are_not_taken_for_damage():

@@ -112,7 +112,7 @@ READERS: dict[str, tuple[Callable[[Path, str], object], str]] = {
     "answers": (answers, r"f\.jsonl:1: system '"),
     "items, group": (lambda d, n: items(d, group=n), r"f\.jsonl:1: group '"),
     "labelled documents": (labelled, r"f\.jsonl:1: style '"),
-    "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source '"),
+    "rules, source": (lambda d, n: rules(d, source=f"llm:{n}"), r"f\.yaml:1.*source of a rule '"),
     "model that rewrites": (lambda _, n: source_tag(n, "rewrite"), r"model name '"),
 }  # fmt: skip
 #: What a form of file cannot hold: a reader refuses it before it is a name.

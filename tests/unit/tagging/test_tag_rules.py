@@ -65,7 +65,7 @@ def test_id_and_text_are_searched() -> None:
         ("regex", "a{99999999999999999999}", "not a regular expression: the repetition number"),
         ("regex", "", "non-empty text"),
         ("in", "abc", "not a list"),
-        ("in", [], "at least one"),
+        ("in", [], "not a list"),
         ("equals", ["x"], "not one text"),
         ("present", "yes", "true or false"),
         ("like", "x", "operator 'like' is not one of"),
