@@ -28,11 +28,11 @@ NODES = {
     "debias": 23207,
     "explain": 10513,
     "infer": 19387,
-    "io": 18713,
+    "io": 18016,
     "judged": 40714,
     "llm": 4189,
     "measure": 5657,
-    "monitor": 37752,
+    "monitor": 37698,
     "neural": 12468,
     "observe": 6319,
     "pairs": 21943,
@@ -40,11 +40,11 @@ NODES = {
     "retrieval": 7688,
     "source": 20020,
     "style": 14970,
-    "tagging": 14480,
+    "tagging": 14583,
     "terminal": 2911,
     "testing": 3005,
     ".": 4610,
-    "integrations": 33776,
+    "integrations": 33030,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
