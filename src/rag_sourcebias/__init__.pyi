@@ -42,7 +42,7 @@ from .observe.observers import ExposureObserver as ExposureObserver
 from .observe.recorder import instrument as instrument
 from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
-from .pairs.data import PairReport as PairReport
+from .pairs.report import PairReport as PairReport
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
 from .reports import read_report_json as read_report_json
 from .reports import write_report as write_report

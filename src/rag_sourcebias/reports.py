@@ -19,7 +19,7 @@ from rag_sourcebias.debias.data import DebiasReport
 from rag_sourcebias.explain.data import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.judged.data import JudgedReport
-from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report import render
 from rag_sourcebias.report.files import visible_report, without_texts
 from rag_sourcebias.report.legacy_render import html, markdown, terminal
@@ -111,7 +111,6 @@ _MODULES = {
     DebiasReport: "debias",
     ExplainReport: "explain",
     JudgedReport: "judged",
-    PairReport: "pairs",
 }
 
 

@@ -24,7 +24,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
     "answers": 14086,
-    "core": 13324,
+    "core": 13333,
     "debias": 23207,
     "explain": 10513,
     "infer": 19387,
@@ -35,8 +35,8 @@ NODES = {
     "monitor": 37698,
     "neural": 12468,
     "observe": 6319,
-    "pairs": 21943,
-    "report": 15195,
+    "pairs": 21892,
+    "report": 15433,
     "retrieval": 7688,
     "source": 20020,
     "style": 14970,
@@ -52,7 +52,7 @@ IMPORTS_BY_NAME = 10
 PUBLIC_NAMES = 183
 #: Arrows that point upwards and files that reach one another; what is left hangs on reports.py.
 UPWARD_ARROWS = 4
-FILES_IN_CIRCLES = 20
+FILES_IN_CIRCLES = 12
 #: Imports of our own modules inside functions: those of modules that load torch, and the circle's.
 LATE_IMPORTS = 8
 #: A number that fell by more than this share is lowered in the table, so that it cannot rise again.

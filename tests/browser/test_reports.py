@@ -8,8 +8,7 @@ import pytest
 from dashboard_browser import Browser
 from pages import SCREENS, dressed, enter, faults, opened, unnamed
 
-from rag_sourcebias.report.first import first_screen
-from rag_sourcebias.reports import document_of, read_report_json, to_html
+from rag_sourcebias.reports import read_report_json, to_html
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 KINDS = (
@@ -162,7 +161,7 @@ def test_a_link_to_a_figure_opens_what_holds_it(browser: Browser, written: dict[
 
 def test_the_first_screen_stands_alone_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
     for name in KINDS:
-        screen = first_screen(document_of(read_report_json(STORED / f"{name}.json.gz")))
+        screen = read_report_json(STORED / f"{name}.json.gz")._repr_html_()
         page = tmp_path / f"{name}.html"
         page.write_text(dressed(screen), encoding="utf-8")
         for width, dark in ((390, True), (1280, False)):
@@ -192,7 +191,7 @@ LISTS = """(() => {
 def test_the_first_screen_keeps_its_picture_in_jupyterlab(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for name in ("pairs-full", "skew-full", "skew-evidence"):
-        screen = first_screen(document_of(read_report_json(STORED / f"{name}.json.gz")))
+        screen = read_report_json(STORED / f"{name}.json.gz")._repr_html_()
         page.write_text(dressed(f'<div class="lab">{screen}</div>', LAB), encoding="utf-8")
         opened(browser, page)
         strips, *wrong = browser.run(LISTS)

@@ -12,7 +12,7 @@ from paired_texts import human_text, paired_dataset
 
 from rag_sourcebias.io.beir import read_beir, write_beir
 from rag_sourcebias.pairs.audit import check_paired_corpus
-from rag_sourcebias.pairs.data import PairReport
+from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.reports import read_report_json
 
 N = 30
@@ -45,9 +45,9 @@ def report_of(folder: Path) -> PairReport:
 
 def test_a_folder_is_checked_and_everything_written(folder: Path) -> None:
     told = succeed("check-pairs", "data", "--report", "report", cwd=folder)
-    assert "1 of 30 pairs (3.3%) is broken" in told
-    assert "✓ one to one: 30 pairs" in told
-    assert "Searched alone, both corpora are equally hard within ±5 on " in told
+    assert "Of 30 pairs, 1 is broken (3.3%)" in told
+    assert "✓ one to one: Pairs: 30. Every document is in one." in told
+    assert "Searched alone, both corpora are equally hard within ±5.0 on " in told
     report = report_of(folder / "report")
     (part,) = report.sources
     assert part.flagged_ids["refusal"] == ("d3",)
@@ -69,7 +69,7 @@ def test_too_many_broken_pairs_end_with_code_1(folder: Path) -> None:
     arguments = ("check-pairs", "data", "--no-sole-corpus", "--fail-above")
     code, _, told = inside(*arguments, "0.01", cwd=folder)
     assert code == 1
-    assert "1 of 30 pairs with llm:rewriter are broken, more than --fail-above 0.01" in told
+    assert "broken pairs with llm:rewriter: 1 of 30, more than --fail-above 1.0%" in told
     assert inside(*arguments, "0.05", cwd=folder)[0] == 0
 
 
@@ -88,7 +88,7 @@ def test_thresholds_sources_and_settings_are_used(folder: Path) -> None:
     assert len(report.sources[0].worst) == 1
     assert {test.measure for test in report.sole_corpus} == {"NDCG@5", "MAP@5"}
     assert report.sole_corpus[0].margin == 0.4
-    assert "equally hard within ±40 on 2 of 2 measures" in told
+    assert "equally hard within ±40.0 on all 2 measures" in told
 
 
 def append(path: Path, row: dict[str, str]) -> None:
@@ -102,7 +102,8 @@ def test_odd_corpora(folder: Path) -> None:
     append(corpus / "rewriter.jsonl", {"_id": "שלום 😀", "title": "", "text": "<b>\u202e 😀 7"})
     append(corpus / "human.jsonl", {"_id": "alone", "title": "", "text": human_text(77)})
     told = succeed("check-pairs", "data", "--report", "r", cwd=folder)
-    assert "✗ one to one: 31 pairs; 1 (first alone@human) originals without a counterpart" in told
+    assert "✗ one to one: Pairs: 31. Originals without a rewrite: 1; " in told
+    assert "alone@human" in told
     assert "שלום 😀" in {row["pair_id"] for row in read_csv(folder / "r" / "pairs-rewriter.csv")}
     assert "<b>\u202e" not in (folder / "r" / "report.html").read_text(encoding="utf-8")
     append(corpus / "human.jsonl", {"_id": "d0", "title": "", "text": "again"})
@@ -144,7 +145,7 @@ def test_sound_pairs_are_written_and_audited(folder: Path) -> None:
     code, _, told = inside(*words, cwd=folder)
     assert code == 0
     assert "sound pairs: sound (29 documents of each source" in told
-    assert "None of 29 pairs is broken" in succeed("check-pairs", "sound", cwd=folder)
+    assert "Of 29 pairs, none is broken" in succeed("check-pairs", "sound", cwd=folder)
     assert (folder / "sound" / "qrels" / "test.tsv").is_file()
     assert "29" in succeed("audit", "source", "sound", "--retriever", "bm25", cwd=folder)
     again = refused("check-pairs", "data", "--output", "sound", cwd=folder)

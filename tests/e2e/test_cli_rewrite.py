@@ -106,7 +106,7 @@ def test_a_dry_run_counts_and_asks_nothing(
     prices = ("--price-in", "100", "--price-out", "1000", "--currency", "EUR")
     command = ("rewrite", "in", *model(server), "-o", "out", "--prompts", "styles")
     text = succeed(*command, *prices, "--max-tokens", "50", "--dry-run", cwd=tmp_path)
-    assert "40 documents × 9 prompt(s): 360 requests, 0 answered already" in text
+    assert "40 documents × 9 prompts: 360 requests, 0 answered already" in text
     assert "18,000 to write at most" in text
     low, high = map(float, re.findall(r"about ([\d.]+) EUR, at most ([\d.]+)", text)[0])
     assert 0 < low < high
@@ -134,14 +134,14 @@ def test_documents_end_with_a_reason_and_those_that_failed_are_asked_again(
     code, text, messages = inside(*command, "--price-in", "1000", "--price-out", "0", cwd=tmp_path)
     flat = " ".join(text.split())
     assert code == 1
-    assert "│ llm:org/w │ 37 │ 2 │ 1 │ preamble" in flat
-    assert "1 skipped, refusal (the model declined), first 'd3'" in flat
-    assert "1 skipped, no text (the document is empty), first 'd7'" in flat
-    assert "first 'd5':" in flat
+    assert "llm:org/w 37 2 1 " in flat
+    assert "1 skipped, refusal (the model declined), first d3" in flat
+    assert "1 skipped, no text (the document is empty), first d7" in flat
+    assert "first d5:" in flat
     assert "context length exceeded" in flat
     assert "run the same command again" in flat
     assert "39 requests (0 answered before or equal to another, 0 retries)" in flat
-    assert "380 tokens read, 76 written, 0.38" in flat
+    assert "380 tokens read, 76 written that cost 0.3800 USD" in flat
     for word in ("org%2Fw.jsonl", "manifest.json", "check-pairs out", "audit source out"):
         assert word in messages
     assert not any("SECRET" in prompt or "T3" in prompt for prompt in server.prompts)
@@ -149,12 +149,12 @@ def test_documents_end_with_a_reason_and_those_that_failed_are_asked_again(
     before = asked(server)
     # Another prompt is complete, whatever is left of the first one.
     styled = succeed(*command, "--prompts", "style-3", cwd=tmp_path)
-    assert "│ llm:org/w │ 37 │ 2 │ 1 │" in styled
-    assert "│ llm:org/w+style-3 │ 38 │ 2 │ 0 │" in styled
+    assert "llm:org/w 37 2 1 " in styled
+    assert "llm:org/w+style-3 38 2 0 " in styled
     assert asked(server) == before + 39
     before = asked(server)
     text = succeed(*command, cwd=tmp_path)
-    assert "│ llm:org/w │ 38 │ 2 │ 0 │" in text
+    assert "llm:org/w 38 2 0 " in text
     assert "failed," not in text
     assert asked(server) == before + 1
     assert "this run: 0 requests" in succeed(*command, cwd=tmp_path)

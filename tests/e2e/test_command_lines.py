@@ -15,6 +15,7 @@ from command_line import inside
 from typer.core import TyperOption
 
 from rag_sourcebias.cli import _Root, app
+from rag_sourcebias.report.report import Report
 from rag_sourcebias.reports import document_of, read_report_json, to_markdown
 from rag_sourcebias.terminal.help import leaves
 
@@ -95,7 +96,11 @@ def test_the_commands_that_messages_name() -> None:
 def next_commands(file: Path) -> set[str]:
     """Return the command of a report's first screen, and those that its text names."""
     report = read_report_json(file)
-    first = document_of(report).first.command
+    if isinstance(report, Report):
+        step = report.page().first.next
+        first = "" if step is None else step.command
+    else:
+        first = document_of(report).first.command
     return {*lines(to_markdown(report)), *([first] if first.startswith("rag-sourcebias") else [])}
 
 

@@ -9,7 +9,9 @@ import pytest
 from rendering import FOLDER, NAMES
 
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.report.first import first_html, first_lines, first_screen
+from rag_sourcebias.report import render
+from rag_sourcebias.report.first import first_html, first_lines
+from rag_sourcebias.report.report import Report
 from rag_sourcebias.reports import document_of, read_report_json
 from rag_sourcebias.source.data import SkewReport
 
@@ -23,7 +25,12 @@ JARGON = re.compile(
 
 def said(name: str) -> str:
     """Return what a first screen says, names of users' data left out."""
-    document = document_of(read_report_json(FOLDER / f"{name}.json.gz"))
+    report = read_report_json(FOLDER / f"{name}.json.gz")
+    if isinstance(report, Report):
+        new = report.page().first
+        rows = "\n".join(f"{row.name} {row.text} {row.parts}" for row in new.rows)
+        return "\n".join((*new.lines(), str(new.caption), str(new.next), rows))
+    document = document_of(report)
     first = document.first
     parts = [*first_lines(document), first.caption, first.why, *(row.text for row in first.rows)]
     return "\n".join((*parts, *(part for row in first.rows for part, _, _ in row.parts)))
@@ -83,10 +90,14 @@ def test_the_count_is_that_of_the_pairs() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_first_screen_loads_nothing_and_escapes_names(name: str) -> None:
-    document = document_of(read_report_json(FOLDER / f"{name}.json.gz"))
-    screen = first_screen(document)
+    report = read_report_json(FOLDER / f"{name}.json.gz")
+    screen = report._repr_html_()
     assert not re.search(r"https?:|url\(|@import|<script|\son\w+=", screen)
-    nasty = replace(document.first, answer="<script>x</script>", command="a & b")
-    shown = first_html(replace(document, first=nasty))
+    if isinstance(report, Report):
+        shown = render.first_html(replace(report.page().first, answer="<script>a & b</script>"))
+    else:
+        document = document_of(report)
+        nasty = replace(document.first, answer="<script>x</script>", command="a & b")
+        shown = first_html(replace(document, first=nasty))
     assert "<script" not in shown
     assert "a &amp; b" in shown

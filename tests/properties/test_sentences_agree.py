@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 import style_reports
 from judged_reports import items_of
-from paired_texts import WordSpec, paired_dataset
 from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
@@ -31,8 +30,6 @@ from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.pairs.audit import check_paired_corpus
-from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.reports import document_of, read_report_json
 from rag_sourcebias.source.system import adjusted
@@ -271,27 +268,8 @@ def judged(rng: Rng) -> Any:
     return dataclasses.replace(report, means=tuple(map(another, report.means)))
 
 
-def pairs(rng: Rng) -> Any:
-    words = rng.uniform(0, 0.6)
-
-    def rewrite(_i: int, _human: str, other: str) -> str:
-        kept = [w for w in other.split() if rng.random() > words * rng.random()]
-        return " ".join(kept) or "nothing"
-
-    data = paired_dataset(n=25, rewrite=rewrite)
-    config = PairCheckConfig(resamples=200)
-    report = check_paired_corpus(data, retrievers=[WordSpec()], config=config)
-    tests = tuple(
-        dataclasses.replace(
-            test, p_equivalent_adjusted=rng.random() ** 4, p_different_adjusted=rng.random() ** 4
-        )
-        for test in report.sole_corpus
-    )
-    return dataclasses.replace(report, sole_corpus=tests)
-
-
 KINDS: dict[str, Callable[[Rng], Any]] = {
-    f.__name__: f for f in (skew, style, answers, debias, explain, judged, pairs)
+    f.__name__: f for f in (skew, style, answers, debias, explain, judged)
 }
 
 
@@ -601,26 +579,6 @@ def opposite(report: Any, texts: list[Said]) -> Problems:
         yield from (f"{name}: {aspect}: {way}" for aspect, way in ways.items() if len(way) > 1)
 
 
-def alike(report: Any, texts: list[Said]) -> Problems:
-    """Corpora are called equally hard, or different, as often as adjusted tests say so."""
-    tests = report.sole_corpus
-
-    def below(p: float | None, level: float) -> bool:
-        return p is not None and p <= level
-
-    same = sum(below(t.p_equivalent_adjusted, t.level) for t in tests)
-    other = sum(below(t.p_different_adjusted, t.level) for t in tests)
-    for one in texts:
-        found = re.search(r"equally hard within ±\d+ on (\d+) of (\d+) measures(.*)", one.text)
-        if not found:
-            continue
-        differ = re.search(r"differ on (\d+)", found[3])
-        wrong = int(found[1]) != same or int(found[2]) != len(tests)
-        none = "none shows a difference" in found[3] and other > same
-        if wrong or none or (differ and int(differ[1]) > other):
-            yield f"{one.place}: {one.text}"
-
-
 RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
     "skew": (favoured,),
     "style": (ranked, changed_significantly),
@@ -628,7 +586,6 @@ RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
     "debias": (concluded,),
     "explain": (established, opposite),
     "judged": (helped, compared),
-    "pairs": (alike,),
 }
 
 
@@ -704,8 +661,6 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
         ("explain", "opposite", r"(are [\d.]+%) shorter than", r"\1 longer than"),
         ("judged", "helped", r"The judge costs about", "The judge saves at least"),
         ("judged", "compared", r"(is higher than .* by [\d.]+ \[)([\d.]+)", r"\1−\2"),
-        ("pairs", "alike", r"on \d of 8 measures", "on 8 of 8 measures"),
-        ("pairs", "alike", r"differ on \d", "differ on 8"),
     ],
 )
 def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, by: str) -> None:

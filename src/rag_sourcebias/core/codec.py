@@ -144,5 +144,6 @@ def environment() -> dict[str, str]:
     for module, package in _PACKAGES.items():
         if module in sys.modules:
             found[package] = _version(package)
-    found["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    found["machine"] = f"{platform.system()} {platform.machine()}"
+    found["cores"] = str(os.cpu_count())
     return found

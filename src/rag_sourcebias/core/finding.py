@@ -163,6 +163,7 @@ _STYLES = {
     "whole": _Style(digits=0),
     "2": _Style(digits=2),
     "3": _Style(digits=3),
+    "4": _Style(digits=4),
     "signed2": _Style(digits=2, signed=True),
     "signed3": _Style(digits=3, signed=True),
     "score": _Style(scale=100),
@@ -173,7 +174,7 @@ _STYLES = {
 
 
 def _level(value: float) -> str:
-    return f"{100 * value:.6g}%"
+    return f"{100 * value:.6g}%".replace("-", MINUS)
 
 
 def _p_behind_a_name(value: float) -> str:
@@ -207,7 +208,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 class Wording(Formatter):
     """Write the numbers of a template.
 
-    A specification is one of ``signed``, ``whole``, ``2``, ``3``, ``signed2``, ``signed3``
+    A specification is one of ``signed``, ``whole``, ``2``, ``3``, ``4``, ``signed2``, ``signed3``
     (decimals of a number), ``score`` and ``points`` (×100, the second signed), ``percent``,
     ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a p-value), ``p=`` (the same
     behind a name), ``star`` (of what is significant), ``roughly`` (two digits that count),
@@ -219,11 +220,12 @@ class Wording(Formatter):
         """Return one number as it is read."""
         if isinstance(value, Interval):
             return self._interval(value, spec)
-        if "|" in spec:
-            singular, plural = spec.split("|")
-            return f"{value:,} {singular if value == 1 else plural}"
         if value is None:
             return MISSING
+        if "|" in spec:
+            singular, plural = spec.split("|")
+            count = f"{value:,}".replace("-", MINUS)
+            return f"{count} {singular if value == 1 else plural}"
         if spec in _WRITERS:
             return _WRITERS[spec](value)
         if isinstance(value, str | Finding):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product, repeat
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.shown import PerQuery
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
 
@@ -493,7 +492,7 @@ class SourceScores:
     measures: tuple[str, ...]
     values: npt.NDArray[np.float64] = field(repr=False)
     n_relevant: npt.NDArray[np.int32] = field(repr=False)
-    axes_of: ClassVar[PerQuery] = {
+    axes_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "values": ("measures", "sources", "query_ids"),
         "n_relevant": ("sources", "query_ids"),
     }

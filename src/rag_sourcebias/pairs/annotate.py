@@ -18,7 +18,7 @@ import numpy as np
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.io.files import PathLike, write_atomic
@@ -227,15 +227,15 @@ class RaterAgreement:
     interval : Interval or None
     n_units : int
         Units it rests on.
-    note : str
-        Why value or interval is missing, or what to mind.
+    note : Finding or None
+        Why value or interval is missing.
     """
 
     name: str
     value: float | None
     interval: Interval | None
     n_units: int
-    note: str = ""
+    note: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from rag_sourcebias.pairs.annotate import (
     RaterAgreement,
     content_digest,
 )
+from rag_sourcebias.pairs.findings import PairsCode
 
 # Answers as they stand in returned sheets, before they are un-blinded.
 
@@ -265,26 +266,24 @@ def _measured(
 ) -> RaterAgreement:
     empty = RaterAgreement(name=name, value=None, interval=None, n_units=len(columns))
     if not len(columns):
-        return replace(empty, note="no unit has two answers")
+        return replace(empty, note=PairsCode.NO_TWO_ANSWERS())
     value = float(formula(columns.mean(axis=0, keepdims=True))[0])
     if np.isnan(value):
-        return replace(empty, note="undefined: all answers are the same category")
+        return replace(empty, note=PairsCode.ONE_CATEGORY())
     if len(columns) == 1:
-        return replace(empty, value=value, note="one unit: no interval")
+        return replace(empty, value=value, note=PairsCode.ONE_UNIT())
     level, resamples, generator = bootstrap
     drawn = formula(bootstrap_means(columns, resamples=resamples, rng=generator))
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < (1 - _UNDEFINED) * len(drawn):
-        return replace(
-            empty,
-            value=value,
-            note=f"no interval: undefined in {len(drawn) - len(defined)} of {len(drawn)} resamples",
-        )
+        undefined = len(drawn) - len(defined)
+        note = PairsCode.OFTEN_UNDEFINED(undefined=undefined, resamples=len(drawn))
+        return replace(empty, value=value, note=note)
     interval = bootstrap_intervals(
         np.array([value]), defined[:, None], n=len(columns), confidence_level=level
     )[0]
     if interval is None:
-        return replace(empty, value=value, note="no interval: every resample gives this value")
+        return replace(empty, value=value, note=PairsCode.SAME_IN_ALL())
     assumed = ("units are a random sample of those of interest",)
     return replace(empty, value=value, interval=replace(interval, assumptions=assumed))
 

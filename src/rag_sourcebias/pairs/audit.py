@@ -1,12 +1,11 @@
-"""Audit of a paired corpus: criteria, every pair, each corpus searched alone, values as CSV."""
+"""Audit of a paired corpus: its criteria, every pair, each corpus searched alone."""
 
-import csv
-import io
-import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,33 +22,32 @@ from rag_sourcebias.core.data import (
     TagTable,
 )
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.equivalence import equivalence_test
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck, sole_corpus_checks
-from rag_sourcebias.io.files import PathLike, write_atomic
-from rag_sourcebias.measure.dataset import require_sources, summarise, summarise_dataset
-from rag_sourcebias.measure.relevance import SourceScores, score_run
+from rag_sourcebias.infer.means import clustered_difference, difference_test
+from rag_sourcebias.measure.dataset import require_sources, summarise_dataset
+from rag_sourcebias.measure.relevance import score_run
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import (
     PAIR_FLAGS,
-    PAIR_VALUES,
     CheckedPair,
     NamedIds,
     PairCheckConfig,
     PairChecks,
     PairCriteria,
-    PairReport,
     PairThresholds,
     SoleCorpusTest,
     SourcePairs,
 )
+from rag_sourcebias.pairs.findings import PairsCode
+from rag_sourcebias.pairs.report import PairReport
 
 # The three criteria of a paired corpus ([K] §2): sources known, labels copied, one to one.
 
 
-_FIRST = 5
+_FIRST = 5  # ids that a report names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,69 +73,84 @@ class PairRows:
 
 def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
     """Find the pairs of two sources; of several versions in one source the first counts."""
-    every = [
-        np.flatnonzero(tags.source_codes == tags.sources.index(source))
-        for source in (baseline, other)
-    ]
-    paired = [rows[tags.pair_codes[rows] >= 0] for rows in every]
-    places = [np.unique(tags.pair_codes[rows], return_index=True)[1] for rows in paired]
-    first = [rows[np.sort(place)] for rows, place in zip(paired, places, strict=True)]
-    repeated = [np.delete(rows, place) for rows, place in zip(paired, places, strict=True)]
-    ours = first[0][np.isin(tags.pair_codes[first[0]], tags.pair_codes[first[1]])]
-    row_of = dict(zip(tags.pair_codes[first[1]].tolist(), first[1].tolist(), strict=True))
-    theirs = np.array([row_of[code] for code in tags.pair_codes[ours].tolist()], dtype=np.int64)
+    ours, theirs = (_versions(tags, source) for source in (baseline, other))
+    codes = [code for code in ours.first if code in theirs.first]
     return PairRows(
-        baseline=ours,
-        other=theirs,
-        baseline_alone=np.setdiff1d(every[0], np.concatenate([ours, repeated[0]])),
-        other_alone=np.setdiff1d(every[1], np.concatenate([theirs, repeated[1]])),
-        repeated=np.concatenate(repeated),
+        baseline=_rows(ours.first[code] for code in codes),
+        other=_rows(theirs.first[code] for code in codes),
+        baseline_alone=_rows(ours.without(theirs)),
+        other_alone=_rows(theirs.without(ours)),
+        repeated=_rows([*ours.repeated, *theirs.repeated]),
     )
+
+
+class _Versions(NamedTuple):
+    """Rows of one source: the first of each pair, the further ones, and those without a pair."""
+
+    first: dict[int, int]
+    repeated: list[int]
+    unpaired: list[int]
+
+    def without(self, other: _Versions) -> list[int]:
+        """Return rows that have no counterpart."""
+        alone = [row for code, row in self.first.items() if code not in other.first]
+        return sorted([*self.unpaired, *alone])
+
+
+def _versions(tags: TagTable, source: str) -> _Versions:
+    found = _Versions({}, [], [])
+    for row in np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist():
+        code = int(tags.pair_codes[row])
+        if code < 0:
+            found.unpaired.append(row)
+        elif code in found.first:
+            found.repeated.append(row)
+        else:
+            found.first[code] = row
+    return found
+
+
+def _rows(rows: Iterable[int]) -> IntArray:
+    return np.array(list(rows), dtype=np.int64)
 
 
 def criteria_of(corpus: Corpus, qrels: Qrels, rows: PairRows) -> PairCriteria:
     """Count what the criteria ask for; without judgments nothing is said about labels."""
     tags = corpus.tags
-    # Judgments by (query, pair), one mapping per side.
-    judged: list[dict[tuple[int, int], int]] = []
-    doc_rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
-    for side in (rows.baseline, rows.other):
-        place = np.full(len(tags) + 1, -1, dtype=np.int64)  # the last one is that of row -1
-        place[side] = np.arange(len(side))
-        pairs = place[doc_rows]
-        at = np.flatnonzero(pairs >= 0)
-        columns = (qrels.query_codes[at], pairs[at], qrels.grades[at])
-        judged.append({(q, p): g for q, p, g in zip(*(c.tolist() for c in columns), strict=True)})
-    base, other = judged
+    base, other = (_judged(tags, qrels, side) for side in (rows.baseline, rows.other))
 
-    def name(key: tuple[int, int]) -> str:
-        return f"{qrels.query_ids[key[0]]}: {tags.doc_ids[rows.other[key[1]]]}"
+    def documents(chosen: npt.NDArray[np.intp]) -> NamedIds:
+        return NamedIds(n=len(chosen), first=tuple(tags.doc_ids[row] for row in chosen[:_FIRST]))
+
+    def labels(keys: list[tuple[int, int]]) -> NamedIds:
+        names = (
+            f"{qrels.query_ids[query]}: {tags.doc_ids[rows.other[pair]]}"
+            for query, pair in keys[:_FIRST]
+        )
+        return NamedIds(n=len(keys), first=tuple(names))
 
     return PairCriteria(
         n_documents=len(corpus),
-        untagged=_documents(tags, np.flatnonzero(tags.source_codes < 0)),
+        untagged=documents(np.flatnonzero(tags.source_codes < 0)),
         n_pairs=len(rows.baseline),
-        baseline_alone=_documents(tags, rows.baseline_alone),
-        other_alone=_documents(tags, rows.other_alone),
-        repeated=_documents(tags, rows.repeated),
+        baseline_alone=documents(rows.baseline_alone),
+        other_alone=documents(rows.other_alone),
+        repeated=documents(rows.repeated),
         n_labels=len(base),
-        labels_missing=_named([name(key) for key in base if key not in other]),
-        labels_differ=_named([name(k) for k, g in base.items() if k in other and other[k] != g]),
-        labels_added=_named([name(key) for key in other if key not in base]),
+        labels_missing=labels([key for key in base if key not in other]),
+        labels_differ=labels([key for key in base if base[key] != other.get(key, base[key])]),
+        labels_added=labels([key for key in other if key not in base]),
     )
 
 
-def writable(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON may hold and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _named(names: Sequence[str]) -> NamedIds:
-    return NamedIds(n=len(names), first=tuple(map(writable, names[:_FIRST])))
-
-
-def _documents(tags: TagTable, rows: npt.NDArray[np.intp]) -> NamedIds:
-    return NamedIds(n=len(rows), first=tuple(writable(tags.doc_ids[row]) for row in rows[:_FIRST]))
+def _judged(tags: TagTable, qrels: Qrels, side: IntArray) -> dict[tuple[int, int], int]:
+    """Return the grade of each (query, pair) for the documents of one side."""
+    place = np.full(len(tags) + 1, -1, dtype=np.int64)  # the last one is that of row -1
+    place[side] = np.arange(len(side))
+    pairs = place[tags.rows_for(qrels.doc_ids)[qrels.doc_codes]]
+    at = np.flatnonzero(pairs >= 0)
+    keys = zip(qrels.query_codes[at].tolist(), pairs[at].tolist(), strict=True)
+    return dict(zip(keys, qrels.grades[at].tolist(), strict=True))
 
 
 # Corpora of paired documents searched alone, and whether they are equally hard ([K] Table 2).
@@ -156,109 +169,103 @@ def shared_queries(dataset: Dataset, rows: PairRows) -> BoolArray:
     return found
 
 
-def sole_corpus_tests(
-    dataset: Dataset,
-    rows: PairRows,
-    retrievers: Sequence[RetrieverSpec],
-    config: PairCheckConfig,
-    *,
-    sources: tuple[str, str],
-    n_tests: int,
-    on_stage: Callable[[str], None],
-) -> list[SoleCorpusTest]:
-    """Search the paired documents of each source alone and compare, query by query.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoleCorpora:
+    """The paired documents of two sources, each searched alone.
 
     Only documents with a counterpart are searched, so that both corpora are of one size, and only
     queries with a relevant document in both are compared; in a one-to-one corpus these are all.
 
     Parameters
     ----------
-    sources : (str, str)
+    sources : tuple of str
         Baseline and other.
+    shared : bool array
+        Which judged queries are compared.
     n_tests : int
         In the whole report, for the queries needed after correction.
     """
-    kept = shared_queries(dataset, rows)
-    wanted = {q for q, keep in zip(dataset.qrels.query_ids, kept, strict=True) if keep}
-    queries = [query for query in dataset.queries if query.query_id in wanted]
-    if not queries:
-        return []
-    doc_rows = dataset.corpus.tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
-    found = []
-    for spec in retrievers:
-        alone: dict[str, SourceScores] = {}
-        for source, side in zip(sources, (rows.baseline, rows.other), strict=True):
+
+    dataset: Dataset
+    rows: PairRows
+    sources: tuple[str, str]
+    shared: BoolArray
+    config: PairCheckConfig
+    n_tests: int
+
+    def tests(
+        self, retriever: RetrieverSpec, on_stage: Callable[[str], None]
+    ) -> Iterator[SoleCorpusTest]:
+        """Yield a comparison for each measure of one retriever."""
+        dataset, config = self.dataset, self.config
+        wanted = {dataset.qrels.query_ids[code] for code in np.flatnonzero(self.shared)}
+        queries = [query for query in dataset.queries if query.query_id in wanted]
+        if not queries:
+            return
+        doc_rows = dataset.corpus.tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
+        alone = []
+        for source, side in zip(self.sources, (self.rows.baseline, self.rows.other), strict=True):
             corpus = dataset.corpus.take(side)
-            on_stage(f"{spec.name}: {len(corpus):,} documents of {source} alone")
+            stage = PairsCode.SEARCHING(system=retriever.name, documents=len(corpus), source=source)
+            on_stage(str(stage))
             scores = score_run(
-                spec.build(corpus).retrieve(queries, config.depth),
+                retriever.build(corpus).retrieve(queries, config.depth),
                 dataset.qrels.take(np.isin(doc_rows, side)),
                 measures=config.measures,
                 cutoffs=config.cutoffs,
                 ties=config.ties,
                 gain=config.gain,
             )
-            alone[source] = replace(
-                scores,
-                query_ids=tuple(q for q, keep in zip(scores.query_ids, kept, strict=True) if keep),
-                values=np.ascontiguousarray(scores.values[:, :, kept]),
-                n_relevant=np.ascontiguousarray(scores.n_relevant[:, kept]),
-            )
-        checks = sole_corpus_checks(
-            alone, baseline=sources[0], confidence_level=config.confidence_level
+            alone.append(scores)
+        for measure in alone[0].measures:
+            baseline, other = (scores.of(measure, "all")[self.shared] for scores in alone)
+            yield self._test(retriever.name, measure, baseline, other)
+
+    def _test(
+        self, system: str, measure: str, baseline: FloatArray, other: FloatArray
+    ) -> SoleCorpusTest:
+        config = self.config
+        test, needed, refusal = None, None, None
+        try:
+            test = equivalence_test(baseline, other, margin=config.margin, level=config.level)
+            # Holm asks the smallest p-value to pass at the level over the number of tests.
+            strict = config.level / self.n_tests
+            needed = equivalence_test(baseline, other, margin=config.margin, level=strict).n_needed
+        except InsufficientDataError as error:
+            refusal, needed = str(error), error.n_needed
+        queries = np.arange(len(baseline))
+        return SoleCorpusTest(
+            system=system,
+            other=self.sources[1],
+            measure=measure,
+            mean_baseline=float(baseline.mean()),
+            mean_other=float(other.mean()),
+            difference=_difference(baseline - other, config.confidence_level),
+            p_different=difference_test(baseline - other, queries),
+            margin=config.margin,
+            level=config.level,
+            p_equivalent=None if test is None else test.p_value,
+            n_queries=len(baseline),
+            n_needed=needed,
+            note=None if test is None else test.note,
+            refusal=refusal,
         )
-        found += [_test(spec.name, check, alone, config, n_tests=n_tests) for check in checks]
-    return found
 
 
-def adjusted_tests(
-    tests: Sequence[SoleCorpusTest],
-) -> tuple[SoleCorpusTest, ...]:
+def _difference(values: FloatArray, level: float) -> Interval | None:
+    try:
+        return clustered_difference(values, np.arange(len(values)), confidence_level=level)
+    except InsufficientDataError:
+        return None
+
+
+def adjusted_tests(tests: Sequence[SoleCorpusTest]) -> tuple[SoleCorpusTest, ...]:
     """Adjust both kinds of tests by Holm, each over all that were made."""
+    different = adjust_p_values([test.p_different for test in tests])
+    equivalent = adjust_p_values([test.p_equivalent for test in tests])
     return tuple(
         replace(test, p_different_adjusted=d, p_equivalent_adjusted=e)
-        for test, d, e in zip(
-            tests,
-            adjust_p_values([test.p_different for test in tests]),
-            adjust_p_values([test.p_equivalent for test in tests]),
-            strict=True,
-        )
-    )
-
-
-def _test(
-    system: str,
-    check: SoleCorpusCheck,
-    alone: dict[str, SourceScores],
-    config: PairCheckConfig,
-    *,
-    n_tests: int,
-) -> SoleCorpusTest:
-    first, second = (alone[s].of(check.measure, "all") for s in (check.baseline, check.other))
-    test, needed, refusal = None, None, None
-    try:
-        test = equivalence_test(first, second, margin=config.margin, level=config.level)
-        # Holm asks of the smallest p-value that it passes at the level over the number of tests.
-        needed = equivalence_test(
-            first, second, margin=config.margin, level=config.level / n_tests
-        ).n_needed
-    except InsufficientDataError as error:
-        refusal, needed = str(error), error.n_needed
-    return SoleCorpusTest(
-        system=system,
-        other=check.other,
-        measure=check.measure,
-        mean_baseline=check.mean_baseline,
-        mean_other=check.mean_other,
-        difference=check.difference,
-        p_different=check.p_value,
-        margin=config.margin,
-        level=config.level,
-        p_equivalent=None if test is None else test.p_value,
-        n_queries=len(first),
-        n_needed=needed,
-        note=None if test is None else test.note,
-        refusal=refusal,
+        for test, d, e in zip(tests, different, equivalent, strict=True)
     )
 
 
@@ -288,22 +295,20 @@ def source_pairs(
     texts : pair of sequences of str
         Baseline and other versions, in the order of ``checks``.
     """
+    histograms = {name: _histogram(checks.values[name], edges) for name, edges in _EDGES.items()}
+    flagged = {
+        flag: tuple(checks.pair_ids[row] for row in np.flatnonzero(checks.flag(flag)))
+        for flag in PAIR_FLAGS
+    }
     return SourcePairs(
         source=source,
         criteria=criteria,
         summary=checks.summary(),
-        histograms={
-            name: found
-            for name, edges in _EDGES.items()
-            if (found := _histogram(getattr(checks, name), edges)) is not None
-        },
-        flagged_ids={
-            flag: tuple(writable(checks.pair_ids[row]) for row in np.flatnonzero(column))
-            for flag, column in zip(PAIR_FLAGS, checks.flags.T, strict=True)
-            if column.any()
-        },
+        histograms={name: found for name, found in histograms.items() if found is not None},
+        flagged_ids={flag: ids for flag, ids in flagged.items() if ids},
         worst=tuple(
-            _pair(checks, int(row), texts, config.text_limit) for row in checks.worst(config.worst)
+            _with_texts(checks.pair(row), texts[0][row], texts[1][row], config.text_limit)
+            for row in checks.worst(config.worst).tolist()
         ),
         by_chance=checks.by_chance,
     )
@@ -322,87 +327,17 @@ def _histogram(values: FloatArray, edges: FloatArray) -> Histogram | None:
     )
 
 
-def _pair(
-    checks: PairChecks, row: int, texts: tuple[Sequence[str], Sequence[str]], limit: int
-) -> CheckedPair:
-    baseline, other = (side[row] for side in texts)
-    return CheckedPair(
-        pair_id=writable(checks.pair_ids[row]),
-        baseline_text=writable(baseline[:limit]),
-        other_text=writable(other[:limit]),
+def _with_texts(pair: CheckedPair, baseline: str, other: str, limit: int) -> CheckedPair:
+    return replace(
+        pair,
+        baseline_text=baseline[:limit],
+        other_text=other[:limit],
         baseline_length=len(baseline),
         other_length=len(other),
-        broken=bool(checks.broken[row]),
-        flags=tuple(
-            flag for flag, found in zip(PAIR_FLAGS, checks.flags[row], strict=True) if found
-        ),
-        reasons=_all_writable(checks.reasons[row]),
-        values={
-            name: float(column[row])
-            for name in PAIR_VALUES
-            if not np.isnan((column := getattr(checks, name))[row])
-        },
-        numbers_missing=_all_writable(checks.numbers_missing[row]),
-        numbers_added=_all_writable(checks.numbers_added[row]),
-        names_missing=_all_writable(checks.names_missing[row]),
-        names_added=_all_writable(checks.names_added[row]),
     )
 
 
-def _all_writable(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(writable(text) for text in texts)
-
-
-# What a reader must know about a paired corpus before trusting an audit of it.
-
-
-_FEW_PAIRS = 20
-_MANY_UNRELATED = 0.2
-
-
-def pair_warnings(
-    dataset: Dataset | None, rows: Mapping[str, PairRows], parts: Sequence[SourcePairs]
-) -> Iterator[str]:
-    """Yield what the criteria and counts of the report do not say.
-
-    Parameters
-    ----------
-    dataset : Dataset or None
-        Where each corpus was searched alone.
-    """
-    for part in parts:
-        name, n = part.source, part.criteria.n_pairs
-        if 0 < n < _FEW_PAIRS and part.by_chance is None:
-            yield (
-                f"{name}: {n} pairs are too few to know how alike mismatched pairs are, so "
-                "rewrites of another text are not recognised"
-            )
-        unrelated = part.summary.flagged.get("unrelated", 0)
-        if part.by_chance is not None and unrelated > _MANY_UNRELATED * n:
-            yield (
-                f"{name}: {unrelated} of {n} rewrites are no more like their original than "
-                f"mismatched pairs ({part.by_chance:.2f}): either they are no rewrites of them, or "
-                "all texts of this corpus resemble one another; use an encoder, or switch the "
-                "threshold chance off"
-            )
-        if dataset is None:
-            continue
-        kept = shared_queries(dataset, rows[name])
-        if not kept.all():
-            yield (
-                f"{name}: {np.count_nonzero(~kept)} of {len(kept)} judged queries have no text or "
-                "no relevant document in one of the two corpora, and are left out of the "
-                "comparison of corpora searched alone"
-            )
-
-
 # The verb: is a paired corpus what an audit of source bias needs ([K] §2).
-
-
-_FAMILY = (
-    "Holm correction over all retrievers × measures × cutoffs × sources, tests of no difference "
-    "and tests of equivalence each among themselves"
-)
 
 
 def check_paired_corpus(
@@ -453,61 +388,66 @@ def check_paired_corpus(
     """
     config, thresholds = config or PairCheckConfig(), thresholds or PairThresholds()
     begin = on_stage or (lambda _: None)
-    corpus, dataset = (data.corpus, data) if isinstance(data, Dataset) else (data, None)
-    qrels = Qrels.from_rows(()) if dataset is None else dataset.qrels
+    dataset = data if isinstance(data, Dataset) else _unjudged(data)
     _check_retrievers(retrievers, dataset)
+    corpus = dataset.corpus
     rows = _rows_of(corpus.tags, baseline_source, sources)
+    n_tests = len(rows) * len(retrievers) * len(config.measures) * len(config.cutoffs)
     parts: list[SourcePairs] = []
     tests: list[SoleCorpusTest] = []
     for source, found in rows.items():
-        begin(f"{source}: checking {len(found.baseline):,} pairs")
+        begin(str(PairsCode.CHECKING(source=source, pairs=len(found.baseline))))
         texts = (
             [corpus.texts[row] for row in found.baseline],
             [corpus.texts[row] for row in found.other],
         )
         pair_ids = [corpus.tags.pair_ids[code] for code in corpus.tags.pair_codes[found.baseline]]
         checks = check_pairs(*texts, pair_ids=pair_ids, encoder=encoder, thresholds=thresholds)
-        criteria = criteria_of(corpus, qrels, found)
-        parts.append(source_pairs(source, checks, texts, criteria, config=config))
+        criteria = criteria_of(corpus, dataset.qrels, found)
+        part = source_pairs(source, checks, texts, criteria, config=config)
         if on_checks is not None:
             on_checks(source, checks)
-        if dataset is not None and retrievers:
-            tests += sole_corpus_tests(
-                dataset, found, retrievers, config, sources=(baseline_source, source),
-                n_tests=len(rows) * len(retrievers) * len(config.measures) * len(config.cutoffs),
-                on_stage=begin,
-            )  # fmt: skip
+        if retrievers:
+            shared = shared_queries(dataset, found)
+            part = replace(part, n_queries=len(shared), n_left_out=int((~shared).sum()))
+            alone = SoleCorpora(
+                dataset=dataset,
+                rows=found,
+                sources=(baseline_source, source),
+                shared=shared,
+                config=config,
+                n_tests=n_tests,
+            )
+            for retriever in retrievers:
+                tests += alone.tests(retriever, begin)
+        parts.append(part)
+    asked = {spec.name: dict(spec.settings) for spec in retrievers}
+    if encoder is not None:
+        asked = {encoder.name: dict(encoder.settings), **asked}
     return PairReport(
-        data=summarise(
-            name="corpus",
-            design="unknown",
-            qrels=qrels,
-            tags=corpus.tags,
-            corpus=corpus,
-        )
-        if dataset is None
-        else summarise_dataset(dataset),
+        data=summarise_dataset(dataset),
         baseline_source=baseline_source,
         config=config,
         sources=tuple(parts),
         thresholds=thresholds,
         sole_corpus=adjusted_tests(tests),
-        family=_FAMILY if tests else "",
         n_tests=sum(test.p_equivalent is not None for test in tests),
         encoder="" if encoder is None else encoder.name,
-        settings=({} if encoder is None else {encoder.name: dict(encoder.settings)})
-        | {spec.name: dict(spec.settings) for spec in retrievers},
+        settings=asked,
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=tuple(pair_warnings(dataset if retrievers else None, rows, parts)),
     )
 
 
-def _check_retrievers(retrievers: Sequence[RetrieverSpec], dataset: Dataset | None) -> None:
+def _unjudged(corpus: Corpus) -> Dataset:
+    return Dataset(name="corpus", corpus=corpus, queries=(), qrels=Qrels.from_rows(()))
+
+
+def _check_retrievers(retrievers: Sequence[RetrieverSpec], dataset: Dataset) -> None:
     names = [spec.name for spec in retrievers]
     if len(set(names)) < len(names):
         raise DataError(f"names of retrievers must differ, got {names}")
-    if names and (dataset is None or not len(dataset.qrels)):
+    if names and not len(dataset.qrels):
         raise DataError(
             f"retrievers {names} need queries and judgments, which this corpus does not have; "
             "give a data set with both, or no retriever"
@@ -530,75 +470,3 @@ def _rows_of(tags: TagTable, baseline: str, sources: Sequence[str] | None) -> di
             f"pair_id; the first documents are {[tags.doc_ids[some[0]] for some in alone]}"
         )
     return rows
-
-
-# Values, flags and reasons of every pair as a table, a row per pair.
-
-
-_LISTS = ("numbers_missing", "numbers_added", "names_missing", "names_added")
-# What a spreadsheet would take for a formula gets an apostrophe, as in our labelling sheets.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]')
-
-
-def pair_files(sources: Sequence[str]) -> dict[str, str]:
-    """Return the file name of each source: ``pairs-<source>.csv``.
-
-    ``llm:`` is left off where that does not make two names one; characters that no file name can
-    hold are written as %XX.
-
-    Examples
-    --------
-    >>> pair_files(["llm:gpt-4", "llm:org/model"])
-    {'llm:gpt-4': 'pairs-gpt-4.csv', 'llm:org/model': 'pairs-org%2Fmodel.csv'}
-    """
-    short = [source.removeprefix("llm:") for source in sources]
-    safe = (
-        _UNSAFE.sub(lambda c: f"%{ord(c[0]):02X}", name if short.count(name) == 1 else source)
-        for source, name in zip(sources, short, strict=True)
-    )
-    return {source: f"pairs-{name}.csv" for source, name in zip(sources, safe, strict=True)}
-
-
-def write_pair_checks(checks: PairChecks, path: PathLike) -> None:
-    """Write one row per pair as UTF-8 CSV with a byte-order mark, all of it or nothing.
-
-    Columns: pair_id, broken, flags (separated by blanks), reasons (by " | "), the values, numbers
-    and names missing and added (by " | "), and the languages. A value nobody has is empty.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing or not writable.
-    """
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines)
-    writer.writerow(
-        [
-            *("pair_id", "broken", "flags", "reasons"),
-            *PAIR_VALUES,
-            *_LISTS,
-            *("language_baseline", "language_other"),
-        ]
-    )
-    for row, pair_id in enumerate(checks.pair_ids):
-        values = (float(getattr(checks, name)[row]) for name in PAIR_VALUES)
-        flags = (name for name, on in zip(PAIR_FLAGS, checks.flags[row], strict=True) if on)
-        writer.writerow(
-            [
-                _text(pair_id),
-                "yes" if checks.broken[row] else "no",
-                " ".join(flags),
-                _text(" | ".join(checks.reasons[row])),
-                *("" if math.isnan(value) else f"{value:.4f}" for value in values),
-                *(_text(" | ".join(getattr(checks, name)[row])) for name in _LISTS),
-                *checks.languages[row],
-            ]
-        )
-    write_atomic(path, "\ufeff" + lines.getvalue())
-
-
-def _text(cell: str) -> str:
-    """Make a cell that is no formula and drives no terminal."""
-    cell = visible(cell, lines=True)
-    return f"'{cell}" if _FORMULA.match(cell) else cell

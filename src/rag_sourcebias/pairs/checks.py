@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.measure.texts import jaccard, overlap
-from rag_sourcebias.pairs.data import PAIR_FLAGS, PairChecks, PairThresholds, Texts
+from rag_sourcebias.pairs.data import MIN_PAIRS, PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers
 from rag_sourcebias.pairs.rewriting import clean_rewrite
 
@@ -75,6 +75,7 @@ _MARKS = re.compile(
 _SPACE = re.compile(r"\s{3,}")
 _LETTER = re.compile(r"[^\W_]{4,}")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
+_LONGEST = 120  # characters of what a model said that fit on a line of a report
 
 
 def is_refusal(original: str, rewrite: str) -> bool:
@@ -86,18 +87,22 @@ def leftover(original: str, rewrite: str) -> str:
     """Return what a model said around the text, or a mark of its chat template; "" if nothing.
 
     What :func:`clean_rewrite` would strip (but quotes), and remarks that it leaves because to
-    strip them could be wrong.
+    strip them could be wrong: the first line of it, as it was written.
     """
     rewrite = _SPACE.sub("\n\n", rewrite)
     cleaned = clean_rewrite(rewrite, original=original)
     if set(cleaned.steps) - {"quotes"}:
-        before, _, after = rewrite.partition(cleaned.text)
-        return " ".join(f"{before} {after}".split()) or ", ".join(cleaned.steps)
+        before, _, after = rewrite.partition(cleaned.text) if cleaned.text else (rewrite, "", "")
+        return _first_line(before) or _first_line(after) or ", ".join(cleaned.steps)
     for pattern in (_CLOSING, _MARKS):
         found = pattern.search(rewrite)
         if found and found.group().strip().lower() not in original.lower():
-            return " ".join(found.group().split())
+            return _first_line(found.group())
     return ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:_LONGEST]
 
 
 def stops_open(original: str, rewrite: str) -> bool:
@@ -140,79 +145,17 @@ def kept_to_the_end(original: Sequence[str], rewrite: Sequence[str]) -> float:
     return min(kept_last / kept_first, 1.0) if kept_first else 1.0
 
 
-# Why pairs were flagged, in words.
-
-
-_MOST = 8
+# Which values and texts of a pair are beyond a threshold.
 
 
 class Found(NamedTuple):
-    """What the checks found, columns of as many rows as pairs.
-
-    Parameters
-    ----------
-    values : mapping of str to float64 array
-    lists : mapping of str to tuple of tuple of str
-        Numbers and names missing and added.
-    languages : tuple of (str, str)
-    leftovers : tuple of str
-    by_chance : float or None
-        Likeness that mismatched pairs reach.
-    """
+    """What was measured, as :class:`PairChecks` holds it."""
 
     values: Mapping[str, FloatArray]
-    lists: Mapping[str, Texts]
+    facts: Mapping[str, Texts]
     languages: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
     by_chance: float | None
-
-
-def reasons_of(
-    flags: npt.NDArray[np.bool_], found: Found, *, end_kept: float | None
-) -> tuple[tuple[str, ...], ...]:
-    """Write one sentence for each flag of each pair; ``end_kept`` is the threshold."""
-    values, lists, languages, leftovers, by_chance = found
-    alike = "overlap" if np.isnan(values["cosine"]).all() else "cosine"
-
-    def reason(row: int, flag: str) -> str:
-        if flag in ("numbers", "names"):
-            parts = [
-                f"{what}: {_first(words)}"
-                for what in ("missing", "added")
-                if (words := lists[f"{flag}_{what}"][row])
-            ]
-            return f"{flag} {'; '.join(parts)}"
-        return {
-            "empty": "one side has no words",
-            "refusal": "the model declined",
-            "leftover": f"not part of the text: {leftovers[row]!r:.120}",
-            "loop": f"{values['repeated'][row]:.0%} more of it repeats itself than of the original",
-            "language": "written in {1!r}, the original in {0!r}".format(*languages[row]),
-            "unrelated": f"{alike} {values[alike][row]:.2f}"
-            + (f"; mismatched pairs reach {by_chance:.2f}" if by_chance is not None else ""),
-            "truncated": "stops before the original ends "
-            f"({values['end_kept'][row]:.0%} of its end is kept, relative to the rest)"
-            if end_kept is not None and values["end_kept"][row] < end_kept
-            else "ends inside a sentence",
-            "copy": "the original word by word",
-            "near_copy": f"{values['copied'][row]:.0%} of its five-word runs are the original's",
-            "length": f"{values['length_ratio'][row]:.2f} times the original's length",
-        }[flag]
-
-    return tuple(
-        tuple(reason(row, PAIR_FLAGS[column]) for column in np.flatnonzero(flags[row]))
-        if flags[row].any()
-        else ()
-        for row in range(len(flags))
-    )
-
-
-def _first(words: tuple[str, ...]) -> str:
-    more = f" and {len(words) - _MOST} more" if len(words) > _MOST else ""
-    return ", ".join(words[:_MOST]) + more
-
-
-# Which values and texts of a pair are beyond a threshold.
 
 
 # The end of a rewrite that is as long as the original was reworded, not cut off.
@@ -226,24 +169,24 @@ def flags_of(
     found: Found,
 ) -> BoolArray:
     """Return the flags of every pair, shape (n, len(PAIR_FLAGS))."""
-    empty = np.array([not (a and b) for a, b in words], dtype=np.bool_)
     flags = {name: np.zeros(len(pairs), dtype=np.bool_) for name in PAIR_FLAGS}
     flags |= _beyond(thresholds, found)
     if thresholds.writing:
-        flags["refusal"] = np.array([is_refusal(h, o) for h, o in pairs], dtype=np.bool_)
-        flags["leftover"] = np.array([bool(left) for left in found.leftovers], dtype=np.bool_)
-        flags["truncated"] = flags["truncated"] | np.array(
-            [stops_open(human, other) for human, other in pairs], dtype=np.bool_
-        )
-        flags["copy"] = np.array([a == b for a, b in words], dtype=np.bool_)
-        flags["near_copy"] = flags["near_copy"] & ~flags["copy"]
+        flags["refusal"] = _marked(is_refusal(human, other) for human, other in pairs)
+        flags["leftover"] = _marked(found.leftovers)
+        flags["truncated"] |= _marked(stops_open(human, other) for human, other in pairs)
+        flags["copy"] = _marked(a == b for a, b in words)
+        flags["near_copy"] &= ~flags["copy"]
     if thresholds.language:
-        flags["language"] = np.array(
-            [a != b and a and b for a, b in found.languages], dtype=np.bool_
-        )
+        flags["language"] = _marked(a != b and a and b for a, b in found.languages)
     # Without words on one side nothing else can be said about a pair.
+    empty = _marked(not (a and b) for a, b in words)
     flags = {name: flag & ~empty for name, flag in flags.items()} | {"empty": empty}
     return np.stack([flags[name] for name in PAIR_FLAGS], axis=1)
+
+
+def _marked(rows: Iterable[object]) -> BoolArray:
+    return np.array([bool(row) for row in rows], dtype=np.bool_)
 
 
 def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
@@ -258,12 +201,12 @@ def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
         flags["loop"] = values["repeated"] > thresholds.repeated
     if thresholds.end_kept is not None:
         flags["truncated"] = (values["end_kept"] < thresholds.end_kept) & (ratio < _CUT_LENGTH)
-    unrelated = np.zeros(len(ratio), dtype=np.bool_)
+    flags["unrelated"] = np.zeros(len(ratio), dtype=np.bool_)
     if by_chance is not None:
-        unrelated |= np.where(np.isnan(cosine), values["overlap"], cosine) <= by_chance
+        flags["unrelated"] |= np.where(np.isnan(cosine), values["overlap"], cosine) <= by_chance
     if thresholds.cosine is not None:
-        unrelated |= cosine < thresholds.cosine
-    count = {name: np.array([len(row) for row in rows]) for name, rows in found.lists.items()}
+        flags["unrelated"] |= cosine < thresholds.cosine
+    count = {name: np.array([len(row) for row in rows]) for name, rows in found.facts.items()}
     if thresholds.numbers_kept is not None:
         low = values["numbers_kept"] < thresholds.numbers_kept
         flags["numbers"] = low | (count["numbers_added"] > 0)
@@ -271,7 +214,7 @@ def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
         low = (values["names_kept"] < thresholds.names_kept) & (count["names_missing"] > 1)
         swapped = (count["names_missing"] > 0) & (count["names_added"] > 0)
         flags["names"] = low | swapped | (count["names_added"] > 1)
-    return flags | {"unrelated": unrelated}
+    return flags
 
 
 # Is every rewrite a rewrite: the checks of a paired corpus ([K] §2).
@@ -279,8 +222,7 @@ def _beyond(thresholds: PairThresholds, found: Found) -> dict[str, BoolArray]:
 
 Pairs = Sequence[tuple[str, str]]
 Words = Sequence[tuple[list[str], list[str]]]
-_MIN_PAIRS = 20
-_MISMATCHED = 2_000
+_MISMATCHED = 2_000  # pairs at most: their quantile no longer moves, and each takes time
 
 
 def check_pairs(
@@ -338,38 +280,23 @@ def check_pairs(
         (language_of(human, a), language_of(other, b))
         for (human, other), (a, b) in zip(pairs, words, strict=True)
     )
-    facts, lists = _facts(pairs, languages)
-    values = _values(pairs, words) | facts
-    values["cosine"], mismatched = _alike(pairs, encoder)
-    by_chance = (
-        float(np.quantile(mismatched, thresholds.chance))
-        if thresholds.chance is not None and len(mismatched) >= _MIN_PAIRS
-        else None
-    )
+    kept, facts = _facts(pairs, languages)
+    cosine, mismatched = _alike(pairs, encoder)
+    by_chance = None
+    if thresholds.chance is not None and len(mismatched) >= MIN_PAIRS:
+        by_chance = float(np.quantile(mismatched, thresholds.chance))
     found = Found(
-        values, lists, languages, tuple(leftover(human, other) for human, other in pairs), by_chance
+        values={**_values(pairs, words), **kept, "cosine": cosine},
+        facts=facts,
+        languages=languages,
+        leftovers=tuple(leftover(human, other) for human, other in pairs),
+        by_chance=by_chance,
     )
-    flags = flags_of(pairs, words, thresholds, found)
     return PairChecks(
         pair_ids=tuple(pair_ids),
-        length_ratio=values["length_ratio"],
-        jaccard=values["jaccard"],
-        overlap=values["overlap"],
-        cosine=values["cosine"],
-        copied=values["copied"],
-        repeated=values["repeated"],
-        end_kept=values["end_kept"],
-        numbers_kept=values["numbers_kept"],
-        names_kept=values["names_kept"],
-        numbers_missing=lists["numbers_missing"],
-        numbers_added=lists["numbers_added"],
-        names_missing=lists["names_missing"],
-        names_added=lists["names_added"],
-        languages=languages,
-        flags=flags,
-        reasons=reasons_of(flags, found, end_kept=thresholds.end_kept),
+        flags=flags_of(pairs, words, thresholds, found),
         thresholds=thresholds,
-        by_chance=by_chance,
+        **found._asdict(),
     )
 
 
@@ -419,14 +346,14 @@ def _facts(
         (0, (), ()) if language == "de" else compare_names(human, other, counts)
         for (human, other), (language, _) in zip(pairs, languages, strict=True)
     ]
-    values, lists = {}, {}
+    kept, facts = {}, {}
     for kind, found in (("numbers", numbers), ("names", names)):
-        values[f"{kind}_kept"] = np.array(
+        kept[f"{kind}_kept"] = np.array(
             [1 - len(missing) / n if n else np.nan for n, missing, _ in found], dtype=np.float64
         )
-        lists[f"{kind}_missing"] = tuple(missing for _, missing, _ in found)
-        lists[f"{kind}_added"] = tuple(added for _, _, added in found)
-    return values, lists
+        facts[f"{kind}_missing"] = tuple(missing for _, missing, _ in found)
+        facts[f"{kind}_added"] = tuple(added for _, _, added in found)
+    return kept, facts
 
 
 def _alike(pairs: Pairs, encoder: Encoder | None) -> tuple[FloatArray, FloatArray]:

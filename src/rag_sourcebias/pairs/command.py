@@ -1,22 +1,23 @@
 """``check-pairs`` and ``annotate``: is a paired corpus sound, by figures and by people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Corpus, Dataset
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Finding, Frame
 from rag_sourcebias.io.beir import read_beir, read_corpus, write_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.pairs.annotate import (
     Annotations,
+    AnswerTable,
     MajorityTable,
     RaterAgreement,
     annotation_sheet,
@@ -24,10 +25,13 @@ from rag_sourcebias.pairs.annotate import (
     write_annotation_sheets,
 )
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables, read_annotations
-from rag_sourcebias.pairs.audit import check_paired_corpus, pair_files, write_pair_checks
+from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.checks import sound_pairs
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks, PairThresholds
-from rag_sourcebias.report.blocks import MISSING, interval, number, share, source_name
+from rag_sourcebias.pairs.files import pair_files, write_pair_checks
+from rag_sourcebias.pairs.findings import PairsCode, failed
+from rag_sourcebias.report.document import Heading, Table
+from rag_sourcebias.report.render import print_block
 from rag_sourcebias.terminal import options as opt
 from rag_sourcebias.terminal.console import out, say, say_written, stages, tell, write_json
 from rag_sourcebias.terminal.delivery import deliver
@@ -237,22 +241,16 @@ def check_pairs(
     if output is not None and isinstance(data, Dataset):
         kept = sound_pairs(data, every, baseline_source=baseline_source)
         write_beir(kept, output)
-        tell(
-            f"sound pairs: {output} ({kept.corpus.tags.counts()[baseline_source]} documents of "
-            f"each source, {len(kept.queries)} queries)"
+        documents = kept.corpus.tags.counts()[baseline_source]
+        sound = PairsCode.SOUND_PAIRS(
+            folder=str(output), documents=documents, queries=len(kept.queries)
         )
-    if fail_above is not None:
-        failed = [part for part in found.sources if part.broken_share > fail_above]
-        for part in failed:
-            tell(
-                f"failed: {part.summary.n_broken} of {part.summary.n_pairs} pairs with "
-                f"{part.source} are broken, more than --fail-above {fail_above:g}"
-            )
-        empty = [part.source for part in found.sources if not part.summary.n_pairs]
-        if empty:
-            tell(f"failed: no pairs with {', '.join(empty)}")
-        if failed or empty:
-            raise typer.Exit(1)
+        tell(str(sound))
+    failures = [] if fail_above is None else list(failed(found.sources, fail_above))
+    for failure in failures:
+        tell(str(failure))
+    if failures:
+        raise typer.Exit(1)
 
 
 def _write_values(every: dict[str, PairChecks], folder: Path) -> None:
@@ -279,77 +277,83 @@ _DATA, _DRAW, _SHEETS, _FILLED_SHEETS = (
 # What annotators said: the figures of [K] Table 3, agreement, and what to mind.
 
 
-_NAMES = {
-    "percent": "agreeing pairs of annotators",
-    "krippendorff_alpha": "Krippendorff's alpha",
-}
 _HABIT = 2.58  # standard deviations: one in a hundred questions without a habit
 
 
-def print_figures(
-    annotations: Annotations,
-    majorities: tuple[MajorityTable, ...],
-    agreement: Mapping[str, tuple[RaterAgreement, ...]],
-) -> None:
-    """Print two tables for each question, and what was left out."""
-    say(f"{len(annotations.units)} pairs, annotators: {', '.join(annotations.annotators)}")
-    for majority in majorities:
-        _print_majority(majority)
-    for table in annotations.tables:
-        _print_agreement(table.question, agreement[table.question])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionFigures:
+    """What came back for one question."""
+
+    answers: AnswerTable
+    majority: MajorityTable
+    agreement: tuple[RaterAgreement, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the figures as JSON holds them."""
+        table = self.answers
+        return {
+            "question": table.question,
+            "n_answered": table.n_answered,
+            "n_unanswered": table.n_unanswered,
+            "n_first": table.n_first,
+            "n_second": table.n_second,
+            "majority": to_plain(self.majority),
+            "agreement": to_plain(self.agreement),
+        }
+
+    def majorities(self) -> Frame:
+        """Return the answer of the majority, and how often all agreed ([K] Table 3)."""
+        shares, without = self.majority.shares, self.majority.n_no_majority
+        return Frame(
+            columns={
+                "answer": [*(found.category for found in shares), "no majority"],
+                "pairs": [*(found.n for found in shares), without],
+                "majority": [
+                    *(found.share for found in shares),
+                    without / self.majority.n_units,
+                ],
+                "all agreed": [*(found.unanimous for found in shares), None],
+            },
+            formats={"majority": "percent", "all agreed": "percent"},
+        )
+
+    def agreements(self) -> Frame:
+        """Return the coefficients of agreement."""
+        return Frame(
+            columns={
+                "agreement": [found.name.replace("_", " ") for found in self.agreement],
+                "value": [found.interval or found.value for found in self.agreement],
+                "pairs": [found.n_units for found in self.agreement],
+            },
+            formats={"value": "2"},
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what to mind."""
+        table, few = self.answers, self.majority.n_too_few
+        question, first, second = table.question, table.n_first, table.n_second
+        if few:
+            yield PairsCode.TOO_FEW_ANSWERS(question=question, few=few)
+        for note in {str(found.note): found.note for found in self.agreement}.values():
+            if note is not None:
+                yield PairsCode.MIND(question=question, why=note)
         if table.n_unanswered:
-            say(f"{table.question}: {table.n_unanswered} of the questions asked have no answer")
-        lead, n = abs(table.n_first - table.n_second), table.n_first + table.n_second
-        if lead > _HABIT * n**0.5:
-            say(
-                f"{table.question}: text A was chosen {table.n_first} times and text B "
-                f"{table.n_second} times: order was random, so this is a habit of annotators"
-            )
+            yield PairsCode.UNANSWERED(question=question, unanswered=table.n_unanswered)
+        if abs(first - second) > _HABIT * (first + second) ** 0.5:
+            yield PairsCode.HABIT(question=question, first=first, second=second)
 
 
-def _print_majority(majority: MajorityTable) -> None:
-    if not majority.shares:
-        say(f"{majority.question}: no pair has enough answers ({majority.n_too_few} too few)")
-        return
-    table = Table(
-        title=f"{majority.question}: majority of {majority.n_units} pairs (all agreed)",
-        title_justify="left",
-    )
-    for column in ("answer", "majority", "(all agreed)", "interval", "pairs"):
-        table.add_column(column, justify="left" if column == "answer" else "right")
-    for one in majority.shares:
-        table.add_row(
-            source_name(one.category) if ":" in one.category else one.category,
-            share(one.share.estimate),
-            MISSING if one.unanimous is None else f"({share(one.unanimous)})",
-            f"[{share(one.share.lower)}, {share(one.share.upper)}]",
-            str(one.n),
-        )
-    if majority.n_no_majority:
-        n = majority.n_no_majority
-        table.add_row("no majority", share(n / majority.n_units), "", "", str(n))
-    out.print(table)
-    if majority.n_too_few:
-        say(f"{majority.question}: {majority.n_too_few} pairs left out for too few answers")
-
-
-def _print_agreement(question: str, found: tuple[RaterAgreement, ...]) -> None:
-    if all(one.value is None for one in found):
-        say(f"{question}: no agreement to measure: {found[0].note}")
-        return
-    table = Table(title=f"{question}: agreement", title_justify="left")
-    for column in ("coefficient", "value", "interval", "pairs"):
-        table.add_column(column, justify="left" if column == "coefficient" else "right")
-    for one in found:
-        table.add_row(
-            _NAMES[one.name],
-            MISSING if one.value is None else number(one.value, digits=2),
-            interval(one.interval, digits=2),
-            str(one.n_units),
-        )
-    out.print(table)
-    for note in dict.fromkeys(one.note for one in found if one.note):
-        say(f"{question}: {note}")
+def print_figures(annotations: Annotations, questions: Sequence[QuestionFigures]) -> None:
+    """Print two tables for each question, and what to mind."""
+    annotators = len(annotations.annotators)
+    say(str(PairsCode.ANNOTATED(pairs=len(annotations.units), annotators=annotators)))
+    for found in questions:
+        print_block(Heading(text=found.answers.question), out)
+        if found.majority.shares:
+            print_block(Table(caption=found.answers.question, frame=found.majorities()), out)
+        print_block(Table(caption=found.answers.question, frame=found.agreements()), out)
+        for finding in found.findings():
+            say(str(finding))
 
 
 # ``annotate``: blind sheets for people who compare texts, and what comes back.
@@ -536,14 +540,17 @@ def _draw_sheets(
             rng=seed,
         )
         written = write_annotation_sheets(plan, output, key=key, overwrite=sheets.overwrite)
-    say(
-        f"{len(plan.units)} of {len(units):,} pairs, {len(plan.key.annotators)} annotators, "
-        f"questions: {', '.join(plan.key.questions)}"
+    drawn = PairsCode.DRAWN(
+        drawn=len(plan.units),
+        pairs=len(units),
+        annotators=len(plan.key.annotators),
+        questions=len(plan.key.questions),
     )
+    say(str(drawn))
     for path in written.sheets:
-        tell(f"sheet: {path}")
-    tell(f"key: {written.key} (keep it from annotators)")
-    tell(f"when they come back: rag-sourcebias annotate <sheets> --key {written.key}")
+        say_written("sheet", path)
+    tell(str(PairsCode.KEY_WRITTEN(path=str(written.key))))
+    tell(str(PairsCode.NEXT_SHEETS(path=str(written.key))))
 
 
 def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, seed: int) -> None:
@@ -556,31 +563,24 @@ def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, see
     majorities = majority_tables(
         annotations, min_answers=reading.min_answers, confidence_level=level
     )
-    agreement = {
-        table.question: annotator_agreement(
-            annotations, table.question, confidence_level=level, rng=seed
+    questions = [
+        QuestionFigures(
+            answers=table,
+            majority=majority,
+            agreement=annotator_agreement(
+                annotations, table.question, confidence_level=level, rng=seed
+            ),
         )
-        for table in annotations.tables
-    }
+        for table, majority in zip(annotations.tables, majorities, strict=True)
+    ]
     plain = {
         "sheet_id": annotations.sheet_id,
         "annotators": list(annotations.annotators),
         "n_units": len(annotations.units),
-        "questions": [
-            {
-                "question": table.question,
-                "n_answered": table.n_answered,
-                "n_unanswered": table.n_unanswered,
-                "n_first": table.n_first,
-                "n_second": table.n_second,
-                "majority": [to_plain(m) for m in majorities if m.question == table.question],
-                "agreement": [to_plain(a) for a in agreement[table.question]],
-            }
-            for table in annotations.tables
-        ],
+        "questions": [found.plain() for found in questions],
     }
     if not write_json(json, plain):
-        print_figures(annotations, majorities, agreement)
+        print_figures(annotations, questions)
 
 
 def _pairs(folder: Path | None, *, split: str) -> Dataset | Corpus:

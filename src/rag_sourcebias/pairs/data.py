@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,6 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require, setting
-from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.measure.dataset import DataSummary
 
 # What was checked about texts and their rewrites, one row per pair.
@@ -33,6 +33,10 @@ PAIR_VALUES = (
     "length_ratio", "jaccard", "overlap", "cosine", "copied", "repeated", "end_kept",
     "numbers_kept", "names_kept",
 )  # fmt: skip
+#: What a pair lost and gained.
+PAIR_FACTS = ("numbers_missing", "numbers_added", "names_missing", "names_added")
+#: Mismatched pairs whose likeness has a quantile that tells: fewer would make .99 the largest.
+MIN_PAIRS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,78 +133,98 @@ class PairSummary:
     quantiles: dict[str, tuple[float, ...]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPair:
+    """One pair: what was measured of it, and its texts where they are kept.
+
+    Parameters
+    ----------
+    flags : tuple of str
+        Out of :data:`PAIR_FLAGS`, in that order.
+    values : mapping of str to float
+        Out of :data:`PAIR_VALUES`; values that the pair does not have are absent.
+    numbers_missing, numbers_added, names_missing, names_added : tuple of str
+        As written.
+    languages : tuple of str
+        Of original and rewrite; "" where it cannot be told.
+    leftover : str
+        What the model said around the text; "" where nothing was found.
+    baseline_text, other_text : str
+        Cut to ``PairCheckConfig.text_limit`` characters.
+    baseline_length, other_length : int
+        Characters of the whole texts.
+    """
+
+    pair_id: str
+    flags: tuple[str, ...]
+    values: Mapping[str, float]
+    numbers_missing: tuple[str, ...] = ()
+    numbers_added: tuple[str, ...] = ()
+    names_missing: tuple[str, ...] = ()
+    names_added: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ("", "")
+    leftover: str = ""
+    baseline_text: str = ""
+    other_text: str = ""
+    baseline_length: int = 0
+    other_length: int = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether it has a flag of :data:`BROKEN`."""
+        return not set(BROKEN).isdisjoint(self.flags)
+
+    def without_texts(self) -> CheckedPair:
+        """Return the pair without its texts and what was read off them."""
+        return replace(
+            self,
+            numbers_missing=(),
+            numbers_added=(),
+            names_missing=(),
+            names_added=(),
+            leftover="",
+            baseline_text="",
+            other_text="",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairChecks:
-    """Values, flags and reasons of every pair, in the order given.
+    """Values and flags of every pair, in the order given.
 
     Parameters
     ----------
     pair_ids : tuple of str
         Unique.
-    length_ratio : float64 array of shape (n,)
-        Words of the rewrite per word of the original (characters in scripts without spaces); NaN
-        where the original has none.
-    jaccard, overlap : float64 arrays of shape (n,)
-        Distinct words in common ([K] Fig. 3), in [0, 1].
-    cosine : float64 array of shape (n,)
-        NaN without an encoder.
-    copied : float64 array of shape (n,)
-        Share of the rewrite's runs of five words that stand in the original.
-    repeated : float64 array of shape (n,)
-        Share of runs of four words that repeat earlier ones, minus that of the original.
-    end_kept : float64 array of shape (n,)
-        Share of the original's last quarter kept, against that of the rest, in [0, 1].
-    numbers_kept, names_kept : float64 arrays of shape (n,)
-        NaN where the original has none.
-    numbers_missing, numbers_added, names_missing, names_added : tuple of tuple of str
-        As written.
+    values : mapping of str to float64 array of shape (n,)
+        All of :data:`PAIR_VALUES`; NaN where a pair has no such value. ``length_ratio``: words of
+        the rewrite per word of the original (characters in scripts without spaces). ``jaccard``,
+        ``overlap``: distinct words in common ([K] Fig. 3). ``cosine``: with an encoder.
+        ``copied``: share of the rewrite's runs of five words that stand in the original.
+        ``repeated``: share of runs of four words that repeat earlier ones, minus that of the
+        original. ``end_kept``: share of the original's last quarter kept, against that of the
+        rest. ``numbers_kept``, ``names_kept``: shares of those of the original.
+    facts : mapping of str to tuple of tuple of str
+        All of :data:`PAIR_FACTS`, as written.
     languages : tuple of (str, str)
         Of original and rewrite; "" where it cannot be told.
+    leftovers : tuple of str
+        What the model said around each text.
     flags : bool array of shape (n, 12)
-        ``empty``, ``refusal``, ``leftover``, ``loop``, ``language``, ``unrelated``, ``truncated``,
-        ``copy``, ``near_copy``, ``length`` (a pair with one of these is broken), ``numbers`` and
-        ``names``, in this order.
-    reasons : tuple of tuple of str
-        One sentence for each flag of a pair.
+        A column for each of :data:`PAIR_FLAGS`.
     thresholds : PairThresholds
     by_chance : float or None
         What ``thresholds.chance`` came to, in cosine or in overlap; None where it was not used.
     """
 
     pair_ids: tuple[str, ...]
-    length_ratio: FloatArray
-    jaccard: FloatArray
-    overlap: FloatArray
-    cosine: FloatArray
-    copied: FloatArray
-    repeated: FloatArray
-    end_kept: FloatArray
-    numbers_kept: FloatArray
-    names_kept: FloatArray
-    numbers_missing: Texts
-    numbers_added: Texts
-    names_missing: Texts
-    names_added: Texts
+    values: Mapping[str, FloatArray]
+    facts: Mapping[str, Texts]
     languages: tuple[tuple[str, str], ...]
+    leftovers: tuple[str, ...]
     flags: BoolArray
-    reasons: Texts
     thresholds: PairThresholds
     by_chance: float | None = None
-
-    def __post_init__(self) -> None:
-        n = len(self.pair_ids)
-        if len(set(self.pair_ids)) < n:
-            raise DataError("pair ids must be unique")
-        for own in fields(self):
-            column = getattr(self, own.name)
-            if isinstance(column, np.ndarray):
-                column.setflags(write=False)
-            if isinstance(column, np.ndarray | tuple) and len(column) != n:
-                raise DataError(f"{len(column)} values of {own.name} for {n} pairs")
-        if self.flags.shape != (n, len(PAIR_FLAGS)):
-            raise DataError(
-                f"flags have shape {self.flags.shape}, not one column for each of {PAIR_FLAGS}"
-            )
 
     def __len__(self) -> int:
         return len(self.pair_ids)
@@ -227,6 +251,21 @@ class PairChecks:
             raise DataError(f"there is no flag {name!r}; flags are {', '.join(PAIR_FLAGS)}")
         return self.flags[:, PAIR_FLAGS.index(name)]
 
+    def pair(self, row: int) -> CheckedPair:
+        """Return what was found of one pair, without its texts."""
+        values = {name: float(self.values[name][row]) for name in PAIR_VALUES}
+        return CheckedPair(
+            pair_id=self.pair_ids[row],
+            flags=tuple(PAIR_FLAGS[column] for column in np.flatnonzero(self.flags[row])),
+            values={name: value for name, value in values.items() if not math.isnan(value)},
+            numbers_missing=self.facts["numbers_missing"][row],
+            numbers_added=self.facts["numbers_added"][row],
+            names_missing=self.facts["names_missing"][row],
+            names_added=self.facts["names_added"][row],
+            languages=self.languages[row],
+            leftover=self.leftovers[row],
+        )
+
     def worst(self, n: int) -> npt.NDArray[np.int64]:
         """Rows of up to ``n`` flagged pairs, worst first.
 
@@ -235,26 +274,25 @@ class PairChecks:
         """
         if n < 0:
             raise DataError(f"worst({n}) asks for fewer than no pairs")
-        lost = sum(1 - np.nan_to_num(v, nan=1.0) for v in (self.numbers_kept, self.names_kept))
-        added = np.array(
-            [len(a) + len(b) for a, b in zip(self.numbers_added, self.names_added, strict=True)],
-            dtype=np.float64,
-        )
+        kept = (self.values["numbers_kept"], self.values["names_kept"])
+        lost = sum(1 - np.nan_to_num(share, nan=1.0) for share in kept)
+        lists = zip(self.facts["numbers_added"], self.facts["names_added"], strict=True)
+        added = np.array([len(numbers) + len(names) for numbers, names in lists], dtype=np.float64)
         order = np.lexsort((-(lost + added / (1 + added)), -self.flags.sum(axis=1), ~self.broken))
         return order[self.flagged[order]][:n].astype(np.int64)
 
     def summary(self) -> PairSummary:
         """Count flags, and describe the values."""
-        columns: list[FloatArray] = [getattr(self, name) for name in PAIR_VALUES]
+        known = {name: self.values[name][~np.isnan(self.values[name])] for name in PAIR_VALUES}
         return PairSummary(
             n_pairs=len(self),
             n_flagged=int(self.flagged.sum()),
             n_broken=int(self.broken.sum()),
             flagged=dict(zip(PAIR_FLAGS, map(int, self.flags.sum(axis=0)), strict=True)),
             quantiles={
-                name: tuple(float(q) for q in np.quantile(known, (0.05, 0.5, 0.95)))
-                for name, column in zip(PAIR_VALUES, columns, strict=True)
-                if len(known := column[~np.isnan(column)])
+                name: tuple(map(float, np.quantile(values, (0.05, 0.5, 0.95))))
+                for name, values in known.items()
+                if len(values)
             },
         )
 
@@ -278,7 +316,7 @@ class SoleCorpusTest:
     difference : Interval or None
         Baseline minus other, paired by query; None where it was refused.
     p_different, p_different_adjusted : float or None
-        Sign-flip permutation test of no difference.
+        Test of no difference, which inverts the interval.
     margin, level : float
     p_equivalent, p_equivalent_adjusted : float or None
         Two one-sided tests of a difference of the margin or more.
@@ -329,7 +367,7 @@ class SoleCorpusTest:
 # Is a paired corpus fit for an audit, as data: criteria, pairs, each corpus searched alone.
 
 
-PAIRS_SCHEMA_VERSION = 1
+PAIRS_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,9 +396,6 @@ class PairCheckConfig:
         Flagged pairs of each source whose texts the report keeps.
     text_limit : int
         Characters of each text that the report keeps.
-    resamples : int
-        Of the permutation tests.
-    seed : int
     """
 
     cutoffs: tuple[int, ...] = setting((1, 3, 5, 10), "Cutoffs k, separated by commas.")
@@ -379,8 +414,6 @@ class PairCheckConfig:
         20, "Flagged pairs shown with both texts, per source.", panel="Checks", least=0
     )
     text_limit: int = 4_000
-    resamples: int = 10_000
-    seed: int = setting(0, "")
 
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)
@@ -475,53 +508,6 @@ class PairCriteria:
         return not (self.labels_missing.n or self.labels_differ.n or self.labels_added.n)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedPair:
-    """One flagged pair with both texts.
-
-    Parameters
-    ----------
-    baseline_text, other_text : str
-        Cut to ``PairCheckConfig.text_limit`` characters.
-    baseline_length, other_length : int
-        Characters of the whole texts.
-    broken : bool
-    flags, reasons : tuple of str
-        One reason per flag.
-    values : mapping of str to float
-        Values that the pair has, by name as in :class:`PairChecks`.
-    numbers_missing, numbers_added, names_missing, names_added : tuple of str
-        As written.
-    """
-
-    pair_id: str
-    baseline_text: str
-    other_text: str
-    baseline_length: int
-    other_length: int
-    broken: bool
-    flags: tuple[str, ...]
-    reasons: tuple[str, ...]
-    values: Mapping[str, float]
-    numbers_missing: tuple[str, ...] = ()
-    numbers_added: tuple[str, ...] = ()
-    names_missing: tuple[str, ...] = ()
-    names_added: tuple[str, ...] = ()
-
-    def without_texts(self) -> CheckedPair:
-        """Return the pair without its texts and what was read off them."""
-        return replace(
-            self,
-            baseline_text="",
-            other_text="",
-            reasons=self.flags,
-            numbers_missing=(),
-            numbers_added=(),
-            names_missing=(),
-            names_added=(),
-        )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourcePairs:
     """Documents of one source and their baseline versions.
@@ -539,6 +525,9 @@ class SourcePairs:
     worst : tuple of CheckedPair
     by_chance : float or None
         Likeness of mismatched pairs below which a pair counts as unrelated.
+    n_queries, n_left_out : int
+        Judged queries where each corpus was searched alone, and those of them without a text or a
+        relevant document in one of the two.
     """
 
     source: str
@@ -548,6 +537,8 @@ class SourcePairs:
     flagged_ids: Mapping[str, tuple[str, ...]] = field(repr=False)
     worst: tuple[CheckedPair, ...] = field(repr=False)
     by_chance: float | None = None
+    n_queries: int = 0
+    n_left_out: int = 0
 
     @property
     def broken_share(self) -> float:
@@ -556,8 +547,8 @@ class SourcePairs:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PairReport(Shown):
-    """What was found about a paired corpus.
+class PairResults:
+    """What was found about a paired corpus, as it is stored.
 
     Parameters
     ----------
@@ -567,8 +558,6 @@ class PairReport(Shown):
     sources : tuple of SourcePairs
     thresholds : PairThresholds
     sole_corpus : tuple of SoleCorpusTest
-    family : str
-        Over which tests p-values are adjusted, in words.
     n_tests : int
     encoder : str
         Name of the encoder behind the cosines; empty without one.
@@ -577,10 +566,7 @@ class PairReport(Shown):
     environment : mapping of str to str
     created : str
         ISO 8601 time.
-    warnings : tuple of str
     """
-
-    _versioned = ("pair report", PAIRS_SCHEMA_VERSION)
 
     schema_version: int = PAIRS_SCHEMA_VERSION
     kind: Literal["pairs"] = "pairs"
@@ -592,23 +578,9 @@ class PairReport(Shown):
     environment: Mapping[str, str]
     created: str
     sole_corpus: tuple[SoleCorpusTest, ...] = ()
-    family: str = ""
     n_tests: int = 0
     encoder: str = ""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for part in self.sources:
-            found = part.criteria
-            checks = (found.sources_known, found.one_to_one, found.labels_copied)
-            broken = part.summary.n_broken
-            code = "broken_pairs" if broken else "criteria_not_met"
-            if not broken and False not in checks:
-                code = "sound" if None not in checks else "not_all_checked"
-            yield Outcome(
-                part.source, code, "share of broken pairs", value=part.broken_share, digits=3
-            )
 
     def of_source(self, source: str) -> SourcePairs:
         """Return the pairs of one source."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Finding, Frame
 from rag_sourcebias.io.files import read_jsonl
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.llm.cost import MeteredCompleter
 from rag_sourcebias.neural.named import completer_of
+from rag_sourcebias.pairs.findings import PairsCode
 from rag_sourcebias.pairs.rewrites import (
     MANIFEST,
     REPHRASE,
@@ -33,8 +34,10 @@ from rag_sourcebias.pairs.rewriting import (
     build_paired_corpus,
     estimate_paired_corpus,
 )
+from rag_sourcebias.report.document import Table
+from rag_sourcebias.report.render import print_block
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import out, say, stages, tell
+from rag_sourcebias.terminal.console import out, say, say_written, stages, tell
 from rag_sourcebias.terminal.options import as_options
 
 # Options of ``rewrite``, named once.
@@ -97,7 +100,6 @@ def _named(text: str) -> list[RewritePrompt]:
 # What ``rewrite`` says before and after: requests, tokens, cost, and how documents ended.
 
 
-_SHOWN = 3
 _MEANING = {
     "no text": "the document is empty",
     "not unicode": "the answer holds half a character",
@@ -115,113 +117,119 @@ _MEANING = {
 }
 
 
-def print_rewrites_estimate(found: RewriteEstimate, *, n_prompts: int) -> None:
-    """Say what a run would ask and cost, and why it would be refused."""
-    say(
-        f"{found.n_documents:,} documents × {n_prompts} prompt(s): {found.requests:,} requests, "
-        f"{found.cached:,} answered already"
+def estimated(found: RewriteEstimate, *, n_prompts: int) -> Iterator[Finding]:
+    """Yield what a run would ask and cost, and why it would be refused."""
+    yield PairsCode.TO_ASK(
+        documents=found.n_documents,
+        prompts=n_prompts,
+        requests=found.requests,
+        cached=found.cached,
     )
-    say(
-        f"about {found.prompt_tokens:,} tokens to read and {found.completion_tokens:,} to write if "
-        f"rewrites are as long as their documents, {found.most_completion_tokens:,} to write at "
-        "most (4 characters a token)"
+    yield PairsCode.TO_READ(
+        read=found.prompt_tokens,
+        written=found.completion_tokens,
+        most=found.most_completion_tokens,
     )
-    if found.cost is None or found.most_cost is None:
-        say("give --price-in and --price-out for the cost")
+    if found.cost is None:
+        yield PairsCode.PRICES_NEEDED()
     else:
-        say(f"about {found.cost:,.4f} {found.currency}, at most {found.most_cost:,.4f}")
+        yield PairsCode.TO_PAY(cost=found.cost, most=found.most_cost, currency=found.currency)
     if found.refused:
-        say(f"but this command would be refused: {found.refused}")
-    say("nothing was asked")
+        yield PairsCode.WOULD_BE_REFUSED(why=found.refused)
+    yield PairsCode.NOTHING_ASKED()
 
 
-def print_rewrites(report: RewriteReport, own: Sequence[RewriteSource]) -> None:
-    """Print how every document ended, what was stripped and what was paid.
+def rewritten(report: RewriteReport) -> Frame:
+    """Return how the documents ended, by source."""
+    sources = report.manifest.sources
+    return Frame(
+        columns={
+            "source": [entry.source for entry in sources],
+            "rewritten": [entry.done for entry in sources],
+            "skipped": [sum(entry.skipped.values()) for entry in sources],
+            "failed": [sum(entry.failed.values()) for entry in sources],
+            "stripped": [sum(entry.cleaned.values()) for entry in sources],
+        }
+    )
+
+
+def ended(report: RewriteReport, own: Sequence[RewriteSource]) -> Iterator[Finding]:
+    """Yield why documents of a run have no rewrite, and what was asked and paid.
 
     Parameters
     ----------
     own : sequence of RewriteSource
         Those that this run was about; the folder may hold others.
     """
-    n, sources = report.manifest.human.n_documents, report.manifest.sources
-    table = Table(title=f"{n:,} documents by people", title_justify="left")
-    table.add_column("source", overflow="fold")
-    for column in ("rewritten", "skipped", "failed"):
-        table.add_column(column, justify="right")
-    table.add_column("stripped from answers", overflow="fold")
-    for entry in sources:
-        table.add_row(
-            entry.source,
-            f"{entry.done:,}",
-            f"{sum(entry.skipped.values()):,}",
-            f"{sum(entry.failed.values()):,}",
-            ", ".join(f"{name} {n:,}" for name, n in entry.cleaned.items()) or "nothing",
-        )
-    out.print(table)
     for entry in own:
-        _print_ends(report, entry)
+        yield from _unrewritten(report, entry)
     if any(entry.failed for entry in own):
-        say("run the same command again: it asks only for the documents that failed")
+        yield PairsCode.ASK_AGAIN()
     if any("truncated" in entry.skipped for entry in own):
-        say("a higher --max-tokens, in another folder, would let cut-off rewrites end")
-    cost = "" if report.cost is None else f", {report.cost:,.4f} {sources[-1].currency}"
-    say(
-        f"this run: {report.requests:,} requests ({report.from_cache:,} answered before or equal "
-        f"to another, {report.retries:,} retries), {report.prompt_tokens:,} tokens read, "
-        f"{report.completion_tokens:,} written{cost}"
+        yield PairsCode.CUT_SHORT()
+    sources = report.manifest.sources
+    currencies = {entry.currency for entry in sources}
+    yield PairsCode.THIS_RUN(
+        requests=report.requests,
+        from_cache=report.from_cache,
+        retries=report.retries,
+        read=report.prompt_tokens,
+        written=report.completion_tokens,
     )
-    read, written = (
-        sum(getattr(s, name) for s in sources) for name in ("prompt_tokens", "completion_tokens")
+    if report.cost is not None:
+        yield PairsCode.PAID(cost=report.cost, currency=sources[-1].currency)
+    yield PairsCode.WHOLE_FOLDER(
+        read=sum(entry.prompt_tokens for entry in sources),
+        written=sum(entry.completion_tokens for entry in sources),
     )
-    known = [s for s in sources if s.cost is not None]
-    same = len(known) == len(sources) and len({s.currency for s in sources}) == 1
-    total = f", {sum(s.cost or 0.0 for s in sources):,.4f} {sources[0].currency}" if same else ""
-    say(f"whole folder: {read:,} tokens read, {written:,} written{total}")
+    costs = [entry.cost for entry in sources if entry.cost is not None]
+    if len(costs) == len(sources) and len(currencies) == 1:
+        yield PairsCode.PAID(cost=sum(costs), currency=sources[0].currency)
 
 
-def _print_ends(report: RewriteReport, entry: RewriteSource) -> None:
-    """Say for each reason how many documents there are, and the first of them."""
-    if not entry.skipped and not entry.failed:
+def _unrewritten(report: RewriteReport, entry: RewriteSource) -> Iterator[Finding]:
+    """Yield for each reason how many documents there are, and the first of them."""
+    ends: dict[tuple[str, str], dict[str, Any]] = {}
+    if entry.skipped or entry.failed:
+        for _, row in read_jsonl(Path(report.folder) / "raw" / f"{stem_of(entry.source)}.jsonl"):
+            ends.setdefault((row["status"], row["reason"]), row)
+    for code, counts in ((PairsCode.SKIPPED, entry.skipped), (PairsCode.FAILED, entry.failed)):
+        for reason, n in counts.items():
+            first = ends[code.name.lower(), reason]
+            yield code(
+                source=entry.source,
+                documents=n,
+                reason=reason,
+                meaning=_MEANING.get(reason, reason),
+                first=first["_id"],
+                error=first.get("error", ""),
+            )
+
+
+def following(report: RewriteReport) -> Iterator[Finding]:
+    """Yield what can be done with the folder."""
+    sources, folder = report.manifest.sources, Path(report.folder)
+    if not any(entry.done for entry in sources):
+        if not any(entry.failed for entry in sources):
+            yield PairsCode.NONE_REWRITTEN()
         return
-    ends: dict[tuple[str, str], list[str]] = {}
-    errors: dict[tuple[str, str], str] = {}
-    for _, row in read_jsonl(Path(report.folder) / "raw" / f"{stem_of(entry.source)}.jsonl"):
-        if row["status"] != "done":
-            end = (row["status"], row["reason"])
-            ids = ends.setdefault(end, [])
-            if len(ids) < _SHOWN:
-                ids.append(row["_id"])
-                errors.setdefault(end, row.get("error", ""))
-    for (status, reason), ids in sorted(ends.items()):
-        n = (entry.skipped if status == "skipped" else entry.failed)[reason]
-        told = f": {errors[status, reason]}" if errors[status, reason] else ""
-        more = ", …" if n > len(ids) else ""
-        say(
-            f"{entry.source}: {n:,} {status}, {reason} ({_MEANING.get(reason, reason)}), first "
-            f"{', '.join(map(repr, ids))}{more}{told}"
-        )
+    yield PairsCode.NEXT(verb="check-pairs", folder=report.folder)
+    if (folder / "qrels").is_dir():
+        yield PairsCode.NEXT(verb="audit source", folder=report.folder)
+    else:
+        yield PairsCode.NOT_JUDGED()
+    yield PairsCode.NEXT(verb="explain", folder=report.folder)
 
 
-def print_next(report: RewriteReport) -> None:
-    """Say where everything lies and what can be done with it."""
+def say_files(report: RewriteReport) -> None:
+    """Say where everything lies."""
     folder = Path(report.folder)
     for entry in report.manifest.sources:
         stem = stem_of(entry.source)
         if entry.done:
-            tell(f"rewrites: {folder / 'corpus' / f'{stem}.jsonl'}")
-        tell(f"answers as written: {folder / 'raw' / f'{stem}.jsonl'}")
-    tell(f"how it was made: {folder / MANIFEST}")
-    if not any(entry.done for entry in report.manifest.sources):
-        if not any(entry.failed for entry in report.manifest.sources):
-            tell("there is no rewrite: try another --model or --prompts")
-        return
-    judged = (folder / "qrels").is_dir()
-    tell("next:")
-    for step in ["check-pairs", *(["audit source"] if judged else []), "explain"]:
-        tell(f"  rag-sourcebias {step} {folder}")
-    if not judged:
-        tell("without queries and judgments there is no audit of rankings: add queries.jsonl and "
-              "qrels/test.tsv to the folder for one")  # fmt: skip
+            say_written("rewrites", folder / "corpus" / f"{stem}.jsonl")
+        say_written("answers as written", folder / "raw" / f"{stem}.jsonl")
+    say_written("how it was made", folder / MANIFEST)
 
 
 # ``rewrite``: a paired corpus from documents by people and a language model.
@@ -384,7 +392,8 @@ def rewrite(
     with as_options(_OPTIONS):
         if dry_run:
             estimate = estimate_paired_corpus(source, completer, output, **asked, prices=priced)
-            print_rewrites_estimate(estimate, n_prompts=len(asked["prompts"]))
+            for finding in estimated(estimate, n_prompts=len(asked["prompts"])):
+                say(str(finding))
             return
         with stages() as progress:
             progress.begin(f"rewriting with {completer.name}")
@@ -393,7 +402,11 @@ def rewrite(
             )
     tags = {source_tag(named, prompt.name) for prompt in asked["prompts"]}
     own = [entry for entry in made.manifest.sources if entry.source in tags]
-    print_rewrites(made, own)
-    print_next(made)
+    print_block(Table(caption="Documents by source", frame=rewritten(made)), out)
+    for finding in ended(made, own):
+        say(str(finding))
+    say_files(made)
+    for finding in following(made):
+        tell(str(finding))
     if any(entry.failed or not entry.done for entry in own):
         raise typer.Exit(1)

@@ -447,7 +447,7 @@ def terminal(document: Document, console: Console) -> None:
     console.print()
     for section in document.sections:
         for block in _brief(section):
-            _print(block, console)
+            print_block(block, console)
     for warning in document.warnings:
         console.print(_line("Warning: ", "bold yellow", warning))
     if first.next is not None:
@@ -494,7 +494,7 @@ def _line(mark: str, style: str, *parts: Words, of: Words = "") -> Text:
     return line.append_text(_styled(*parts))
 
 
-def _print(block: Block, console: Console) -> None:
+def print_block(block: Block, console: Console) -> None:
     """Print a block and a blank line, but for that between a heading and what follows."""
     if isinstance(block, Table):
         _print_table(block, console)

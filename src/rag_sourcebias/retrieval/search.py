@@ -631,7 +631,7 @@ class BM25Spec:
             "stopwords": words or "none"
             if isinstance(words, str | None)
             else f"{len(words)} given",
-            "tokens": "lower case, words of 2 or more characters",
+            "tokens": r"lower case, \w\w+",
             "bm25s": bm25s_version(),
         }
 

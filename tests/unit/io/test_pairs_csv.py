@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import read_csv
 
-from rag_sourcebias.pairs.audit import pair_files, write_pair_checks
 from rag_sourcebias.pairs.checks import check_pairs
+from rag_sourcebias.pairs.files import pair_files, write_pair_checks
+from rag_sourcebias.pairs.findings import reasons_of
 
 HUMAN = "The price was 55 crowns in Ghent, and it rose by 3 crowns in the year 1999."
 OTHER = "In Ghent the price stood at 55 crowns before, in the year 1999, rising a bit."
@@ -25,10 +26,13 @@ def test_every_value_comes_back(tmp_path: Path) -> None:
         ratio = record["length_ratio"]
         assert (ratio == "") == (row == 3)
         if ratio:
-            assert float(ratio) == pytest.approx(checks.length_ratio[row], abs=1e-4)
-            assert float(record["jaccard"]) == pytest.approx(checks.jaccard[row], abs=1e-4)
+            assert float(ratio) == pytest.approx(checks.values["length_ratio"][row], abs=1e-4)
+            assert float(record["jaccard"]) == pytest.approx(
+                checks.values["jaccard"][row], abs=1e-4
+            )
         assert record["cosine"] == ""
-        assert record["reasons"] == " | ".join(checks.reasons[row])
+        reasons = reasons_of(checks.pair(row), checks.thresholds, checks.by_chance)
+        assert record["reasons"] == " | ".join(map(str, reasons))
         assert (record["broken"] == "yes") == bool(checks.broken[row])
     assert rows[0]["numbers_missing"] == "3 crowns" or "3" in rows[0]["numbers_missing"]
     assert rows[2]["flags"] == "copy"

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from rag_sourcebias.pairs.annotate import Annotations, AnswerTable, KeyUnit
 from rag_sourcebias.pairs.annotated import annotator_agreement, majority_tables
+from rag_sourcebias.pairs.findings import PairsCode
 
 NAMES = ("human", "llm", "equal")
 
@@ -108,19 +109,19 @@ def test_intervals_cover_the_truth_about_as_often_as_stated():
 @pytest.mark.parametrize(
     ("codes", "name", "value", "note"),
     [
-        ([[2, 2, 2]] * 5, "percent", 1.0, "no interval: every resample gives this value"),
-        ([[2, 2, 2]] * 5, "krippendorff_alpha", None, "undefined: all answers are the same"),
-        ([[2, 2, 2]] * 5 + [[2, 2, 0]], "krippendorff_alpha", 0.0, "no interval: undefined in"),
-        ([[0, 1, 1]], "percent", 1 / 3, "one unit: no interval"),
-        ([[0, -1, -1]] * 3, "percent", None, "no unit has two answers"),
-        ([[-1, -1, -1]], "krippendorff_alpha", None, "no unit has two answers"),
+        ([[2, 2, 2]] * 5, "percent", 1.0, PairsCode.SAME_IN_ALL),
+        ([[2, 2, 2]] * 5, "krippendorff_alpha", None, PairsCode.ONE_CATEGORY),
+        ([[2, 2, 2]] * 5 + [[2, 2, 0]], "krippendorff_alpha", 0.0, PairsCode.OFTEN_UNDEFINED),
+        ([[0, 1, 1]], "percent", 1 / 3, PairsCode.ONE_UNIT),
+        ([[0, -1, -1]] * 3, "percent", None, PairsCode.NO_TWO_ANSWERS),
+        ([[-1, -1, -1]], "krippendorff_alpha", None, PairsCode.NO_TWO_ANSWERS),
     ],
 )
 def test_what_has_no_value_or_interval_says_why(codes, name, value, note):
     found = measured(codes)[name]
     assert found.value == (None if value is None else pytest.approx(value))
     assert found.interval is None
-    assert note in found.note
+    assert found.note.code is note
 
 
 def votes(majority, n, unanimous, other):

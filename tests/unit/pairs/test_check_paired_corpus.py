@@ -12,7 +12,7 @@ from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig, PairChecks
 
-FAST = PairCheckConfig(resamples=200)
+FAST = PairCheckConfig()
 
 
 def retagged(dataset, change):

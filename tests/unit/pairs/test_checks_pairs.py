@@ -10,6 +10,7 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.measure.texts import jaccard, overlap
 from rag_sourcebias.pairs.checks import check_pairs
 from rag_sourcebias.pairs.data import BROKEN, PAIR_FLAGS, PairThresholds
+from rag_sourcebias.pairs.findings import PairsCode, reasons_of
 
 
 def sample() -> tuple[list[str], list[str], list[str]]:
@@ -59,34 +60,41 @@ def test_real_rewrites_pass_and_planted_faults_are_named() -> None:
     checks = check_pairs(human, spoiled, pair_ids=ids)
     flags = ("copy", "refusal", "empty", "unrelated", "truncated", "loop", "language")
     assert [bool(checks.flag(flag)[row]) for row, flag in enumerate(flags)] == [True] * 7
-    assert checks.reasons[0] == ("the original word by word",)
-    assert checks.reasons[2] == ("one side has no words",)
-    assert any("mismatched pairs reach" in reason for reason in checks.reasons[3])
-    assert any(reason == "written in 'de', the original in 'en'" for reason in checks.reasons[6])
+    why = [
+        reasons_of(checks.pair(row), checks.thresholds, checks.by_chance)
+        for row in range(len(checks))
+    ]
+    assert [reason.code for reason in why[0]] == [PairsCode.COPY]
+    assert [reason.code for reason in why[2]] == [PairsCode.EMPTY]
+    assert (
+        PairsCode.UNLIKE_WORDS(overlap=checks.values["overlap"][3], chance=checks.by_chance)
+        in (why[3])
+    )
+    assert PairsCode.LANGUAGE(original="en", written="de") in why[6]
     worst = checks.worst(len(ids))
     assert set(range(7)) <= set(worst[: int(checks.broken.sum())].tolist())
     assert len(worst) == checks.flagged.sum()
     assert checks.worst(3).tolist() == worst[:3].tolist()
-    for row in range(len(checks)):
-        assert len(checks.reasons[row]) == checks.flags[row].sum()
+    assert [len(reasons) for reasons in why] == checks.flags.sum(axis=1).tolist()
 
 
 def test_values_are_those_of_each_pair() -> None:
     ids, human, other = sample()
     checks = check_pairs(human, other, pair_ids=ids)
     rows = range(0, len(ids), 20)
-    assert [checks.jaccard[i] for i in rows] == [jaccard(human[i], other[i]) for i in rows]
-    assert [checks.overlap[i] for i in rows] == [overlap(other[i], human[i]) for i in rows]
-    assert np.isnan(checks.cosine).all()
+    values = checks.values
+    assert [values["jaccard"][i] for i in rows] == [jaccard(human[i], other[i]) for i in rows]
+    assert [values["overlap"][i] for i in rows] == [overlap(other[i], human[i]) for i in rows]
+    assert np.isnan(values["cosine"]).all()
     summary = checks.summary()
     assert summary.n_pairs == len(ids) == len(checks)
     assert summary.n_flagged == checks.flagged.sum()
     assert summary.flagged == {name: int(checks.flag(name).sum()) for name in PAIR_FLAGS}
     assert "cosine" not in summary.quantiles
-    assert summary.quantiles["overlap"][1] == np.median(checks.overlap)
+    assert summary.quantiles["overlap"][1] == np.median(values["overlap"])
     turned = check_pairs(human[::-1], other[::-1], pair_ids=ids[::-1])
-    np.testing.assert_array_equal(turned.numbers_kept, checks.numbers_kept[::-1])
-    assert turned.names_missing == checks.names_missing[::-1]
+    np.testing.assert_array_equal(turned.values["numbers_kept"], values["numbers_kept"][::-1])
+    assert turned.facts["names_missing"] == checks.facts["names_missing"][::-1]
 
 
 def test_an_encoder_tells_what_is_unrelated() -> None:
@@ -95,7 +103,7 @@ def test_an_encoder_tells_what_is_unrelated() -> None:
     checks = check_pairs(human, mixed, pair_ids=ids, encoder=BagOfWords())
     vectors = BagOfWords().encode_documents([human[0], mixed[0]]).astype(float)
     first, second = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert checks.cosine[0] == pytest.approx(first @ second)
+    assert checks.values["cosine"][0] == pytest.approx(first @ second)
     assert checks.by_chance is not None
     assert checks.flag("unrelated")[5:10].sum() >= 4
     assert np.delete(checks.flag("unrelated"), range(5, 10)).mean() < 0.05
@@ -107,6 +115,14 @@ def test_an_encoder_tells_what_is_unrelated() -> None:
     )
 
 
+def test_what_a_model_says_is_a_leftover_even_without_a_text() -> None:
+    said = "Sure, here is the rewritten text:"
+    checks = check_pairs(
+        ["Water is wet."] * 2, [said, f"{said}\n\nWet is water."], pair_ids=["a", "b"]
+    )
+    assert checks.leftovers == (said, said)
+
+
 def test_thresholds_switch_checks_off() -> None:
     off = PairThresholds(
         length_ratio=None, copied=None, repeated=None, end_kept=None, chance=None,
@@ -114,12 +130,12 @@ def test_thresholds_switch_checks_off() -> None:
     )  # fmt: skip
     checks = check_pairs(["In 2019 Rome fell."], ["x"], pair_ids=["a"], thresholds=off)
     assert not checks.flagged.any()
-    assert checks.numbers_missing == (("2019",),)
+    assert checks.facts["numbers_missing"] == (("2019",),)
     ids, human, other = sample()
     longer = check_pairs(
         human, other, pair_ids=ids, thresholds=PairThresholds(length_ratio=(0.0, 0.5))
     )
-    np.testing.assert_array_equal(longer.flag("length"), longer.length_ratio > 0.5)
+    np.testing.assert_array_equal(longer.flag("length"), longer.values["length_ratio"] > 0.5)
 
 
 def test_bad_input_is_named() -> None:

@@ -14,10 +14,10 @@ from rag_sourcebias.pairs.data import (
     NamedIds,
     PairCheckConfig,
     PairCriteria,
-    PairReport,
     PairThresholds,
     SoleCorpusTest,
 )
+from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.reports import read_report_json, write_report_json
 
 TEST = SoleCorpusTest(
@@ -37,7 +37,7 @@ def report() -> PairReport:
         ),
         retrievers=[WordSpec()],
         thresholds=PairThresholds(chance=None, length_ratio=(0.4, 2.5)),
-        config=PairCheckConfig(resamples=200, worst=5),
+        config=PairCheckConfig(worst=5),
     )
 
 

@@ -41,7 +41,7 @@ BUILT = {
     "debias": (debias_reports.plain_report, "debiased"),
     "explain": (one_source, "smollm2"),
     "judged": (judged_reports.single, "helpfulness"),
-    "pairs": (test_pair_pages.several, "one"),
+    "pairs": (test_pair_pages.several, "alpha"),
 }
 KINDS = ["skew", *BUILT]
 

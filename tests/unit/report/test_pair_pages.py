@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import io
 import re
+from html import unescape
 
 import pytest
 from hashing_encoder import HashingEncoder
@@ -15,11 +16,12 @@ from test_report_pages import HOSTILE, Page
 
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairCheckConfig
-from rag_sourcebias.pairs.report import document, first, headline, marked
-from rag_sourcebias.report.blocks import Items, p_value, score
+from rag_sourcebias.pairs.findings import PairsCode
+from rag_sourcebias.pairs.page import marked
+from rag_sourcebias.report.files import visible_report, without_texts
 from rag_sourcebias.reports import print_report, to_html, to_markdown
 
-FAST = PairCheckConfig(resamples=200)
+FAST = PairCheckConfig()
 SECTIONS = {"criteria", "flags", "values", "worst", "sole", "reading", "data"}
 
 
@@ -42,7 +44,7 @@ def full():
 
 def several():
     data = paired_dataset(
-        n=25, sources=("llm:a", "llm:b"), rewrite=lambda i, _h, o: None if i == 3 else o
+        n=25, sources=("llm:alpha", "llm:b"), rewrite=lambda i, _h, o: None if i == 3 else o
     )
     return check_paired_corpus(data, retrievers=[WordSpec("one"), WordSpec("two")], config=FAST)
 
@@ -59,7 +61,7 @@ def hostile():
     found = check_paired_corpus(
         dataclasses.replace(data, name=HOSTILE), retrievers=[WordSpec(HOSTILE)], config=FAST
     )
-    return dataclasses.replace(found, warnings=(HOSTILE,), encoder=HOSTILE)
+    return dataclasses.replace(found, encoder=HOSTILE)
 
 
 REPORTS = {"full": full, "several": several, "clean": clean, "hostile": hostile}
@@ -84,11 +86,6 @@ def markdown_of(report):
     return to_markdown(report)
 
 
-def blocks_of(report, kind):
-    blocks = (block for section in document(report).sections for block in section.blocks)
-    return [block for block in blocks if isinstance(block, kind)]
-
-
 def plain(text):
     return text.replace("\\", "").replace("&#39;", "'").replace("&lt;", "<")
 
@@ -108,21 +105,34 @@ def test_sections_follow_the_content() -> None:
 
 def test_all_outputs_say_what_was_found(name) -> None:
     report = report_of(name)
+    document = visible_report(report).page()
+    told = (*document.first.lines(), *document.headline, *document.warnings)
     for text in (plain(page_of(name)), plain(markdown_of(report)), printed(report)):
         said = " ".join(text.replace("&amp;", "&").replace("&#34;", '"').split())
-        assert " ".join(headline(report).split()) in said
-        for warning in report.warnings:
-            assert " ".join(warning.split()) in said.replace("&gt;", ">")
-    html, markdown = plain(page_of(name)), plain(markdown_of(report))
-    for test in report.sole_corpus:
-        numbers = (score(test.mean_other), p_value(test.p_equivalent_adjusted))
-        assert all(n in text for n in numbers for text in (html, markdown))
-    for found in blocks_of(report, Items):
-        if "terminal" in found.to:
-            for _, sentence in found.rows:
-                assert sentence in printed(report)
+        for finding in told:
+            assert " ".join(str(finding).split()) in said.replace("&gt;", ">")
     for table in re.findall(r"(?:^\|.*\n)+", markdown_of(report), flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_page_and_markdown_show_the_tables_of_the_report(name) -> None:
+    report = visible_report(report_of(name))
+    html = " ".join(unescape(page_of(name)).split())
+    markdown = " ".join(markdown_of(report).replace("\\", "").split())
+    shown = [frame for frame in report.frames.values() if len(frame)]
+    assert len(shown) >= 8
+    for frame in shown:
+        for cell in {cell for row in frame.rows() for cell in row}:
+            text = " ".join(cell.split())
+            assert text in html
+            assert text.replace("\\", "") in markdown
+
+
+def test_a_terminal_names_the_worst_pairs_and_their_flags() -> None:
+    report, text = report_of("full"), printed(report_of("full"))
+    shown = [pair for pair in report.sources[0].worst if f" {pair.pair_id} " in text]
+    assert shown == list(report.sources[0].worst[:3])
+    assert all(", ".join(pair.flags) in text for pair in shown)
 
 
 def test_lost_and_added_facts_are_marked_side_by_side() -> None:
@@ -146,16 +156,29 @@ def test_marks_are_whole_words_the_longest_first() -> None:
         assert "".join(piece for piece, _ in marked(text, ["17", "X"])) == text
 
 
-def test_answer_and_headline_claim_no_more_than_was_counted() -> None:
-    broken = report_of("full").sources[0].summary.n_broken
-    assert first(report_of("full")).answer.startswith(f"{broken} of 60 pairs")
-    assert "All three criteria of a paired corpus are met." in headline(report_of("full"))
-    assert "None of 48 pairs with 2 sources is broken." in first(report_of("several")).answer
-    several = headline(report_of("several"))
-    assert "not met: one to one" in several
-    assert "on 0 of 32 measures; none shows a difference" in several
-    assert "labels copied" in headline(report_of("clean"))
+def test_without_texts_flags_and_values_are_left() -> None:
+    bare = without_texts(report_of("full"))
+    (part,), (whole,) = bare.sources, report_of("full").sources
+    assert [pair.flags for pair in part.worst] == [pair.flags for pair in whole.worst]
+    assert not len(bare.table("facts"))
+    text = to_markdown(bare)
+    assert "crowns" in to_markdown(report_of("full"))
+    assert not re.search("crowns|Novak|1263", text)
+    assert "refusal, unrelated, length, numbers, names" in text
+
+
+def test_the_verdict_follows_the_criteria_and_the_share_of_broken_pairs() -> None:
+    verdicts = {name: report_of(name).page().first.verdict.code for name in REPORTS}
+    assert verdicts["full"] is PairsCode.MANY_BROKEN
+    assert verdicts["several"] is PairsCode.UNFIT
+    assert verdicts["clean"] is PairsCode.UNCHECKED
+    assert report_of("full").verdict == "broken_pairs"
+    assert report_of("several").verdict == "criteria_not_met"
+    assert report_of("clean").verdict == "not_all_checked"
+    good = check_paired_corpus(paired_dataset(n=25), config=FAST)
+    assert good.page().first.verdict.code is PairsCode.FIT
+    assert good.verdict == "sound"
     one = check_paired_corpus(
         paired_dataset(n=25, texts=[("copy", human_text(80), human_text(80))]).corpus, config=FAST
     )
-    assert first(one).answer.startswith("1 of 26 pairs (3.8%) is broken, no rewrite")
+    assert one.page().first.answer == PairsCode.BROKEN(pairs=26, broken=1, share=1 / 26)
