@@ -3,10 +3,38 @@
 import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-from rag_sourcebias.core.errors import MissingExtraError, import_extra
+from rag_sourcebias.core.errors import DataError, MissingExtraError, import_extra
+from rag_sourcebias.core.protocols import Encoder
 
 require = import_extra
+
+
+def require_kind(obj: object, kind: Any, expected: str) -> None:  # noqa: ANN401 - a class or several
+    """Refuse an object of another kind.
+
+    Raises
+    ------
+    DataError
+    """
+    if not isinstance(obj, kind):
+        raise DataError(f"an object of type {type(obj).__qualname__} is no {expected}")
+
+
+def require_encoder(encoder: object) -> None:
+    """Refuse what is no encoder.
+
+    Raises
+    ------
+    DataError
+    """
+    require_kind(
+        encoder,
+        Encoder,
+        "encoder; expected one with name, fingerprint, settings, encode_queries and "
+        "encode_documents, such as rag_sourcebias.neural.SentenceEncoder",
+    )
 
 
 @cache  # reads a file; what raises is tried again

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations._require import require, require_encoder
 
 require("chromadb", package="chromadb", extra="chroma", feature="Chroma")
 
@@ -62,11 +62,8 @@ class EncoderEmbeddingFunction(EmbeddingFunction):
         if unknown:
             known = ", ".join(_SETTINGS) if by_name else "none beside an encoder object"
             raise DataError(f"encoder settings {', '.join(unknown)} are unknown; there are {known}")
-        if not by_name and not isinstance(encoder, Encoder):
-            raise DataError(
-                f"{encoder!r:.80} is not an encoder; expected the name or path of a model, or an "
-                "object with encode_queries and encode_documents"
-            )
+        if not by_name:
+            require_encoder(encoder)
         self._model = str(encoder) if by_name else None
         self._settings = {key: value for key, value in settings.items() if value is not None}
         self._encoder: Encoder | None = None if by_name else cast("Encoder", encoder)

@@ -128,7 +128,7 @@ def observing(
         Called in place of ``query``.
     """
     places = {name: at for at, name in enumerate([*inspect.signature(query).parameters][1:])}
-    inner = query if call is None else call
+    inner = call or query
 
     def observed(collection: Any, one: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
         ask: Callable[..., Any] = partial(inner, collection)
@@ -314,7 +314,7 @@ def observing_search(
 
     Tags come from the metadata that the application selects, or from a tag store.
     """
-    inner = search if call is None else call
+    inner = call or search
 
     @contextmanager
     def around(collection: Any, searches: Any) -> Iterator[list[Any]]:  # noqa: ANN401

@@ -9,7 +9,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.runnables.base import RunnableBindingBase
 
 from rag_sourcebias.core.completions import Completion
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish_of
 
 
@@ -64,11 +64,12 @@ class LangChainCompleter(ModelCompleter):
             bound = {**inner.kwargs, **bound}
             config = {**inner.config, **config}
             inner = inner.bound
-        if not isinstance(inner, BaseChatModel | BaseLLM):
-            raise DataError(
-                f"an object of type {type(inner).__qualname__} is no LangChain model; expected a "
-                "chat model or an LLM, as it is or bound (a chain writes other things than text)"
-            )
+        require_kind(
+            inner,
+            BaseChatModel | BaseLLM,
+            "LangChain model; expected a chat model or an LLM, as it is or bound (a chain writes "
+            "other things than text)",
+        )
         self._bound = bound
         self._config = config
         super().__init__(

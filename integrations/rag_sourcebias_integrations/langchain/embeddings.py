@@ -8,10 +8,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.core.tags import from_metadata
 from rag_sourcebias.observe.events import DroppedEvents, TagLookup, guarded
+from rag_sourcebias_integrations._require import require_encoder
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.langchain.observe import ids_of
 
@@ -34,11 +34,7 @@ class EncoderEmbeddings(Embeddings):
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        if not isinstance(encoder, Encoder):
-            raise DataError(
-                f"{encoder!r:.80} is not an encoder; expected an object with encode_queries and "
-                "encode_documents, such as rag_sourcebias.neural.loading.SentenceEncoder"
-            )
+        require_encoder(encoder)
         self.encoder = encoder
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -10,10 +10,10 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, PrivateAttr
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import MetadataTags, guarded
 from rag_sourcebias.observe.recorder import Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
+from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import (
     ids_of,
     record_documents,
@@ -29,11 +29,12 @@ from rag_sourcebias_integrations.langchain.observe import (
 def _runnable(given: Any) -> Any:  # noqa: ANN401
     """Return a retriever, of a vector store as well."""
     found = given.as_retriever() if isinstance(given, VectorStore) else given
-    if not isinstance(found, Runnable):
-        raise DataError(
-            f"{found!r:.80} is not a retriever; expected a LangChain retriever, a vector "
-            "store, or a runnable that returns documents"
-        )
+    require_kind(
+        found,
+        Runnable,
+        "retriever; expected one of LangChain, a vector store, or a runnable that returns "
+        "documents",
+    )
     return found
 
 

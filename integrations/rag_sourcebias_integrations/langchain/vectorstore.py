@@ -17,6 +17,7 @@ from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metada
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, text_id
 from rag_sourcebias.observe.recorder import Recorder
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
+from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import ids_of, view_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.
@@ -56,7 +57,7 @@ class SafeTagger:
         if not self.taggers:
             raise DataError("no taggers; expected at least one")
         self.store = store
-        self.dropped = DroppedEvents() if dropped is None else dropped
+        self.dropped = dropped or DroppedEvents()
 
     def tags(self, doc_id: str, text: str, metadata: Mapping[str, Any]) -> DocTags:
         """Tag one document; all unknown where a tagger raises."""
@@ -223,8 +224,7 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         observer: Observer[RetrievalEvent] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        if not isinstance(store, VectorStore):
-            raise DataError(f"{store!r:.80} is not a LangChain vector store")
+        require_kind(store, VectorStore, "LangChain vector store")
         self.store = store
         self._recorder = None if observer is None else Recorder(observer, labels=labels, tags=tags)
         self._tagger = SafeTagger(taggers, tags, getattr(self._recorder, "dropped", None))

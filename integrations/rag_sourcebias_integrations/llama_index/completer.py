@@ -7,7 +7,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.llms import LLM
 
 from rag_sourcebias.core.completions import Completion, CompletionError
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish_of, name_of
 
 
@@ -46,11 +46,7 @@ class LlamaIndexCompleter(ModelCompleter):
         max_concurrency: int = 8,
         parameters: Mapping[str, str | None] | None = None,
     ) -> None:
-        if not isinstance(llm, LLM):
-            raise DataError(
-                f"an object of type {type(llm).__qualname__} is no LlamaIndex LLM; expected one "
-                "such as Settings.llm"
-            )
+        require_kind(llm, LLM, "LlamaIndex LLM; expected one such as Settings.llm")
         told = llm.metadata
         self._chat = bool(told.is_chat_model)
         otherwise = "" if told.model_name == "unknown" else told.model_name

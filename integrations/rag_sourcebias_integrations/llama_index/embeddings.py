@@ -20,6 +20,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
 from rag_sourcebias.observe.events import DroppedEvents, guarded
+from rag_sourcebias_integrations._require import require_encoder
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.llama_index.observe import query_text
 
@@ -53,11 +54,7 @@ class EncoderEmbedding(BaseEmbedding):
     _encoder: Any = PrivateAttr()
 
     def __init__(self, encoder: Encoder, **options: Any) -> None:  # noqa: ANN401
-        if not isinstance(encoder, Encoder):
-            raise DataError(
-                f"an object of type {type(encoder).__qualname__} is no encoder; expected one with "
-                "name, fingerprint, settings, encode_queries and encode_documents"
-            )
+        require_encoder(encoder)
         # LlamaIndex's own default, 10, starves an encoder that batches by itself
         options.setdefault("embed_batch_size", 64)
         options.setdefault("model_name", encoder.name)

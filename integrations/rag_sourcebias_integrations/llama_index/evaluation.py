@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias_integrations._require import require_kind
 
 
 class IntervalResult(EvaluationResult):
@@ -43,11 +44,7 @@ class IntervalEvaluator(BaseEvaluator):
     """
 
     def __init__(self, inner: Any) -> None:  # noqa: ANN401
-        if not isinstance(inner, BaseEvaluator):
-            raise DataError(
-                f"an object of type {type(inner).__qualname__} cannot be wrapped; expected a "
-                "LlamaIndex evaluator"
-            )
+        require_kind(inner, BaseEvaluator, "LlamaIndex evaluator")
         self._inner = inner
         # by item and response
         self._scores: dict[tuple[str, str | None], float | None] = {}

@@ -22,7 +22,6 @@ from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
@@ -34,6 +33,7 @@ from rag_sourcebias.observe.events import (
 from rag_sourcebias.observe.patching import Patch
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
+from rag_sourcebias_integrations._require import require_kind
 
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
 
@@ -462,6 +462,9 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
 # A retriever that reports what another one returns.
 
 
+_RETRIEVER = "LlamaIndex retriever; expected one such as index.as_retriever()"
+
+
 class _Around(BaseRetriever):
     # The inner retriever has followed its index nodes; doing it again could follow them further.
     def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
@@ -507,11 +510,7 @@ class InstrumentedRetriever(Observing, _Around):
         query_key: bytes | None = None,
         queue: bool = True,
     ) -> None:
-        if not isinstance(inner, BaseRetriever):
-            raise DataError(
-                f"an object of type {type(inner).__qualname__} cannot be wrapped; expected a "
-                "LlamaIndex retriever, such as index.as_retriever()"
-            )
+        require_kind(inner, BaseRetriever, _RETRIEVER)
         self.inner = inner
         self._recorder = Recorder(
             observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
@@ -592,8 +591,10 @@ class ShadowedRetriever(Shadowed, _Around):
         doc_id: Callable[[Any], Any] | None = None,
         capacity: int = 100,
     ) -> None:
-        self.current = _retriever(current)
-        self.candidate = _retriever(candidate)
+        require_kind(current, BaseRetriever, _RETRIEVER)
+        require_kind(candidate, BaseRetriever, _RETRIEVER)
+        self.current = current
+        self.candidate = candidate
         tags = MetadataTags()
         self._shadow = Shadow(
             lambda nodes: (
@@ -630,12 +631,3 @@ class ShadowedRetriever(Shadowed, _Around):
                 image_path=query.image_path,
             )
             self._shadow.answered(nodes, partial(self.candidate.retrieve, copied))
-
-
-def _retriever(given: BaseRetriever) -> BaseRetriever:
-    if not isinstance(given, BaseRetriever):
-        raise DataError(
-            f"an object of type {type(given).__qualname__} is not a retriever; expected a "
-            "LlamaIndex retriever, such as index.as_retriever()"
-        )
-    return given

@@ -84,7 +84,7 @@ class SkewInstruments(Locked):
         self._reading: Readings = {}
         self._closed = False
         super().__init__()
-        used = get_meter("rag_sourcebias", __version__) if meter is None else meter
+        used = meter or get_meter("rag_sourcebias", __version__)
         for metric in METRICS:
             create = (
                 used.create_observable_gauge
@@ -218,8 +218,8 @@ class SkewSpanObserver:
         require_at_least(1, max_groups=max_groups)
         self._by, self._where, self._max_groups = by, where, max_groups
         self._group_of = attrgetter(by)
-        self._current = get_current_span if current is None else current
-        self._tracer = get_tracer("rag_sourcebias", __version__) if tracer is None else tracer
+        self._current = current or get_current_span
+        self._tracer = tracer or get_tracer("rag_sourcebias", __version__)
         self.dropped = DroppedEvents()
 
     def observe(self, event: RetrievalEvent) -> None:

@@ -89,7 +89,7 @@ class SkewCollector(Collector):
         self._prefix = prefix
         self._reader = MonitorReader(snapshots, lost=lost, log=log)
         self.dropped = self._reader.dropped
-        self._registry = REGISTRY if registry is None else registry
+        self._registry = registry or REGISTRY
         try:
             self._registry.register(self)
         except ValueError as error:

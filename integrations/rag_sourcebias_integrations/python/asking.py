@@ -1,10 +1,11 @@
 """Ask a function, and read what it answers."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.observe.recorder import at
 from rag_sourcebias.retrieval.application import Hit
 from rag_sourcebias_integrations.python.attach import Readers, hits_of, read_documents
 
@@ -31,15 +32,11 @@ def describe(found: Any) -> Hit:  # noqa: ANN401 - whatever a function returns
         value
         for place in (document, metadata or {})
         for name in _TEXTS
-        if isinstance(value := _value(place, name), str)
+        if isinstance(value := at(place, name), str)
     )
     return Hit(
         doc_id=doc_id, text=next(texts, None), metadata=metadata or {}, score=_first(rows.scores)
     )
-
-
-def _value(place: Any, name: str) -> Any:  # noqa: ANN401
-    return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
 
 
 def _first(scores: Any) -> float | None:  # noqa: ANN401

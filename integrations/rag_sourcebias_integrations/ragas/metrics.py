@@ -1,13 +1,12 @@
 """ragas' metrics and embeddings with the style of an answer taken out."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from ragas.dataset_schema import SingleTurnSample
 from ragas.embeddings.base import BaseRagasEmbedding
 from ragas.metrics.base import MetricOutputType, MetricType, SingleTurnMetric
@@ -21,71 +20,8 @@ from rag_sourcebias.answers.measure import (
     StyleAdjustment,
     cosine_similarities,
 )
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-
-# One call of an encoder for what many coroutines ask at once.
-
-
-Rows = npt.NDArray[np.float32]
-
-
-@dataclass(slots=True)
-class _Batch:
-    texts: list[str] = field(default_factory=list)
-    task: asyncio.Task[Rows] | None = None
-
-
-class JoinedCalls:
-    """Encode in a thread, one call at a time for each event loop.
-
-    ragas scores each row in a coroutine of its own, and embeds one text at a time. What is asked
-    while the encoder works waits, and goes into its next call together.
-
-    Parameters
-    ----------
-    encode : function
-        Texts to an array with one row for each. It sees each text of a call once.
-    """
-
-    def __init__(self, encode: Callable[[list[str]], Rows]) -> None:
-        self._encode = encode
-        self._open: dict[asyncio.AbstractEventLoop, _Batch] = {}  # may still grow
-        self._last: dict[asyncio.AbstractEventLoop, _Batch] = {}
-
-    async def __call__(self, texts: Sequence[str]) -> Rows:
-        """Encode some texts; a row for each, in order."""
-        loop = asyncio.get_running_loop()
-        batch = self._open.get(loop)
-        if batch is None or batch.task is None:
-            batch = self._open[loop] = _Batch()
-            batch.task = loop.create_task(self._run(loop, batch, self._last.get(loop)))
-            self._last[loop] = batch
-        start = len(batch.texts)
-        batch.texts += texts
-        rows = await asyncio.shield(batch.task)  # one caller's timeout is not the others'
-        return rows[start : start + len(texts)]
-
-    async def _run(
-        self, loop: asyncio.AbstractEventLoop, batch: _Batch, previous: _Batch | None
-    ) -> Rows:
-        try:
-            if previous is not None and previous.task is not None:
-                await asyncio.wait([previous.task])
-            _forget(self._open, loop, batch)
-            place = {text: row for row, text in enumerate(dict.fromkeys(batch.texts))}
-            rows = await asyncio.to_thread(self._encode, list(place))
-        finally:
-            _forget(self._open, loop, batch)
-            _forget(self._last, loop, batch)
-        return rows[[place[text] for text in batch.texts]]
-
-
-def _forget(known: dict[Any, _Batch], loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
-    """A closed loop must not be kept, nor a batch of it be waited for."""
-    if known.get(loop) is batch:
-        del known[loop]
-
+from rag_sourcebias_integrations._require import require_encoder
 
 # An encoder of this library as a ragas embedding.
 
@@ -113,14 +49,10 @@ class EncoderEmbedding(BaseRagasEmbedding):
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        if not isinstance(encoder, Encoder):
-            raise DataError(
-                f"an object of type {type(encoder).__qualname__} is no encoder; expected one with "
-                "name, fingerprint, settings, encode_queries and encode_documents"
-            )
+        require_encoder(encoder)
         super().__init__(cache=None)
         self.encoder = encoder
-        self._joined = JoinedCalls(encoder.encode_documents)
+        self._lock = threading.Lock()  # tokenizers may not be shared by threads
 
     def __repr__(self) -> str:
         return f"EncoderEmbedding({self.encoder.name!r})"
@@ -131,33 +63,32 @@ class EncoderEmbedding(BaseRagasEmbedding):
 
     def embed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
         """Embed texts in one call of the encoder; one vector for each, in order."""
-        given = _texts(texts)
-        return cast("list[Vector]", self.encoder.encode_documents(given).tolist() if given else [])
+        # ragas too takes a single text for one of one
+        given = [texts] if isinstance(texts, str) else list(texts)
+        if not given:
+            return []
+        with self._lock:
+            return cast("list[Vector]", self.encoder.encode_documents(given).tolist())
 
     async def aembed_text(self, text: str, **kwargs: Any) -> Vector:  # noqa: ANN401
         """Embed one text without blocking the event loop."""
         return (await self.aembed_texts([text], **kwargs))[0]
 
-    async def aembed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401, ARG002
+    async def aembed_texts(self, texts: Sequence[str], **kwargs: Any) -> list[Vector]:  # noqa: ANN401
         """Embed texts without blocking the event loop; one vector for each, in order."""
-        given = _texts(texts)
-        return cast("list[Vector]", (await self._joined(given)).tolist() if given else [])
+        return await asyncio.to_thread(self.embed_texts, texts, **kwargs)
 
     embed_documents = embed_texts
     aembed_documents = aembed_texts
 
     def embed_query(self, text: str) -> Vector:
         """Embed one query."""
-        return cast("Vector", self.encoder.encode_queries([text])[0].tolist())
+        with self._lock:
+            return cast("Vector", self.encoder.encode_queries([text])[0].tolist())
 
     async def aembed_query(self, text: str) -> Vector:
         """Embed one query without blocking the event loop."""
         return await asyncio.to_thread(self.embed_query, text)
-
-
-def _texts(texts: Sequence[str]) -> list[str]:
-    """Return a list; ragas too takes a single text for one of one."""
-    return [texts] if isinstance(texts, str) else list(texts)
 
 
 # The adjusted cosine of responses and references, over any ragas embedding.
@@ -181,11 +112,6 @@ class AdjustedCosine:
     ) -> None:
         self._adjust = ResponseAdjuster(adjustment, covariates)
         if not isinstance(embeddings, BaseRagasEmbedding):
-            if not isinstance(embeddings, Encoder):
-                raise DataError(
-                    f"an object of type {type(embeddings).__qualname__} embeds nothing; expected "
-                    "an encoder or a ragas embedding (BaseRagasEmbedding)"
-                )
             embeddings = EncoderEmbedding(embeddings)
         if isinstance(embeddings, EncoderEmbedding):
             self._adjust.check_encoder(embeddings.encoder.fingerprint)

@@ -66,7 +66,7 @@ class LoggingSink:
     """
 
     def __init__(self, *, logger: logging.Logger | None = None) -> None:
-        self._logger = logging.getLogger("rag_sourcebias.monitor") if logger is None else logger
+        self._logger = logger or logging.getLogger("rag_sourcebias.monitor")
         self.dropped = DroppedEvents()
         self._logging = guarded(self.dropped, "log handler raised")
 

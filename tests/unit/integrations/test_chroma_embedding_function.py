@@ -146,7 +146,7 @@ def test_wrong_arguments() -> None:
         EncoderEmbeddingFunction("all-MiniLM-L6-v2", colour="red")
     with pytest.raises(DataError, match="none beside an encoder object"):
         EncoderEmbeddingFunction(HashingEncoder(), dtype="bfloat16")
-    with pytest.raises(DataError, match="3 is not an encoder"):
+    with pytest.raises(DataError, match="type int is no encoder"):
         EncoderEmbeddingFunction(3)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"there is no model folder '\./missing'"):
         EncoderEmbeddingFunction("./missing").get_config()

@@ -248,7 +248,7 @@ def test_what_cannot_be_wrapped_is_refused() -> None:
     class Slotted(InMemoryVectorStore):
         __slots__ = ("extra",)
 
-    with pytest.raises(DataError, match="is not a LangChain vector store"):
+    with pytest.raises(DataError, match="is no LangChain vector store"):
         TaggedVectorStore(made(), tagger)
     with pytest.raises(DataError, match="Slotted cannot be observed from outside"):
         TaggedVectorStore(Slotted(embeddings()), tagger, observer=CollectingObserver())

@@ -202,7 +202,7 @@ def test_ids_by_name_and_tags_by_store() -> None:
 
 def test_what_is_no_retriever_is_refused() -> None:
     for wrong in ((3, fixed("a")), (fixed("a"), "store")):
-        with pytest.raises(DataError, match="is not a retriever; expected a LangChain retriever"):
+        with pytest.raises(DataError, match="is no retriever; expected one of LangChain"):
             ShadowedRetriever(*wrong)
     with pytest.raises(DataError, match="depth must be at least 1"):
         ShadowedRetriever(fixed("a"), fixed("a"), depth=0)

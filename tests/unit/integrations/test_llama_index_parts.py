@@ -110,7 +110,9 @@ def test_the_wrapper_raises_what_the_retriever_raises_and_stops_when_told() -> N
 
 
 def test_the_wrapper_wraps_retrievers_only() -> None:
-    with pytest.raises(DataError, match=r"type str cannot be wrapped.*index\.as_retriever"):
+    with pytest.raises(
+        DataError, match=r"is no LlamaIndex retriever.*index\.as_retriever"
+    ):
         InstrumentedRetriever("retriever", CollectingObserver())
 
 
@@ -278,7 +280,7 @@ def test_the_evaluator_wraps_evaluators_of_llama_index(own_loop: None) -> None:
     inner = SemanticSimilarityEvaluator(embed_model=EncoderEmbedding(HashingEncoder()))
     result = IntervalEvaluator(inner).evaluate(response="a river", reference="a river")
     assert result.score == pytest.approx(1.0)
-    with pytest.raises(DataError, match="type function cannot be wrapped"):
+    with pytest.raises(DataError, match="type function is no LlamaIndex evaluator"):
         IntervalEvaluator(scored)
 
 

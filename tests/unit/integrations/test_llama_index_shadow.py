@@ -229,5 +229,5 @@ def test_two_indexes_are_matched_by_document_and_tags_come_from_a_store() -> Non
 
 def test_what_is_no_retriever_is_refused() -> None:
     for wrong in (("index", Fixed("a")), (Fixed("a"), 3)):
-        with pytest.raises(DataError, match="is not a retriever; expected a LlamaIndex retriever"):
+        with pytest.raises(DataError, match="is no LlamaIndex retriever; expected one"):
             ShadowedRetriever(*wrong)

@@ -83,21 +83,19 @@ def test_every_similarity_of_ragas_takes_it() -> None:
     assert score.value == pytest.approx(0.75 * 2 / 3 + 0.25 * expected[1])
 
 
-def test_concurrent_texts_go_together_in_order_and_unaltered() -> None:
-    encoder = SlowEncoder(0.02)
+def test_concurrent_texts_come_in_order_and_unaltered() -> None:
+    encoder = SlowEncoder(0.001)
     embeddings = EncoderEmbedding(encoder)
-    texts = [f"name{i % 40} \n River  é{i % 40}" for i in range(100)]
+    texts = [f"name{i} \n River  é{i}" for i in range(20)]
 
     async def each() -> list[Any]:
         return await asyncio.gather(*(embeddings.aembed_text(text) for text in texts))
 
     found = asyncio.run(each())
-    assert sorted(encoder.calls[0]) == sorted(set(texts))
-    assert len(encoder.calls) == 1
+    assert sorted(encoder.calls) == sorted([text] for text in texts)
     assert found == HashingEncoder().encode_documents(texts).tolist()
     assert embeddings.embed_texts(texts) == found
     assert threading.main_thread().name in encoder.threads  # the sync call, and only that
-    assert len(encoder.threads) == 2
 
 
 def test_the_event_loop_runs_while_the_encoder_works() -> None:
@@ -128,7 +126,6 @@ def test_an_error_of_the_encoder_reaches_every_caller_and_no_later_one() -> None
     *failed, found = asyncio.run(run())
     assert [str(error) for error in failed] == ["no memory"] * 2
     assert found == HashingEncoder().encode_documents(["c"])[0].tolist()
-    assert embeddings._joined._open == embeddings._joined._last == {}
 
 
 def test_a_missing_ragas_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

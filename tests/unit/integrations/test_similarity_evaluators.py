@@ -165,7 +165,7 @@ def test_langchain_refuses_what_does_not_go_together(encoder: Any, adjustment: A
         )
     with pytest.raises(DataError, match="not on 'hashing-64'"):
         StyleAdjustedDistance(EncoderEmbeddings(HashingEncoder(64)), adjustment)
-    with pytest.raises(DataError, match="not an encoder"):
+    with pytest.raises(DataError, match="is no encoder"):
         StyleAdjustedDistance(object(), adjustment)
     assert EvaluatorType.EMBEDDING_DISTANCE.value == "embedding_distance"
 
