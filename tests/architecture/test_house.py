@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2911,
     "testing": 3005,
     ".": 4610,
-    "integrations": 33030,
+    "integrations": 32644,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2

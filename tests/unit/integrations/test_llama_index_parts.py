@@ -110,9 +110,7 @@ def test_the_wrapper_raises_what_the_retriever_raises_and_stops_when_told() -> N
 
 
 def test_the_wrapper_wraps_retrievers_only() -> None:
-    with pytest.raises(
-        DataError, match=r"is no LlamaIndex retriever.*index\.as_retriever"
-    ):
+    with pytest.raises(DataError, match=r"is no LlamaIndex retriever.*index\.as_retriever"):
         InstrumentedRetriever("retriever", CollectingObserver())
 
 
