@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 from rag_sourcebias.core.codec import Stored, from_plain
 from rag_sourcebias.core.errors import DataError, import_extra
 from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.settings import check_level
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"
@@ -78,8 +79,7 @@ class Interval(Stored):
     judge: JudgeFinding = ""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.confidence_level < 1.0:
-            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
+        check_level(self.confidence_level)
         if any(math.isnan(v) for v in (self.estimate, self.lower, self.upper)):
             raise DataError(f"an interval may not hold NaN: {self}")
         if not self.lower <= self.estimate <= self.upper:

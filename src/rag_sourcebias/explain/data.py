@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.data import FloatArray, Histogram
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import require_at_least, setting
+from rag_sourcebias.core.settings import check_level, require_at_least, setting
 from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.measure.dataset import DataSummary
 
@@ -229,8 +228,7 @@ class ExplainConfig:
     def __post_init__(self) -> None:
         bounded = ("limit", "perplexity_limit", "map_limit")
         require_at_least(1, **{name: getattr(self, name) for name in bounded})
-        if not 0 < self.confidence_level < 1:
-            raise DataError(f"confidence_level {self.confidence_level!r} is outside (0, 1)")
+        check_level(self.confidence_level)
 
 
 @dataclass(frozen=True, kw_only=True)

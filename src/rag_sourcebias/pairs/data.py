@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import require, setting
+from rag_sourcebias.core.settings import check_level, require, setting
 from rag_sourcebias.measure.dataset import DataSummary
 
 # What was checked about texts and their rewrites, one row per pair.
@@ -417,6 +417,7 @@ class PairCheckConfig:
 
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)
+        check_level(self.confidence_level)
         require(
             (
                 min(self.cutoffs, default=0) >= 1,
@@ -428,10 +429,6 @@ class PairCheckConfig:
                 f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
             ),
             (0 < self.level < 0.5, f"level {self.level!r} is outside (0, 0.5); 0.05 is usual"),
-            (
-                0 < self.confidence_level < 1,
-                f"confidence_level {self.confidence_level!r} is outside (0, 1)",
-            ),
             (
                 self.worst >= 0 and self.text_limit >= 1,
                 f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import require, setting
+from rag_sourcebias.core.settings import check_level, require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
@@ -437,14 +437,11 @@ class AuditConfig:
 
     def __post_init__(self) -> None:
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
+        check_level(self.confidence_level)
         require(
             (
                 min(self.cutoffs, default=0) >= 1,
                 f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
-            ),
-            (
-                0 < self.confidence_level < 1,
-                f"confidence_level {self.confidence_level} is outside (0, 1)",
             ),
             (
                 self.resamples >= 100,

@@ -19,7 +19,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
-from rag_sourcebias.core.settings import require, setting
+from rag_sourcebias.core.settings import check_level, require, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
@@ -299,6 +299,7 @@ class StyleConfig:
     )
 
     def __post_init__(self) -> None:
+        check_level(self.confidence_level)
         require(
             (
                 0 < self.margin < 1,
@@ -308,10 +309,6 @@ class StyleConfig:
             (
                 min(self.cutoffs, default=0) >= 1,
                 f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
-            ),
-            (
-                0 < self.confidence_level < 1,
-                f"confidence_level {self.confidence_level} is outside (0, 1)",
             ),
             (
                 self.resamples >= 100,
