@@ -48,7 +48,13 @@ from rag_sourcebias.answers.measure import (
 from rag_sourcebias.answers.spread import MIN_ROWS, spread_interval
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError, attempt
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    MissingExtraError,
+    attempt,
+    if_enough,
+)
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.infer.decide import queries_to_tell
@@ -110,20 +116,15 @@ def auc_change_interval(
     after: AnswerScores,
     *,
     confidence_level: float = 0.95,
-    within_systems: bool = False,
 ) -> Interval:
-    """Change of the AUC from one score of the same answers to another, paired by question.
+    """Change of the AUC within systems from one score of the same answers to another.
 
     Raises
     ------
-    DataError
-        If the two differ in which answers have a score.
     InsufficientDataError
         As for :func:`auc_interval`.
     """
-    if not np.array_equal(before.scored, after.scored):
-        raise DataError("before and after must score the same answers")
-    first, second = (_usable(a, within_systems=within_systems) for a in (before, after))
+    first, second = (_usable(a, within_systems=True) for a in (before, after))
     influence = second.influence - first.influence
     estimate = second.auc - first.auc
     half = t_quantile(0.5 + confidence_level / 2, first.n_pairs - 1) * _error(
@@ -368,12 +369,9 @@ def measure_scorer(
         after, how = found
         adjusted = measure_bias(after, config, notes=notes, called="adjusted score")
         spread = raw.spread.unfairness
-        change = attempt(
-            lambda: auc_change_interval(
-                answers, after, confidence_level=config.confidence_level, within_systems=True
-            ),
-            [],  # what is lacking was noted with the AUC itself, or nothing has changed
-            "change of the AUC",
+        # what is lacking was noted with the AUC itself, or nothing has changed
+        change = if_enough(
+            auc_change_interval, answers, after, confidence_level=config.confidence_level
         )
         notes.append(
             "intervals of the adjusted score take the fitted adjustment as given; where one system "

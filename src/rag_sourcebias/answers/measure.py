@@ -307,8 +307,6 @@ def cross_fit_adjustment(
     """
     codes = answers.question_codes
     n = int(codes.max()) + 1
-    if not 2 <= folds <= n:
-        raise DataError(f"folds {folds} must be between 2 and the number of questions, {n}")
     part = np.random.default_rng(rng).permutation(n) % folds
     scores = np.empty(len(answers))
     for fold in range(folds):

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.decide import crossing
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means
@@ -45,10 +45,13 @@ def spread_interval(
     InsufficientDataError
         With fewer than 20 rows.
     """
-    _check(columns, confidence_level)
     n, k = columns.shape
-    if not 0 <= ddof < k:
-        raise DataError(f"ddof {ddof} must be at least 0 and less than the {k} columns")
+    if n < MIN_ROWS:
+        raise InsufficientDataError(
+            f"a bootstrap over {n} rows covers too rarely; at least {MIN_ROWS} are needed",
+            n=n,
+            n_needed=MIN_ROWS,
+        )
     means = columns.mean(axis=0)
     deviations = means - means.mean()
     seen = float(np.linalg.norm(deviations))
@@ -80,19 +83,3 @@ def spread_interval(
         n_labeled=n,
         assumptions=(SAMPLED,),
     )
-
-
-def _check(columns: FloatArray, confidence_level: float) -> None:
-    check_level(confidence_level)
-    if columns.ndim != 2 or columns.shape[1] < 2:
-        raise DataError(
-            f"columns have shape {columns.shape}; expected one row per query and at least 2 columns"
-        )
-    require_finite(columns, "columns", remedy="take the rows that have every value")
-    if len(columns) < MIN_ROWS:
-        raise InsufficientDataError(
-            f"a bootstrap over {len(columns)} rows covers too rarely; at least {MIN_ROWS} are "
-            "needed",
-            n=len(columns),
-            n_needed=MIN_ROWS,
-        )

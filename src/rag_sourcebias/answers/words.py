@@ -20,7 +20,6 @@ from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.report.blocks import (
     MISSING,
-    Bar,
     First,
     FirstRow,
     count,
@@ -33,6 +32,7 @@ from rag_sourcebias.report.blocks import (
     roughly,
     shorten,
 )
+from rag_sourcebias.report.document import Bar
 
 _NAME = 40  # characters of a system or score in a sentence
 _WEAK = 0.1  # correlations below are called none

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 _LONGEST = 1_500  # characters of a message
 
@@ -97,7 +97,16 @@ class MissingExtraError(SourceBiasError, ImportError):
         self.extra = extra
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def if_enough(measure: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
+    """Return what is measured, None where there are too few data for it."""
+    try:
+        return measure(*args, **options)
+    except InsufficientDataError:
+        return None
 
 
 def attempt(compute: Callable[[], T], notes: list[str], what: str) -> T | None:

@@ -78,8 +78,6 @@ class ParityCalibration:
 
     def apply(self, scores: FloatArray, sources: Sequence[str | None]) -> FloatArray:
         """Return calibrated scores of documents of the given sources; shape (n,)."""
-        if len(scores) != len(sources):
-            raise DataError(f"{len(scores)} scores but {len(sources)} sources; need as many")
         offsets = {s: gap.estimate for s, gap in zip(self.sources, self.gaps, strict=True)}
         moves = [0.0 if source is None else offsets.get(source, 0.0) for source in sources]
         return np.asarray(scores, dtype=np.float64) + np.array(moves, dtype=np.float64)
@@ -237,13 +235,6 @@ def fit_parity(
         If a source is given twice or is the baseline.
     """
     names = tuple(found.source for found in twins)
-    if not names or len(set(names)) < len(names) or baseline in names:
-        raise DataError(
-            f"twins of the sources {list(names)} with baseline {baseline!r}; expected one item "
-            "for each source other than the baseline"
-        )
-    if not encoder.strip():
-        raise DataError("the fingerprint of the encoder is empty; give encoder.fingerprint")
     return ParityCalibration(
         encoder=encoder,
         baseline=baseline,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, Histogram, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.explain.data import (
@@ -49,8 +49,6 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
     InsufficientDataError
         If no value is finite.
     """
-    if len(edges) < 2 or not np.all(np.diff(edges) > 0):
-        raise DataError(f"edges {np.asarray(edges).tolist()!s:.80} must be two or more and rise")
     finite = values[np.isfinite(values)]
     if not len(finite):
         raise InsufficientDataError("there is no finite value to count", n=0, n_needed=1)
@@ -152,8 +150,6 @@ def count_shared(first: WordSets, second: WordSets) -> IntArray:
     DataError
         If there are not as many texts on both sides.
     """
-    if len(first) != len(second):
-        raise DataError(f"{len(first)} and {len(second)} texts; need as many")
     pairs = zip(first.codes, second.codes, strict=True)
     shared = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs]
     return np.array(shared, dtype=np.int64)
@@ -173,11 +169,6 @@ def log_length_ratios(human: WordSets, other: WordSets) -> FloatArray:
     DataError
         If there are not as many texts on both sides, or one has no word.
     """
-    if len(human) != len(other):
-        raise DataError(f"{len(human)} and {len(other)} texts; need as many")
-    for name, side in (("human", human), ("other", other)):
-        if len(empty := np.flatnonzero(side.n_words == 0)):
-            raise DataError(f"{name} text {empty[0]} has no word, so no length; leave it out")
     return np.log(other.n_words / human.n_words)
 
 
@@ -199,8 +190,6 @@ def compare_texts(
         If there are fewer than 2 pairs.
     """
     ratios = log_length_ratios(human, other)
-    if (n := len(human)) < 2:
-        raise InsufficientDataError(f"{n} pair(s); at least 2 are needed", n=n, n_needed=2)
     shared = count_shared(human, other)
     return TextComparison(
         mean_words_human=float(human.n_words.mean()),
@@ -403,7 +392,7 @@ def decompose_gap(
     """
     check_level(confidence_level)
     names = tuple(factors)
-    x = _checked(gaps, factors, queries)
+    x = _checked(factors, queries)
     found = fit(gaps, x, names=names)
     gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
     # Values whose mean is slope · mean, and whose spread holds the error of both.
@@ -448,22 +437,10 @@ def decompose_gap(
     )
 
 
-def _checked(
-    gaps: FloatArray,
-    factors: Mapping[str, FloatArray],
-    queries: IntArray,
-) -> FloatArray:
+def _checked(factors: Mapping[str, FloatArray], queries: IntArray) -> FloatArray:
     """Return the factors as columns, shape (n, p)."""
     if not factors:
         raise DataError("0 factors; expected at least 1")
-    for name, column in {"gaps": gaps, "queries": queries, **factors}.items():
-        if np.ndim(column) != 1 or len(column) != len(gaps):
-            raise DataError(f"{name} has shape {np.shape(column)}; expected ({len(gaps)},)")
-        if len(bad := np.flatnonzero(~np.isfinite(column))):
-            raise DataError(
-                f"{name} is {column[bad[0]]} in row {bad[0]}; leave such rows out, expected "
-                "finite numbers"
-            )
     n_queries, needed = len(np.unique(queries)), 10 * (len(factors) + 1)
     if n_queries < needed:
         raise InsufficientDataError(
@@ -511,16 +488,8 @@ def perplexity_gap(
     InsufficientDataError
         If fewer than 2 pairs are left, or the gaps do not vary.
     """
-    shapes = [np.shape(column) for column in (human, other, log_length_ratio)]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        raise DataError(f"columns of shapes {shapes}; expected one length for all")
     kept = np.isfinite(human) & np.isfinite(other)
     ratio, pairs = log_length_ratio[kept], np.arange(np.count_nonzero(kept))
-    if not np.all(np.isfinite(ratio)):
-        raise DataError(
-            "a pair with both perplexities has a log length ratio that is not finite; expected ln "
-            "of two numbers of words above 0"
-        )
     before, after = human[kept], other[kept]
     gaps = after - before
     equal = None
@@ -611,15 +580,10 @@ def bounded_perplexity(
     BoundedPerplexity or None
         None if fewer than 2 pairs are left or they do not vary.
     """
-    if np.shape(other) != np.shape(conditional):
-        raise DataError(
-            f"{np.shape(other)} values alone and {np.shape(conditional)} after the human text; "
-            "need as many"
-        )
     drops = other - conditional
     drops = drops[np.isfinite(drops)]
-    try:
-        mean = clustered_mean(drops, np.arange(len(drops)), confidence_level=confidence_level)
-    except InsufficientDataError:
+    rows = np.arange(len(drops))
+    mean = if_enough(clustered_mean, drops, rows, confidence_level=confidence_level)
+    if mean is None:
         return None
     return BoundedPerplexity(mean=mean, upper=float(np.quantile(drops, _UPPER)), n=len(drops))

@@ -35,17 +35,6 @@ def checked_pairs(
         If there are fewer than ``at_least`` pairs.
     """
     first, second = (np.asarray(side, dtype=np.float64) for side in (human, other))
-    if first.ndim != 2 or first.shape != second.shape:
-        raise DataError(
-            f"vectors of shapes {first.shape} and {second.shape}; expected two of one shape "
-            "(pairs, dimension), row i of both being one pair"
-        )
-    for name, side in (("human", first), ("other", second)):
-        if len(bad := np.flatnonzero(~np.isfinite(side).all(axis=1))):
-            raise DataError(
-                f"{len(bad)} {name} vector(s) hold NaN or infinity, first in row {bad[0]}; a "
-                "vector must be finite"
-            )
     if len(first) < at_least:
         raise InsufficientDataError(
             f"{len(first)} pairs; at least {at_least} are needed", n=len(first), n_needed=at_least
@@ -108,8 +97,6 @@ def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> V
         Row i of both is one pair.
     """
     human, other = checked_pairs(human_vectors, other_vectors, at_least=2)
-    if human.shape[1] < 2:
-        raise DataError(f"vectors of {human.shape[1]} component(s) have no plane; at least 2")
     joint = np.concatenate((human, other))
     joint -= joint.mean(axis=0)
     squares, axes = np.linalg.eigh(joint.T @ joint)

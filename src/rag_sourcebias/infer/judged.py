@@ -31,7 +31,6 @@ from rag_sourcebias.infer.samples import (
     Design,
     JudgedSample,
     Target,
-    as_values,
     check_target,
     combine_judges,
     has_spread,
@@ -45,19 +44,12 @@ DISTINCT = "the unlabelled items are other items from the same distribution"
 RANDOM = "the labelled items are drawn at random from the judged pool"
 
 
-def ppi_samples(
-    y: npt.ArrayLike, yhat: npt.ArrayLike, pool: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check the three samples PPI takes."""
-    human, judge, others = as_values("y", y), as_values("yhat", yhat), as_values("pool", pool)
-    if len(human) != len(judge):
-        raise DataError(f"{len(human)} human values and {len(judge)} judge values of them")
-    for name, size in (("labelled", len(human)), ("judged", len(others))):
+def _require_two(human: FloatArray, pool: FloatArray) -> None:
+    for name, size in (("labelled", len(human)), ("judged", len(pool))):
         if size < 2:
             raise InsufficientDataError(
                 f"{size} {name} item(s): PPI needs at least 2", n=size, n_needed=2
             )
-    return human, judge, others
 
 
 def ppi_result(
@@ -95,9 +87,9 @@ def ppi_result(
 
 
 def ppi_interval(
-    y: npt.ArrayLike,
-    yhat: npt.ArrayLike,
-    yhat_unlabeled: npt.ArrayLike,
+    human: FloatArray,
+    judge: FloatArray,
+    pool: FloatArray,
     *,
     lam: float | None = 1.0,
     target: Target = "population",
@@ -108,9 +100,9 @@ def ppi_interval(
 
     Parameters
     ----------
-    y, yhat : array-like of shape (n,)
-        Human and judge values of the labelled items.
-    yhat_unlabeled : array-like of shape (N,)
+    human, judge : float64 arrays of shape (n,)
+        Values of the labelled items.
+    pool : float64 array of shape (N,)
         Judge values of other items.
     lam : float or None
         Weight of the judge; None tunes it in [0, 1] (Angelopoulos, Duchi & Zrnic 2023), which
@@ -125,9 +117,7 @@ def ppi_interval(
         Population: Var(y − λf)/n + λ²Var(f)/N. Pool: Var(y − λf)(1/n − 1/(n + N)).
         Unlabelled items: Var(y − λf)(1/n + 1/N).
     """
-    check_level(confidence_level)
-    check_target(target)
-    human, judge, pool = ppi_samples(y, yhat, yhat_unlabeled)
+    _require_two(human, pool)
     tuned = lam is None
     power = tuned_power(human, judge, pool) if lam is None else float(lam)
     n, n_pool = len(human), len(pool)
@@ -173,12 +163,14 @@ def tuned_power(y: FloatArray, yhat: FloatArray, yhat_unlabeled: FloatArray) -> 
 # Prediction-powered inference with a cross-fitted power.
 
 
+_FOLDS = 10
+
+
 def crossfit_ppi_interval(
-    y: npt.ArrayLike,
-    yhat: npt.ArrayLike,
-    yhat_unlabeled: npt.ArrayLike,
+    human: FloatArray,
+    judge: FloatArray,
+    pool: FloatArray,
     *,
-    n_folds: int = 10,
     confidence_level: float = 0.95,
     rng: np.random.Generator | int = 0,
 ) -> Interval:
@@ -189,19 +181,14 @@ def crossfit_ppi_interval(
 
     Parameters
     ----------
-    y, yhat : array-like of shape (n,)
-        Human and judge values of the labelled items.
-    yhat_unlabeled : array-like of shape (N,)
+    human, judge : float64 arrays of shape (n,)
+        Values of the labelled items.
+    pool : float64 array of shape (N,)
         Judge values of other items.
-    n_folds : int
-        At least 2; no more folds than labelled items are made.
     """
-    check_level(confidence_level)
-    human, judge, pool = ppi_samples(y, yhat, yhat_unlabeled)
+    _require_two(human, pool)
     n, n_pool = len(human), len(pool)
-    folds = min(n_folds, n)
-    if folds < 2:
-        raise DataError(f"n_folds {n_folds} is below 2")
+    folds = min(_FOLDS, n)
     code = as_generator(rng).permutation(n) % folds
     spread = (1 + n / n_pool) * float(np.concatenate([judge, pool]).var(ddof=1))
     power = np.zeros(folds)
@@ -233,9 +220,9 @@ def crossfit_ppi_interval(
 
 
 def paper_ppi_interval(
-    y: npt.ArrayLike,
-    yhat: npt.ArrayLike,
-    yhat_all: npt.ArrayLike,
+    human: FloatArray,
+    judge: FloatArray,
+    everything: FloatArray,
     *,
     confidence_level: float = 0.95,
 ) -> Interval:
@@ -243,8 +230,8 @@ def paper_ppi_interval(
 
     Parameters
     ----------
-    y, yhat : array-like of shape (n,)
-    yhat_all : array-like of shape (N,)
+    human, judge : float64 arrays of shape (n,)
+    everything : float64 array of shape (N,)
         Judge values of all items, the labelled ones among them.
 
     Returns
@@ -253,8 +240,7 @@ def paper_ppi_interval(
         Mean prediction over N plus mean error over n, ± 1.96 √(σ²_err/n + σ²_pred/N). As the
         labelled items are among the N, the formula leaves out a covariance.
     """
-    check_level(confidence_level)
-    human, judge, everything = ppi_samples(y, yhat, yhat_all)
+    _require_two(human, everything)
     error = human - judge
     variance = error.var(ddof=1) / len(error) + everything.var(ddof=1) / len(everything)
     return ppi_result(
@@ -742,8 +728,6 @@ def unpaired_difference_interval(first: Interval, second: Interval, *, family: i
     ``family`` of differences all hold at once (Bonferroni).
     """
     level = first.confidence_level
-    if level != second.confidence_level or first.target != second.target:
-        raise DataError("the two intervals differ in confidence level or target")
     degrees = [float(max(interval.n_labeled - 2, 1)) for interval in (first, second)]
     errors = [
         interval.half_width / t_quantile(0.5 + level / 2, free)
@@ -772,11 +756,6 @@ def two_columns(
 ) -> JudgedSample:
     """Check and code a sample with one column per system or source."""
     sample = JudgedSample.build(y, yhat, yhat_unlabeled, **design)
-    if sample.y.shape[1] != 2 or sample.x.shape[1] != 2:
-        raise DataError(
-            f"y and yhat have {sample.y.shape[1]} and {sample.x.shape[1]} columns; a comparison "
-            "needs 2, one per system or source"
-        )
     if sample.n_units < MIN_LABELED:
         raise InsufficientDataError(
             f"{sample.n_units} labelled item(s): a comparison needs at least {MIN_LABELED}",
@@ -823,8 +802,6 @@ def judged_relative_delta_interval(
     sample = two_columns(y, yhat, yhat_unlabeled, design)
     check_level(confidence_level)
     check_target(target)
-    if np.any(sample.y < 0):
-        raise DataError("scores of a source may not be negative")
     if not sample.y.any():
         raise InsufficientDataError(
             f"all {sample.n_labeled} labelled queries score 0 for both sources; label more queries",

@@ -28,7 +28,7 @@ def clustered_mean(
     clusters: npt.NDArray[np.integer[Any]],
     *,
     confidence_level: float = 0.95,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    bounds: tuple[float, float] | None = None,
     information: float = 1.0,
     one_sided: bool = False,
 ) -> Interval:
@@ -42,7 +42,7 @@ def clustered_mean(
     ----------
     values : float64 array of shape (n,)
     clusters : integer array of shape (n,)
-    bounds : tuple of float
+    bounds : tuple of float or None
         Range of the values, such as (0, 1) for win rates.
     information : float
         Share of its independent information that each cluster keeps where clusters depend on one
@@ -58,18 +58,18 @@ def clustered_mean(
         If there are fewer than 2 clusters, or no bounds and no variation between clusters.
     """
     check_level(confidence_level)
-    if all(map(math.isfinite, bounds)):
+    if bounds is not None:
         found = bounded_mean(
             values, clusters, bounds=bounds, information=information, one_sided=one_sided
         )
         estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
         g, method = len(found.numerator), "weighted clusters"
     else:
-        require_finite(values, "values", remedy=_REMEDY)
-        estimate = float(np.mean(values)) if len(values) else math.nan
+        _check_values(values)
+        estimate = float(values.mean())
         error, g = _standard_error(values - estimate, clusters)
         width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
-        lower, upper = max(estimate - width, bounds[0]), min(estimate + width, bounds[1])
+        lower, upper = estimate - width, estimate + width
         method = "cluster-robust mean"
     return Interval(
         estimate=estimate,
@@ -129,7 +129,6 @@ def clustered_standardised_mean(
     """
     check_level(confidence_level)
     n = len(values)
-    require_finite(values, "values", remedy=_REMEDY)
     if n < 2 or not np.ptp(values) > 0:
         raise InsufficientDataError(
             f"{n} observation(s) without spread cannot be standardised; at least 2 different "
@@ -155,8 +154,6 @@ def _standard_error(
     influence: FloatArray, clusters: npt.NDArray[np.integer[Any]]
 ) -> tuple[float, int]:
     """CR1 standard error of a mean, and the number of clusters."""
-    if influence.shape != clusters.shape:
-        raise DataError(f"{len(influence)} values but {len(clusters)} cluster labels")
     _, code = np.unique(clusters, return_inverse=True)
     g = int(code.max(initial=-1)) + 1
     _require_two(g)
@@ -169,6 +166,11 @@ def _standard_error(
             n=g,
         )
     return error, g
+
+
+def _check_values(values: FloatArray) -> None:
+    require_finite(values, "values", remedy=_REMEDY)
+    _require_two(len(values))
 
 
 def _require_two(g: int) -> None:
@@ -197,11 +199,9 @@ def bounded_mean(
     InsufficientDataError
         If there are fewer than 2 clusters.
     """
-    require_finite(values, "values", remedy=_REMEDY)
-    if values.shape != clusters.shape:
-        raise DataError(f"{len(values)} values but {len(clusters)} cluster labels")
+    _check_values(values)
     lowest, highest = bounds
-    if len(values) and (values.min() < lowest or values.max() > highest):
+    if values.min() < lowest or values.max() > highest:
         raise DataError(
             f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means
 from rag_sourcebias.measure.relevance import relative_delta
@@ -59,9 +59,9 @@ class ScorePair:
             raise InsufficientDataError(
                 f"an interval needs at least 2 queries, there is {n}", n=n, n_needed=2
             )
-        if not (np.all(np.isfinite(baseline)) and np.all(np.isfinite(other))):
-            raise DataError("scores hold NaN or infinity; score every query before inference")
-        if min(float(baseline.min()), float(other.min())) < 0:
+        both = np.concatenate((baseline, other))
+        require_finite(both, "scores", remedy="score every query before inference")
+        if both.min() < 0:
             raise DataError("scores hold a negative value; ranking measures are at least 0")
         cov = np.cov(baseline, other) / n
         return cls(

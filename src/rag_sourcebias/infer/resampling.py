@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.quantiles import t_quantile
 
 SAMPLED = "queries are a random sample of the queries of interest"
@@ -44,7 +43,7 @@ def bootstrap_means(
     """
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: draw how often each distinct row comes.
-    rows, counts = _distinct(columns, resamples)
+    rows, counts = np.unique(columns, axis=0, return_counts=True)
     n, distinct = len(columns), len(rows)
     result = np.empty((resamples, columns.shape[1]))
     block = max(1, _BLOCK // max(n, distinct))
@@ -61,14 +60,6 @@ def bootstrap_means(
             drawn = drawn.reshape(stop - start, distinct)
         result[start:stop] = drawn.astype(np.float64) @ rows / n
     return result
-
-
-def _distinct(columns: FloatArray, resamples: int) -> tuple[FloatArray, IntArray]:
-    """Check what is to be resampled; return distinct rows, and how often each occurs."""
-    if resamples < 1:
-        raise DataError(f"resamples {resamples} must be at least 1")
-    require_finite(columns, "columns", remedy="leave out queries without a value")
-    return np.unique(columns, axis=0, return_counts=True)
 
 
 def dirichlet_sums(
@@ -92,7 +83,7 @@ def dirichlet_sums(
     """
     generator = as_generator(rng)
     # Queries with the same scores are interchangeable: their weights add up to one gamma draw.
-    rows, counts = _distinct(columns, resamples)
+    rows, counts = np.unique(columns, axis=0, return_counts=True)
     shapes = np.append(counts, 1).astype(np.float64)
     sums, share = np.empty((resamples, columns.shape[1])), np.empty(resamples)
     block = max(1, _BLOCK // len(shapes))
@@ -114,7 +105,6 @@ def bootstrap_intervals(
     draws: FloatArray,
     *,
     n: int,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
     confidence_level: float = 0.95,
 ) -> tuple[Interval | None, ...]:
     """One percentile interval per statistic from its resampled values.
@@ -132,36 +122,17 @@ def bootstrap_intervals(
     draws : float64 array of shape (resamples, m)
         From resampled queries (:func:`bootstrap_means` and a function of its rows).
     n : int
-        Queries resampled.
-    bounds : tuple of float
-        Range of the statistic.
+        Queries resampled, at least 2.
 
     Returns
     -------
     tuple of Interval or None, length m
         None where all resamples agree, which says nothing about how much queries vary.
-
-    Raises
-    ------
-    DataError
-        If shapes disagree or a value is not finite.
-    InsufficientDataError
-        If n < 2.
     """
-    check_level(confidence_level)
-    if draws.ndim != 2 or draws.shape[1:] != estimates.shape or not len(draws):
-        raise DataError(f"{estimates.shape} estimates but resampled values {draws.shape}")
-    for values, what in ((estimates, "estimates"), (draws, "resampled values")):
-        require_finite(values, what, remedy="leave out queries without a value")
-    if n < 2:
-        raise InsufficientDataError(
-            f"a bootstrap interval needs at least 2 queries, there is {n}", n=n, n_needed=2
-        )
     t = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(n / (n - 1))
     tail = 0.5 * math.erfc(t / math.sqrt(2))  # whose normal quantile is √(n/(n − 1)) · t(n − 1)
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    lower = np.minimum(np.clip(lower, *bounds), estimates)
-    upper = np.maximum(np.clip(upper, *bounds), estimates)
+    lower, upper = np.minimum(lower, estimates), np.maximum(upper, estimates)
     return tuple(
         Interval(
             estimate=float(estimate),

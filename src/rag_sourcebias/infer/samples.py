@@ -407,17 +407,13 @@ def check_random_labels(
         One note for each difference found; empty if none is, or with fewer than 8 labels.
     """
     check_level(confidence_level)
-    if (labeled_groups is None) != (unlabeled_groups is None):
-        raise DataError("groups are needed of the labelled and of the unlabelled items, or of none")
     x, rest = labeled[~np.isnan(labeled)], unlabeled[~np.isnan(unlabeled)]
     found: list[tuple[float | None, str]] = []
     if min(len(x), len(rest)) >= _FEWEST:
         found.append(_shape_check(x, rest))
-    if labeled_groups is not None and unlabeled_groups is not None:
-        if len(labeled_groups) != len(labeled) or len(unlabeled_groups) != len(unlabeled):
-            raise DataError("groups and values differ in length")
-        if min(len(labeled), len(unlabeled)) >= _FEWEST:
-            found.append(_group_check(labeled_groups, unlabeled_groups))
+    enough = min(len(labeled), len(unlabeled)) >= _FEWEST
+    if enough and labeled_groups is not None and unlabeled_groups is not None:
+        found.append(_group_check(labeled_groups, unlabeled_groups))
     return tuple(
         f"{note} (p = {p:.2g}): they do not look drawn at random; draw them at random"
         for p, (_, note) in zip(adjust_p_values([p for p, _ in found]), found, strict=True)

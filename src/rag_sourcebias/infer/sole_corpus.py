@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from rag_sourcebias.core.errors import attempt
+from rag_sourcebias.core.errors import if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.measure.relevance import SourceScores
@@ -46,9 +45,6 @@ def sole_corpus_checks(
         for measure in base.measures:
             h, low = base.of(measure, "all"), alone[other].of(measure, "all")
             queries = np.arange(len(h))
-            difference = partial(
-                clustered_difference, h - low, queries, confidence_level=confidence_level
-            )
             found.append(
                 SoleCorpusCheck(
                     measure=measure,
@@ -56,7 +52,12 @@ def sole_corpus_checks(
                     other=other,
                     mean_baseline=float(h.mean()),
                     mean_other=float(low.mean()),
-                    difference=attempt(difference, [], "difference"),
+                    difference=if_enough(
+                        clustered_difference,
+                        h - low,
+                        queries,
+                        confidence_level=confidence_level,
+                    ),
                     p_value=difference_test(h - low, queries),
                 )
             )

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
@@ -110,13 +110,6 @@ def text_statistics(
     >>> [(s.group, s.name, round(s.average, 3)) for s in found]
     [('human', 'words', 2.5), ('llm', 'words', 2.5), ('llm', 'overlap', 0.583)]
     """
-    check_level(confidence_level)
-    if sample < 2:
-        raise DataError(f"sample {sample} is too few texts; use at least 2")
-    if unknown := [name for name in statistics if name not in TEXT_STATISTICS]:
-        raise DataError(f"unknown statistic {unknown[0]!r}; there are {', '.join(TEXT_STATISTICS)}")
-    if original is not None and original not in texts:
-        raise DataError(f"there is no group {original!r}; there are {list(texts)}")
     rows = _Sample(sample, rng)
     return tuple(
         statistic
@@ -124,7 +117,7 @@ def text_statistics(
         for statistic in _of_group(
             group,
             column,
-            None if group == original else _references_of(group, column, references),
+            None if group == original else _references_of(group, references),
             statistics,
             confidence_level,
             rows,
@@ -156,19 +149,9 @@ class _Sample:
 
 
 def _references_of(
-    group: str, texts: Texts, references: Mapping[str, References] | References | None
+    group: str, references: Mapping[str, References] | References | None
 ) -> References | None:
-    if isinstance(references, Mapping):
-        references = references.get(group)
-    if references is None:
-        return None
-    if isinstance(references, str) or len(references) != len(texts):
-        raise DataError(
-            f"group {group!r} has {len(texts)} texts but "
-            f"{'one string' if isinstance(references, str) else len(references)} as references; "
-            "need one reference (or None) per text"
-        )
-    return references
+    return references.get(group) if isinstance(references, Mapping) else references
 
 
 def _of_group(  # noqa: PLR0917 - one caller

@@ -49,14 +49,6 @@ class DetectorQuality:
     n_baseline: int
     n_baseline_kept: int
 
-    def __post_init__(self) -> None:
-        for n, hit, name in (
-            (self.n_other, self.n_other_detected, "other"),
-            (self.n_baseline, self.n_baseline_kept, "baseline"),
-        ):
-            if n < 1 or not 0 <= hit <= n:
-                raise DataError(f"detector quality: {hit} of {n} {name} documents is impossible")
-
     @property
     def sensitivity(self) -> float:
         """Share of the other source that is found."""

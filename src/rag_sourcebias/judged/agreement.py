@@ -171,14 +171,6 @@ def correlation_intervals(
         With fewer than 4 clusters, or if x or y is constant.
     """
     g = int(clusters.max(initial=-1)) + 1
-    if g < 4:
-        raise InsufficientDataError(
-            f"a correlation of {g} independent item(s) has no interval; at least 4 are needed",
-            n=g,
-            n_needed=4,
-        )
-    if not (np.ptp(x) > 0 and np.ptp(y) > 0):
-        raise InsufficientDataError("a constant has no correlation; values must differ", n=g)
     if len(x) > _MANY:
         how = "influence values"
         found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Run
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.settings import check_level, require, require_one_of
+from rag_sourcebias.core.settings import check_level, require_one_of
 from rag_sourcebias.measure.relevance import rank_of_labels
 
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).
@@ -51,27 +51,6 @@ class RankedLabels:
     query: IntArray
     n_queries: int
     gains: FloatArray
-
-    def __post_init__(self) -> None:
-        m, n_grades = self.probs.shape
-        last = int(self.query.max(initial=-1))
-        require(
-            (
-                self.weights.shape == self.query.shape == (m,),
-                "probs, weights and query differ in length",
-            ),
-            (self.gains.shape == (n_grades,), f"{len(self.gains)} gains for {n_grades} grades"),
-            (
-                np.all(np.diff(self.gains) >= 0),
-                f"gains {self.gains.tolist()} decrease; a higher grade gains no less",
-            ),
-            (np.all(self.weights >= 0), "document weights may not be negative"),
-            (
-                np.all(np.diff(self.query, prepend=0) >= 0),
-                "documents must be grouped by query, in the order of the queries",
-            ),
-            (last < self.n_queries, f"query index {last} with {self.n_queries} queries"),
-        )
 
     @classmethod
     def from_grid(cls, probs: FloatArray, weights: FloatArray, gains: FloatArray) -> RankedLabels:
@@ -324,9 +303,6 @@ def perturb(probs: FloatArray, lam: float | FloatArray) -> FloatArray:
         Rows sum to 1.
     """
     lam = np.broadcast_to(np.asarray(lam, dtype=np.float64), len(probs))
-    if not np.all(np.abs(lam) <= 1):  # written so that NaN counts as wrong
-        wrong = lam[~(np.abs(lam) <= 1)]
-        raise DataError(f"lambda {wrong[0]} is outside [-1, 1]")
     raised = _raised(probs, np.maximum(lam, 0.0))
     if np.all(lam >= 0):
         return raised
@@ -379,7 +355,6 @@ def crossings(labels: RankedLabels, y: FloatArray) -> Crossing:
     y : float64 array of shape (n_queries,)
         Human utility of each query.
     """
-    check_values(labels, y)
     first = smallest_lambda(lambda lam: labels.utilities_at(lam) >= y - TIE, labels.n_queries)
     last = -smallest_lambda(lambda lam: labels.utilities_at(-lam) <= y + TIE, labels.n_queries)
     return Crossing(first, last)
@@ -402,15 +377,6 @@ def smallest_lambda(holds: Callable[[FloatArray], npt.NDArray[np.bool_]], n: int
         low, high = np.where(there, low, middle), np.where(there, middle, high)
     found = np.where(just_after, -INSIDE, np.where(before_jump, high, 1.0))
     return np.asarray(np.where(at_start, -1.0, found))
-
-
-def check_values(labels: RankedLabels, y: FloatArray) -> None:
-    """Raise unless there is one finite human value per query."""
-    if np.shape(y) != (labels.n_queries,):
-        raise DataError(f"human values of shape {np.shape(y)} for {labels.n_queries} queries")
-    if not np.isfinite(y).all():
-        bad = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise DataError(f"human value of query {bad} is {y[bad]}; leave queries without one out")
 
 
 # Conformal ranks in exact rationals.
@@ -483,7 +449,6 @@ def recalibration(labels: RankedLabels, y: FloatArray) -> float:
         error to 0, the nearest 0 of those with the smallest error. One-hot labels do not move
         inside (−1, 1), so their λ* is 0.
     """
-    check_values(labels, y)
     if not labels.n_queries:
         return 0.0
     pooled = replace(labels, query=np.zeros_like(labels.query), n_queries=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.judged.crc import (
     TIE,
     RankedLabels,
-    check_values,
     crossings,
     paper_misses,
     recalibration,
@@ -90,7 +89,6 @@ def calibrate_dual(
         If no λ exists: fewer than 1/α − 1 batches, fewer than two queries, or human values beyond
         what the labels can reach.
     """
-    check_values(labels, y)
     n = labels.n_queries
     if n < 2:
         raise CalibrationError(f"{n} labelled queries cannot be resampled; at least 2 are needed")
@@ -349,10 +347,6 @@ def per_query_intervals(
     CalibrationError
         If n is too small: below 1/α − 1 (``"residual"``: also 5).
     """
-    check_values(labels_labelled, y)
-    if rule not in get_args(PerQueryRule):
-        raise DataError(f"rule {rule!r}; one of {', '.join(get_args(PerQueryRule))} is expected")
-    y = np.asarray(y, dtype=np.float64)
     assumptions: tuple[str, ...] = (
         "labelled and target queries are exchangeable",
         "human values lie between all documents at the lowest and all at the highest grade",

@@ -37,15 +37,6 @@ class LabeledDocuments:
     rows: IntArray
     human_gains: FloatArray
 
-    def __post_init__(self) -> None:
-        if self.rows.ndim != 1 or self.rows.shape != self.human_gains.shape:
-            raise DataError(f"{self.rows.size} labelled rows with {self.human_gains.size} gains")
-        values, counts = np.unique(self.rows, return_counts=True)
-        if np.any(counts > 1):
-            raise DataError(f"row {values[np.argmax(counts > 1)]} is labelled twice")
-        if not np.isfinite(self.human_gains).all():
-            raise DataError("the human gains of labelled documents must be finite numbers")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentSample(Stored):
@@ -193,9 +184,6 @@ def design_document_sample(
     size = labels.weights * residual_spread(labels)
     known = np.zeros(0, dtype=np.int64)
     if pilot is not None:
-        outside = pilot.rows[(pilot.rows < 0) | (pilot.rows >= len(size))]
-        if len(outside):
-            raise DataError(f"labelled row {outside[0]} is not one of the pool's {len(size)}")
         known = pilot.rows[size[pilot.rows] > 0]
     if n_labels <= len(known) or n_labels < 1:
         raise InsufficientDataError(
@@ -305,7 +293,7 @@ _ASSUMPTIONS = {
 def document_interval(
     labels: RankedLabels,
     sample: DocumentSample,
-    human_gains: npt.NDArray[np.floating],
+    y: FloatArray,
     *,
     target: Literal["population", "pool"] = "population",
     confidence_level: float = 0.95,
@@ -330,7 +318,7 @@ def document_interval(
     labels : RankedLabels
         The pool the sample was drawn from.
     sample : DocumentSample
-    human_gains : float array of shape (sample.n_labels,)
+    y : float64 array of shape (sample.n_labels,)
         Gain of the human grade, ``labels.gains[grade]``, in the order of ``sample.rows``.
     target : str
         ``"population"``: the mean over all queries that might have been asked. ``"pool"``: the
@@ -354,7 +342,7 @@ def document_interval(
     """
     check_level(confidence_level)
     require_one_of("target", target, ("population", "pool"))
-    y = _checked_gains(labels, sample, human_gains)
+    _require_pool(labels, sample)
     chance = sample.inclusion[sample.rows]
     check_amount(labels, sample, y, target)
     fitted, residual, error = _regress(labels, sample, y)
@@ -438,9 +426,7 @@ def _regress(
     return fitted, residual, influence * left_out
 
 
-def _checked_gains(
-    labels: RankedLabels, sample: DocumentSample, human_gains: npt.NDArray[np.floating]
-) -> FloatArray:
+def _require_pool(labels: RankedLabels, sample: DocumentSample) -> None:
     if len(sample.inclusion) != len(labels.weights) or (
         sample.fingerprint != pool_fingerprint(labels)
     ):
@@ -448,25 +434,6 @@ def _checked_gains(
             f"the sample was drawn from another pool (of {len(sample.inclusion)} documents, here "
             f"{len(labels.weights)}): judge distributions, ranks and gains must be the same as then"
         )
-    y = np.asarray(human_gains, dtype=np.float64)
-    if y.shape != (sample.n_labels,):
-        raise DataError(f"{y.size} human gains for a sample of {sample.n_labels} documents")
-    missing = np.flatnonzero(np.isnan(y))
-    if len(missing):
-        first = int(sample.rows[missing[0]])
-        raise DataError(
-            f"{len(missing)} of {len(y)} sampled documents have no human label, first row {first} "
-            f"(query {labels.query[first]}); label them all: those left out are rarely random"
-        )
-    low, high = float(labels.gains[0]), float(labels.gains[-1])
-    outside = np.flatnonzero((y < low - 1e-9) | (y > high + 1e-9))
-    if len(outside):
-        first = int(outside[0])
-        raise DataError(
-            f"{len(outside)} human gain(s) outside the scale {low:g} … {high:g}, first "
-            f"{y[first]:g} of row {sample.rows[first]}; a gain is labels.gains[grade]"
-        )
-    return y
 
 
 def combined_degrees(sampling: float, degrees: float, total: float, between: int) -> float:
@@ -582,8 +549,6 @@ def outlook(
     spread = residual_spread(labels)
     size = labels.weights * spread
     used = size > 0
-    if not used.any():
-        raise DataError("no document has a rank with weight: there is nothing to label")
     if pilot is None:
         fitted, scale, shared = _guess(labels, spread, used)
     else:
@@ -627,10 +592,6 @@ def _from_pilot(
     used: npt.NDArray[np.bool_],
     pilot: LabeledDocuments,
 ) -> tuple[FloatArray, float, float]:
-    n_rows = len(spread)
-    outside = pilot.rows[(pilot.rows < 0) | (pilot.rows >= n_rows)]
-    if len(outside):
-        raise DataError(f"pilot row {outside[0]} is not one of the pool's {n_rows}")
     keep = used[pilot.rows]
     rows, y = pilot.rows[keep], pilot.human_gains[keep]
     if len(rows) < FEWEST_PILOT:

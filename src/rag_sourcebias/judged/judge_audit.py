@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -17,6 +17,7 @@ from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
+    if_enough,
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
@@ -184,19 +185,6 @@ def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
     return float((np.cumsum(probs - observed, axis=1)[:, :-1] ** 2).mean())
 
 
-def interval_or_none(
-    measure: Callable[..., Interval],
-    values: FloatArray,
-    *others: npt.NDArray[Any],
-    level: float,
-) -> Interval | None:
-    """Measure something, None where it has no interval."""
-    try:
-        return measure(values, *others, confidence_level=level)
-    except InsufficientDataError:
-        return None
-
-
 def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
     """Code of the bin of each item; bins are never split between equal predictions."""
     _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
@@ -224,7 +212,7 @@ def one_grade(
     seen = np.bincount(code, weights=o) / size
     hits = np.stack([np.bincount(code[row == grade], minlength=len(size)) for row in simulated])
     by_chance = np.abs(hits / len(p) - weight * predicted).sum(axis=1)
-    difference = interval_or_none(clustered_mean, p - o, clusters, level=level)
+    difference = if_enough(clustered_mean, p - o, clusters, confidence_level=level)
     return GradeCalibration(
         grade=grade,
         predicted_share=float(p.mean()),
@@ -286,17 +274,10 @@ def calibration_of(
     InsufficientDataError
         With fewer than 2 rows.
     """
-    check_level(confidence_level)
-    if probs.shape != observed.shape or probs.ndim != 2:
-        raise DataError(f"probabilities of shape {probs.shape}, labels of shape {observed.shape}")
     n, n_grades = probs.shape
-    if n < 2:
-        raise InsufficientDataError(f"calibration of {n} item(s)", n=n, n_needed=2)
     values = np.exp2(np.arange(n_grades)) - 1.0
     if gains is not None:
         values = np.asarray(gains, float)
-    if values.shape != (n_grades,):
-        raise DataError(f"{len(values)} gains for {n_grades} grades")
     if clusters is None:
         clusters = np.arange(n)
     # grades drawn from the judge's own probabilities; shape (simulations, n)
@@ -314,7 +295,7 @@ def calibration_of(
         grades.append(grade)
     shares = np.broadcast_to(observed.mean(axis=0), observed.shape)
     predicted, seen = probs @ values, observed @ values
-    error = interval_or_none(clustered_mean, predicted - seen, clusters, level=confidence_level)
+    error = if_enough(clustered_mean, predicted - seen, clusters, confidence_level=confidence_level)
     spread = float(np.var(predicted))
     slope = None
     if spread > 1e-12:
@@ -496,7 +477,7 @@ def _audit(
         differences = bias_differences(f - y, items.groups, clusters, confidence_level=level)
     auc = calibration = None
     if np.all((y == 0) | (y == 1)):
-        auc = interval_or_none(auc_interval, f, y == 1, clusters, level=level)
+        auc = if_enough(auc_interval, f, y == 1, clusters, confidence_level=level)
         calibration = _calibration(y, f, clusters, level, rng)
     useful_from = 1 / math.sqrt(len(y) - 2)
     notes = verdict_notes(y, f, pearson, differences, useful_from=useful_from, level=level)

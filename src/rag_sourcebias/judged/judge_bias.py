@@ -253,10 +253,6 @@ def judge_biases(
         If a column differs in length, or a judge is named and no groups of its own family and of
         another known one are there.
     """
-    for name in ("length", "swapped"):
-        column = getattr(columns, name)
-        if column is not None and len(column) != len(items):
-            raise DataError(f"{len(column)} values of {name} for {len(items)} items")
     units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
     codes = np.unique(units, return_inverse=True)[1]
     found = [

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -153,17 +152,10 @@ def write_label_sheet(
     Raises
     ------
     DataError
-        If the ending is another one, there are no rows, a pair occurs twice, or a text is too
-        long for a spreadsheet cell, or the sheet exists.
+        If the ending is another one, a text is too long for a spreadsheet cell, or the sheet
+        exists.
     """
     ending = _new_sheet(path)
-    if not rows or n_grades < 2:
-        raise DataError(
-            f"{path}: a sheet needs rows and two grades, not {len(rows)} and {n_grades}"
-        )
-    pair, most = Counter((row.query_id, row.doc_id) for row in rows).most_common(1)[0]
-    if most > 1:
-        raise DataError(f"query {pair[0]!r}, document {pair[1]!r} stands on the sheet twice")
     digits = len(str(len(rows)))
     records, known = [], []
     order = as_generator(rng).permutation(len(rows)).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
@@ -165,16 +165,9 @@ def compare_systems(
 def _pairs(sample: JudgedSample, baseline: int | None) -> tuple[IntArray, IntArray]:
     """Return the columns compared, or say why they cannot be."""
     n, m = sample.y.shape
-    if m < 2 or sample.x.shape[1] != m:
-        raise DataError(
-            f"y and yhat have {m} and {sample.x.shape[1]} columns; a comparison needs one column "
-            "per system in both, and two systems"
-        )
     if baseline is None:
         first, second = np.triu_indices(m, 1)
     else:
-        if not 0 <= baseline < m:
-            raise DataError(f"baseline {baseline} is not one of the columns 0 to {m - 1}")
         first = np.delete(np.arange(m), baseline)
         second = np.full(m - 1, baseline)
     needed = labels_for(len(first))

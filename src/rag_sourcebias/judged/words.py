@@ -14,7 +14,6 @@ from rag_sourcebias.judged.data import (
     QueryIntervals,
 )
 from rag_sourcebias.report.blocks import (
-    Bar,
     First,
     FirstRow,
     capital,
@@ -26,6 +25,7 @@ from rag_sourcebias.report.blocks import (
     number,
     shorten,
 )
+from rag_sourcebias.report.document import Bar
 
 Role: TypeAlias = Literal[
     "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"

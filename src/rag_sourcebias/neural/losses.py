@@ -244,11 +244,6 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         self.hinge = TwinHinge(
             weight=debias_weight, reduction=reduction, scale=scale, similarity=similarity
         )
-        if not hasattr(base_loss, "compute_loss_from_embeddings"):
-            raise DataError(
-                f"base_loss is a {type(base_loss).__name__}; accepted is a loss of "
-                "sentence-transformers that takes embeddings"
-            )
         require_one_of("rank_columns", rank_columns, get_args(RankColumns))
         # The trainer exchanges `model` for a wrapped one.
         self.model = base_loss.model
@@ -284,11 +279,6 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
 
     def _selections(self, n_columns: int) -> list[list[int]]:
         """Return the columns of each call of the base loss."""
-        if n_columns < 3:
-            raise DataError(
-                f"{type(self).__name__} got {n_columns} columns; accepted are query, human "
-                "document, LLM document and any further negatives, in this order"
-            )
         if self.rank_columns == "all":
             return [list(range(n_columns))]
         negatives = list(range(3, n_columns))

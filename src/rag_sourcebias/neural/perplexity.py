@@ -467,8 +467,6 @@ class CausalPerplexity:
         DataError
             If there are not as many prefixes as texts, or the window has no room for both.
         """
-        if len(prefixes) != len(texts):
-            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts; need as many")
         return conditional_values(
             self._scorer,
             prefixes,

@@ -16,7 +16,7 @@ from rag_sourcebias.source.data import SkewReport
 _FEWEST = 3
 
 
-def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") -> Interval:
+def random_effects(intervals: Sequence[Interval]) -> Interval:
     """Return the mean effect of which the studies are a sample.
 
     Paule and Mandel's between-study variance, and the t interval of Hartung, Knapp, Sidik and
@@ -26,8 +26,6 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
     ----------
     intervals : sequence of Interval
         One per study, of one confidence level, in one unit; their widths give the variances.
-    what : str
-        Name of the studies, for the assumptions and messages.
 
     Raises
     ------
@@ -53,7 +51,7 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
     k = len(intervals)
     if k < _FEWEST:
         raise InsufficientDataError(
-            f"{k} {what} are too few to tell how much they differ; at least {_FEWEST} are needed",
+            f"{k} data sets are too few to tell how they differ; at least {_FEWEST} are needed",
             n=k,
             n_needed=_FEWEST,
         )
@@ -81,7 +79,7 @@ def random_effects(intervals: Sequence[Interval], *, what: str = "data sets") ->
         confidence_level=level,
         method="random effects",
         n_labeled=k,
-        assumptions=(f"the {k} {what} are a random sample of their kind",),
+        assumptions=(f"the {k} data sets are a random sample of their kind",),
     )
 
 

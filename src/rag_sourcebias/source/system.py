@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import InsufficientDataError, attempt
+from rag_sourcebias.core.errors import (
+    InsufficientDataError,
+    if_enough,
+)
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import (
@@ -523,16 +525,12 @@ def _exposure(
                 browsing=browsing,
                 share=float(shares.mean()),
                 corpus_share=corpus_share,
-                difference=attempt(
-                    partial(
-                        clustered_mean,
-                        shares - corpus_share,
-                        unit[found.query_index],
-                        confidence_level=config.confidence_level,
-                        bounds=(-corpus_share, 1 - corpus_share),
-                    ),
-                    [],
-                    "exposure",
+                difference=if_enough(
+                    clustered_mean,
+                    shares - corpus_share,
+                    unit[found.query_index],
+                    confidence_level=config.confidence_level,
+                    bounds=(-corpus_share, 1 - corpus_share),
                 ),
             )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import BoolArray, FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import crossing
 from rag_sourcebias.infer.means import clustered_mean
@@ -25,7 +25,6 @@ from rag_sourcebias.infer.resampling import bootstrap_intervals, dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,
-    RankPair,
     StyleConfig,
     StyleData,
     StyledTexts,
@@ -39,7 +38,6 @@ from rag_sourcebias.style.measure import (
     StyleMatrix,
     adjusted_from_means,
     complete_queries,
-    if_enough,
     length_adjusted,
     length_columns,
     matching_gains,
@@ -493,35 +491,19 @@ def _rows(
             unfairness=unfairness(matrix.ranks[:, at], ddof=config.ddof),
             unfairness_interval=found.unfairness[at],
             friedman=friedman_test(matrix.ranks[:, at]),
-            against_original=_against_original(matrix, at, config),
+            against_original=compare_ranks(
+                matrix.ranks[:, at],
+                matrix.doc_styles,
+                config.original,
+                correction=config.correction,
+                confidence_level=config.confidence_level,
+                resamples=config.resamples,
+                rng=np.random.default_rng((config.seed, 2)),
+            ),
             adjusted_ranks=found.adjusted_ranks[at] if found.adjusted_ranks else (),
             length_slope=found.length_slopes[at] if found.adjusted_ranks else None,
         )
         for at, form in enumerate(matrix.query_styles)
-    )
-
-
-def _against_original(matrix: StyleMatrix, at: int, config: StyleConfig) -> tuple[RankPair, ...]:
-    pairs = compare_ranks(
-        matrix.ranks[:, at],
-        matrix.doc_styles,
-        baseline=config.original,
-        correction=config.correction,
-        confidence_level=config.confidence_level,
-        resamples=config.resamples,
-        rng=np.random.default_rng((config.seed, 2)),
-    )
-    return tuple(_turned(pair) for pair in pairs)
-
-
-def _turned(pair: RankPair) -> RankPair:
-    i = pair.interval
-    return replace(
-        pair,
-        first=pair.second,
-        second=pair.first,
-        difference=-pair.difference,
-        interval=i and replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower),
     )
 
 

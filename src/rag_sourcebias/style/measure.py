@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +23,6 @@ from rag_sourcebias.style.data import FriedmanTest, RankPair, StyleCode, StyleFi
 
 
 Missing = Literal["refuse", "balanced"]
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def if_enough(measure: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
-    """Return what is measured, None where there are too few data for it."""
-    try:
-        return measure(*args, **options)
-    except InsufficientDataError:
-        return None
 
 
 def unique_names(names: Sequence[str], kind: str, *, at_least: int = 1) -> tuple[str, ...]:
@@ -73,8 +61,6 @@ def complete_queries(
     """
     if missing not in ("refuse", "balanced"):
         raise DataError(f"missing {missing!r} is not one of 'refuse', 'balanced'")
-    if not len(scores):
-        raise InsufficientDataError("there is no query to rank versions for", n=0, n_needed=1)
 
     def place(at: npt.NDArray[np.int64]) -> str:
         query, form, style = at
@@ -177,8 +163,6 @@ def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> f
         Per query; only their ties matter.
     """
     values = np.asarray(ranks, dtype=np.float64)
-    if values.ndim != 2 or not len(values):
-        raise DataError(f"ranks have shape {values.shape}; expected (queries, styles), not empty")
     require_finite(values, "ranks", remedy="leave out queries that lack a version")
     n, k = values.shape
     _check(k, ddof)
@@ -270,8 +254,6 @@ def rank_versions(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
     >>> rank_versions(np.array([0.9, 0.5, 0.9, 0.1])).tolist()
     [1.5, 3.0, 1.5, 4.0]
     """
-    if not np.ndim(scores):
-        raise DataError(f"scores {scores!r} are one number; give one per version")
     with np.errstate(over="ignore"):
         values = np.asarray(scores, dtype=np.float32)
     if not np.all(np.isfinite(values)):
@@ -404,16 +386,6 @@ def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[An
         Ranks, centred log lengths x, Σ x·rank and Σ x².
     """
     r, size = np.asarray(ranks, dtype=np.float64), np.asarray(lengths, dtype=np.float64)
-    if r.ndim != 2 or r.shape != size.shape or not len(r):
-        raise DataError(
-            f"ranks have shape {r.shape} and lengths {size.shape}; both must be (queries, styles)"
-        )
-    if len(bad := np.argwhere(~(np.isfinite(size) & (size > 0)))):
-        row, column = bad[0]
-        raise DataError(
-            f"length {size[row, column]:g} in row {row}, column {column}; lengths must be positive "
-            "(leave out queries with an empty version)"
-        )
     require_finite(r, "ranks", remedy="leave out queries that lack a version")
     x = np.log(size)
     x -= x.mean(axis=1, keepdims=True)

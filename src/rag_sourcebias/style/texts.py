@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, DocTags, FloatArray, Qrels, Query, Run, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, Retriever, RetrieverSpec
 from rag_sourcebias.infer.decide import adjust_p_values
@@ -39,7 +39,6 @@ from rag_sourcebias.style.data import (
     StyleReport,
     StyleSystem,
 )
-from rag_sourcebias.style.measure import if_enough
 
 # The documents of a style audit as corpora to index.
 

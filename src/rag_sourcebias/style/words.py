@@ -10,7 +10,6 @@ from typing import NamedTuple
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.report.blocks import (
     CORRECTIONS,
-    Bar,
     First,
     FirstRow,
     count,
@@ -28,6 +27,7 @@ from rag_sourcebias.report.blocks import (
     shorten,
     split_measure,
 )
+from rag_sourcebias.report.document import Bar
 from rag_sourcebias.style.data import (
     StyleCode,
     StyleFinding,

@@ -148,7 +148,3 @@ def test_too_little_is_refused():
     assert error.value.n == 0
     with pytest.raises(InsufficientDataError, match="20 more answers than questions"):
         fit_adjustment(simulated(0, effect=none, n=8))
-    few = simulated(0, effect=none, n=4)
-    for folds in (1, 5):
-        with pytest.raises(DataError, match=f"folds {folds} must be between 2 and .* 4"):
-            cross_fit_adjustment(few, folds=folds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.answers.spread import spread_interval
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.decide import crossing
 
 
@@ -51,14 +51,6 @@ def test_bad_input_is_refused():
     with pytest.raises(InsufficientDataError, match="bootstrap over 19 rows") as error:
         spread_interval(np.zeros((19, 2)))
     assert (error.value.n, error.value.n_needed) == (19, 20)
-    with pytest.raises(DataError, match="at least 2 columns"):
-        spread_interval(np.zeros((30, 1)))
-    with pytest.raises(DataError, match="NaN or infinity"):
-        spread_interval(np.full((30, 2), math.nan))
-    with pytest.raises(DataError, match="confidence_level"):
-        spread_interval(np.zeros((30, 2)), confidence_level=95)
-    with pytest.raises(DataError, match="ddof 2"):
-        spread_interval(np.zeros((30, 2)), ddof=2)
 
 
 def test_a_crossing_is_found_wherever_the_search_starts():

@@ -115,16 +115,8 @@ def test_many_chunks_strided_rows_and_writing_in_place() -> None:
 
 def test_unusable_pairs_are_refused() -> None:
     human, other, _ = twins()
-    with pytest.raises(DataError, match=r"shape \(400, 24\) and other vectors \(399, 24\)"):
-        fit_projection(human, other[:-1])
-    with pytest.raises(DataError, match="there are no other vectors"):
-        fit_projection(human, other[:0])
-    with pytest.raises(DataError, match="are equal"):
-        fit_projection(human, human.copy())
     with pytest.raises(DataError, match="rows do not look like pairs"):
         fit_projection(human - human.mean(axis=0), other[::-1])
-    with pytest.raises(DataError, match=r"shape \(24,\)"):
-        fit_projection(human[0], other[0])
     broken = other.copy()
     broken[[7, 9], 2] = np.nan, np.inf
     with pytest.raises(DataError, match=r"2 other vector.* first in row 7"):
@@ -137,7 +129,6 @@ def test_unusable_pairs_are_refused() -> None:
     ("options", "message"),
     [
         ({"method": "svd"}, "'svd' is not one of mean, pca"),
-        ({"n_directions": 2}, "has one direction"),
         ({"method": "pca", "n_directions": 24}, "allow 1 to 23"),
         ({"strength": 1.5}, "strength is 1.5"),
         ({"strength": float("nan")}, "strength is nan"),

@@ -77,11 +77,6 @@ def test_what_cannot_be_decomposed_is_refused() -> None:
     twice = {"a": factors["length"], "b": 2 * factors["length"]}
     with pytest.raises(InsufficientDataError, match="a, b cannot be told apart"):
         decompose_gap(gaps, twice, queries=group)
-    broken = {"length": np.where(np.arange(len(gaps)) == 3, np.nan, factors["length"])}
-    with pytest.raises(DataError, match="length is nan in row 3"):
-        decompose_gap(gaps, broken, queries=group)
-    with pytest.raises(DataError, match=r"queries has shape \(5,\)"):
-        decompose_gap(gaps, factors, queries=group[:5])
     with pytest.raises(DataError, match="0 factors"):
         decompose_gap(gaps, {}, queries=group)
 
@@ -116,9 +111,6 @@ def test_pairs_without_perplexity_are_counted_not_used() -> None:
     assert (found.n, found.n_left_out) == (98, 2)
     kept = np.isfinite(human) & np.isfinite(other)
     assert found.share_lower.estimate == pytest.approx(np.mean(other[kept] < human[kept]))
-    ratio[5] = -np.inf
-    with pytest.raises(DataError, match="log length ratio that is not finite"):
-        perplexity_gap(human, other, log_length_ratio=ratio)
 
 
 def test_without_variation_of_length_there_is_no_adjusted_gap() -> None:
@@ -126,7 +118,5 @@ def test_without_variation_of_length_there_is_no_adjusted_gap() -> None:
     assert perplexity_gap(human, other, log_length_ratio=0 * ratio).gap_equal_length is None
     few = perplexity_gap(human[:10], other[:10], log_length_ratio=ratio[:10])
     assert few.gap_equal_length is None
-    with pytest.raises(DataError, match="columns of shapes"):
-        perplexity_gap(human, other[:5], log_length_ratio=ratio)
     with pytest.raises(InsufficientDataError):
         perplexity_gap(human * np.nan, other, log_length_ratio=ratio)

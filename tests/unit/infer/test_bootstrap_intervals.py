@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means
 
 
@@ -32,10 +31,10 @@ def test_ends_are_quantiles_at_the_tails_that_student_asks_for(n, level):
     assert (found.lower, found.upper) == pytest.approx((tail, 1 - tail), rel=1e-9)
 
 
-def test_ends_hold_the_estimate_and_stay_within_bounds():
+def test_ends_hold_the_estimate():
     draws = np.random.default_rng(0).normal(5, 1, (999, 1))
-    (found,) = bootstrap_intervals(np.array([1.0]), draws, n=50, bounds=(0, 6))
-    assert (found.lower, found.upper) == (1, 6)
+    (found,) = bootstrap_intervals(np.array([1.0]), draws, n=50)
+    assert found.lower == 1 < found.upper
 
 
 def test_resamples_that_agree_give_no_interval():
@@ -43,21 +42,3 @@ def test_resamples_that_agree_give_no_interval():
     found = bootstrap_intervals(np.array([1.0, 20.0]), draws, n=9)
     assert found[0] is None
     assert found[1] is not None
-
-
-@pytest.mark.parametrize(
-    ("estimates", "draws", "message"),
-    [
-        (np.zeros(2), np.zeros((9, 3)), r"resampled values \(9, 3\)"),
-        (np.zeros(2), np.zeros((0, 2)), r"resampled values \(0, 2\)"),
-        (np.zeros(1), np.full((9, 1), np.nan), "hold NaN or infinity"),
-    ],
-)
-def test_bad_input(estimates, draws, message):
-    with pytest.raises(DataError, match=message):
-        bootstrap_intervals(estimates, draws, n=9)
-
-
-def test_one_query_is_too_few():
-    with pytest.raises(InsufficientDataError, match="at least 2 queries, there is 1"):
-        bootstrap_intervals(np.zeros(1), np.zeros((9, 1)), n=1)

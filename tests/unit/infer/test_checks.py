@@ -160,12 +160,6 @@ def test_items_without_clusters_use_groups():
 
 
 def test_refusals():
-    with pytest.raises(DataError, match="or of none"):
-        check_random_labels(np.ones(9), np.ones(9), labeled_groups=["a"] * 9)
-    with pytest.raises(DataError, match="differ in length"):
-        check_random_labels(
-            np.ones(9), np.ones(9), labeled_groups=["a"], unlabeled_groups=["a"] * 9
-        )
     with pytest.raises(DataError, match="confidence_level 1"):
         check_random_labels(np.ones(9), np.ones(9), confidence_level=1)
 

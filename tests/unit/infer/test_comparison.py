@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.judged import (
     difference_interval,
     judged_relative_delta_interval,
@@ -171,12 +171,8 @@ def test_refusals():
     truth, judge = two_systems()
     with pytest.raises(InsufficientDataError, match=r"9 labelled item.*at least 10"):
         difference_interval(truth[:9], judge[:9], judge[9:])
-    with pytest.raises(DataError, match="1 and 2 columns"):
-        difference_interval(truth[:40, 0], judge[:40], judge[40:])
     same = np.repeat(truth[:, :1], 2, axis=1)
     with pytest.raises(InsufficientDataError, match="differ by 0 on each of the 40"):
         difference_interval(same[:40], judge[:40], judge[40:])
     with pytest.raises(InsufficientDataError, match="all 40 labelled queries score 0"):
         judged_relative_delta_interval(0 * truth[:40], judge[:40], judge[40:])
-    with pytest.raises(DataError, match="may not be negative"):
-        judged_relative_delta_interval(-truth[:40], judge[:40], judge[40:])

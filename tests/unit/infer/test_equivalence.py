@@ -104,14 +104,6 @@ def test_equal_columns_pass_only_when_there_are_enough() -> None:
 
 def test_what_cannot_be_tested_is_refused() -> None:
     good = np.full(30, 0.5)
-    with pytest.raises(DataError, match=r"first has shape \(30,\), second \(29,\)"):
-        equivalence_test(good, good[1:], margin=0.02)
-    with pytest.raises(DataError, match=r"second\[3\] is nan; scores must lie in \[0, 1\]"):
-        equivalence_test(good, np.where(np.arange(30) == 3, np.nan, 0.5), margin=0.02)
-    with pytest.raises(DataError, match=r"first\[0\] is 50"):
-        equivalence_test(100 * good, good, margin=0.02)
-    with pytest.raises(DataError, match=r"margin 2 is outside \(0, 1\); 0.02 is 2 points"):
-        equivalence_test(good, good, margin=2)
     with pytest.raises(DataError, match=r"level 0.5 must be below 0.5"):
         equivalence_test(good, good, margin=0.1, level=0.5)
     with pytest.raises(InsufficientDataError, match="at least 20 queries, there are 19") as caught:

@@ -8,7 +8,6 @@ from crc_oracles import TIE, awkward_labels, utilities_literally
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.crc import (
     INSIDE,
     RankedLabels,
@@ -85,11 +84,3 @@ def test_recalibration_is_nearest_zero_among_the_best(seed):
     assert error(lam) <= best + 1e-8
     if abs(lam) > 1e-6:
         assert error(lam * 0.999) > error(lam)
-
-
-def test_values_are_checked():
-    labels = one_document(0.5, 0.3, 0.2)
-    with pytest.raises(DataError, match=r"shape \(2,\) for 1 queries"):
-        crossings(labels, np.zeros(2))
-    with pytest.raises(DataError, match="human value of query 0 is nan"):
-        recalibration(labels, np.array([np.nan]))

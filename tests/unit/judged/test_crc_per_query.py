@@ -11,7 +11,7 @@ from crc_oracles import GAINS, awkward_labels, judged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.judged.crc import (
     RankedLabels,
     crossings,
@@ -135,12 +135,6 @@ def test_a_query_that_alone_fixes_the_slope_does_not_break_the_residual_rule():
     found = per_query_intervals(labels, y, labels, confidence_level=0.9)
     assert np.isfinite(found.lower).all()
     assert np.isfinite(found.upper).all()
-
-
-def test_unknown_rule():
-    labels, y = judged(20)
-    with pytest.raises(DataError, match="rule 'both'; one of residual, recalibrated, paper"):
-        per_query_intervals(labels, y, labels, rule="both", confidence_level=0.95)
 
 
 def test_scores_of_the_labelled_queries_come_from_their_crossings():

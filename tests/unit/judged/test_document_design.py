@@ -121,13 +121,6 @@ def test_refusals():
     with pytest.raises(InsufficientDataError, match="2 labels asked for with 2") as caught:
         design_document_sample(labels, 2, pilot=known, rng=0)
     assert caught.value.n_needed == 3
-    far = LabeledDocuments(rows=np.array([480]), human_gains=np.zeros(1))
-    with pytest.raises(DataError, match="row 480 is not one of the pool's 480"):
-        design_document_sample(labels, 50, pilot=far, rng=0)
-    with pytest.raises(DataError, match="row 4 is labelled twice"):
-        LabeledDocuments(rows=np.array([4, 4]), human_gains=np.zeros(2))
-    with pytest.raises(DataError, match="seed"):
-        DocumentSample.from_dict({"rows": [], "inclusion": [], "fingerprint": ""})
     with pytest.raises(DataError, match="chance of inclusion is 0"):
         DocumentSample(rows=np.array([0]), inclusion=np.zeros(2), seed=0, fingerprint="x")
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import LabelDistributions
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.judge_audit import calibration_of, rows_of
 
 
@@ -95,13 +94,3 @@ def test_rows_are_found_by_pair():
         query_ids=(), doc_ids=(), query_codes=no_rows, doc_codes=no_rows, probs=np.zeros((0, 2))
     )
     assert rows_of(human, nothing).tolist() == [-1, -1, -1]
-
-
-def test_refusals():
-    probs, observed = sample(n=5)
-    with pytest.raises(DataError, match=r"shape \(5, 4\), labels of shape \(4, 4\)"):
-        calibration_of(probs, observed[:4])
-    with pytest.raises(DataError, match="3 gains for 4 grades"):
-        calibration_of(probs, observed, gains=[0, 1, 2])
-    with pytest.raises(InsufficientDataError, match=r"calibration of 1 item"):
-        calibration_of(probs[:1], observed[:1])

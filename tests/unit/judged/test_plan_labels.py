@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,9 +104,3 @@ def test_refusals():
         plan_labels(labels, n_labels=100, pilot=pilot_of(y, np.arange(9)))
     with pytest.raises(InsufficientDataError, match=r"80 of a pilot.* 130 are needed"):
         plan_labels(labels, n_labels=129, pilot=pilot_of(y, np.arange(80)))
-    far = LabeledDocuments(rows=np.array([3000]), human_gains=np.zeros(1))
-    with pytest.raises(DataError, match="pilot row 3000 is not one"):
-        plan_labels(labels, n_labels=100, pilot=far)
-    nothing = replace(labels, weights=np.zeros(3000))
-    with pytest.raises(DataError, match="nothing to label"):
-        plan_labels(nothing, n_labels=100)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.judged.systems import compare_systems
 
 
@@ -127,8 +127,6 @@ def test_a_baseline_compares_each_other_system_with_it():
     assert one.quantile < every.quantile
     assert one.best.tolist() == [1] * 5
     assert one.worst.tolist() == [5] * 5
-    with pytest.raises(DataError, match="baseline 5"):
-        compare_systems(*parts(y, f), baseline=5)
 
 
 def test_no_width_is_zero_while_an_item_is_unlabelled():
@@ -164,11 +162,3 @@ def test_too_few_labels_are_refused(n, m, baseline, needed):
         compare_systems(*parts(y, f, n), baseline=baseline)
     assert error.value.n_needed == needed
     compare_systems(*parts(y, f, needed), baseline=baseline, n_resamples=100)
-
-
-def test_columns_must_fit():
-    y, f = world(m=3)
-    with pytest.raises(DataError, match="3 and 2 columns"):
-        compare_systems(y[:30], f[:30, :2], f[30:, :2])
-    with pytest.raises(DataError, match="two systems"):
-        compare_systems(y[:30, :1], f[:30, :1], f[30:, :1])

@@ -204,13 +204,8 @@ class TestOfBertSize:
 def test_bad_input_says_what_is_accepted() -> None:
     model = static_model()
     base = losses.MultipleNegativesRankingLoss(model)
-    with pytest.raises(DataError, match="Linear; accepted is a loss of sentence-transformers that"):
-        DebiasedRankingLoss(torch.nn.Linear(1, 1), 1.0, **NAMED)
     with pytest.raises(DataError, match="rank_columns 'llm' is not one of human, both, all"):
         DebiasedRankingLoss(base, 1.0, rank_columns="llm", **NAMED)
-    loss = DebiasedRankingLoss(base, 1.0, **NAMED)
-    with pytest.raises(DataError, match="got 2 columns; accepted are query, human document, LLM"):
-        loss(batch(model, QUERIES, HUMAN), None)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])

@@ -20,23 +20,12 @@ def ranks_of(n, shifts, seed=0):
 
 def decide(ranks, *, margin=0.1, level=0.95, **changes):
     names = NAMES[: ranks.shape[1]]
-    against = compare_ranks(ranks, names, baseline="a", resamples=500)
-    turned = [
-        type(p)(
-            first=p.second,
-            second=p.first,
-            difference=-p.difference,
-            interval=None,
-            p_value=p.p_value,
-            p_adjusted=p.p_adjusted,
-        )
-        for p in against
-    ]
+    against = compare_ranks(ranks, names, "a", resamples=500)
     return style_finding(
         ranks,
         names,
         test=friedman_test(ranks),
-        against_original=turned,
+        against_original=against,
         margin=margin,
         confidence_level=level,
         **changes,

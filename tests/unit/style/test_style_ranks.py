@@ -32,8 +32,3 @@ def test_scores_that_single_precision_cannot_tell_apart_are_tied():
 def test_what_cannot_be_ranked(bad):
     with pytest.raises(DataError, match="NaN, infinity or a number beyond single precision"):
         rank_versions(np.array([0.1, bad]))
-
-
-def test_one_number_is_no_table():
-    with pytest.raises(DataError, match="are one number"):
-        rank_versions(np.float64(0.5))
