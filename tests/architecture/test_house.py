@@ -35,7 +35,7 @@ NODES = {
     "monitor": 37698,
     "neural": 12468,
     "observe": 6319,
-    "pairs": 21892,
+    "pairs": 21778,
     "report": 15433,
     "retrieval": 7688,
     "source": 20020,

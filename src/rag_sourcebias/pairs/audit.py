@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.infer.decide import adjust_p_values
-from rag_sourcebias.infer.equivalence import equivalence_test
+from rag_sourcebias.infer.equivalence import EquivalenceTest, equivalence_test
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.measure.dataset import require_sources, summarise_dataset
 from rag_sourcebias.measure.relevance import score_run
@@ -50,7 +51,7 @@ from rag_sourcebias.pairs.report import PairReport
 _FIRST = 5  # ids that a report names
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PairRows:
     """Rows of a corpus that are versions of one another, and those that are not.
 
@@ -66,9 +67,9 @@ class PairRows:
 
     baseline: IntArray
     other: IntArray
-    baseline_alone: IntArray = field(repr=False)
-    other_alone: IntArray = field(repr=False)
-    repeated: IntArray = field(repr=False)
+    baseline_alone: IntArray
+    other_alone: IntArray
+    repeated: IntArray
 
 
 def pair_rows(tags: TagTable, baseline: str, other: str) -> PairRows:
@@ -169,79 +170,62 @@ def shared_queries(dataset: Dataset, rows: PairRows) -> BoolArray:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoleCorpora:
-    """The paired documents of two sources, each searched alone.
+def sole_corpus_tests(
+    dataset: Dataset,
+    rows: PairRows,
+    retriever: RetrieverSpec,
+    config: PairCheckConfig,
+    *,
+    sources: tuple[str, str],
+    shared: BoolArray,
+    n_tests: int,
+    on_stage: Callable[[str], None],
+) -> Iterator[SoleCorpusTest]:
+    """Search the paired documents of each source alone and compare, query by query.
 
     Only documents with a counterpart are searched, so that both corpora are of one size, and only
     queries with a relevant document in both are compared; in a one-to-one corpus these are all.
 
     Parameters
     ----------
-    sources : tuple of str
+    sources : (str, str)
         Baseline and other.
-    shared : bool array
+    shared : bool array of shape (nq,)
         Which judged queries are compared.
     n_tests : int
         In the whole report, for the queries needed after correction.
     """
-
-    dataset: Dataset
-    rows: PairRows
-    sources: tuple[str, str]
-    shared: BoolArray
-    config: PairCheckConfig
-    n_tests: int
-
-    def tests(
-        self, retriever: RetrieverSpec, on_stage: Callable[[str], None]
-    ) -> Iterator[SoleCorpusTest]:
-        """Yield a comparison for each measure of one retriever."""
-        dataset, config = self.dataset, self.config
-        wanted = {dataset.qrels.query_ids[code] for code in np.flatnonzero(self.shared)}
-        queries = [query for query in dataset.queries if query.query_id in wanted]
-        if not queries:
-            return
-        doc_rows = dataset.corpus.tags.rows_for(dataset.qrels.doc_ids)[dataset.qrels.doc_codes]
-        alone = []
-        for source, side in zip(self.sources, (self.rows.baseline, self.rows.other), strict=True):
-            corpus = dataset.corpus.take(side)
-            stage = PairsCode.SEARCHING(system=retriever.name, documents=len(corpus), source=source)
-            on_stage(str(stage))
-            scores = score_run(
-                retriever.build(corpus).retrieve(queries, config.depth),
-                dataset.qrels.take(np.isin(doc_rows, side)),
-                measures=config.measures,
-                cutoffs=config.cutoffs,
-                ties=config.ties,
-                gain=config.gain,
-            )
-            alone.append(scores)
-        for measure in alone[0].measures:
-            baseline, other = (scores.of(measure, "all")[self.shared] for scores in alone)
-            yield self._test(retriever.name, measure, baseline, other)
-
-    def _test(
-        self, system: str, measure: str, baseline: FloatArray, other: FloatArray
-    ) -> SoleCorpusTest:
-        config = self.config
-        test, needed, refusal = None, None, None
-        try:
-            test = equivalence_test(baseline, other, margin=config.margin, level=config.level)
-            # Holm asks the smallest p-value to pass at the level over the number of tests.
-            strict = config.level / self.n_tests
-            needed = equivalence_test(baseline, other, margin=config.margin, level=strict).n_needed
-        except InsufficientDataError as error:
-            refusal, needed = str(error), error.n_needed
-        queries = np.arange(len(baseline))
-        return SoleCorpusTest(
-            system=system,
-            other=self.sources[1],
+    qrels = dataset.qrels
+    wanted = {qrels.query_ids[code] for code in np.flatnonzero(shared)}
+    queries = [query for query in dataset.queries if query.query_id in wanted]
+    if not queries:
+        return
+    doc_rows = dataset.corpus.tags.rows_for(qrels.doc_ids)[qrels.doc_codes]
+    alone = []
+    for source, side in zip(sources, (rows.baseline, rows.other), strict=True):
+        corpus = dataset.corpus.take(side)
+        stage = PairsCode.SEARCHING(system=retriever.name, documents=len(corpus), source=source)
+        on_stage(str(stage))
+        scores = score_run(
+            retriever.build(corpus).retrieve(queries, config.depth),
+            qrels.take(np.isin(doc_rows, side)),
+            measures=config.measures,
+            cutoffs=config.cutoffs,
+            ties=config.ties,
+            gain=config.gain,
+        )
+        alone.append(scores)
+    for measure in alone[0].measures:
+        baseline, other = (scores.of(measure, "all")[shared] for scores in alone)
+        test, needed, refusal = _equivalence(baseline, other, config, n_tests)
+        yield SoleCorpusTest(
+            system=retriever.name,
+            other=sources[1],
             measure=measure,
             mean_baseline=float(baseline.mean()),
             mean_other=float(other.mean()),
             difference=_difference(baseline - other, config.confidence_level),
-            p_different=difference_test(baseline - other, queries),
+            p_different=difference_test(baseline - other, np.arange(len(baseline))),
             margin=config.margin,
             level=config.level,
             p_equivalent=None if test is None else test.p_value,
@@ -250,6 +234,18 @@ class SoleCorpora:
             note=None if test is None else test.note,
             refusal=refusal,
         )
+
+
+def _equivalence(
+    baseline: FloatArray, other: FloatArray, config: PairCheckConfig, n_tests: int
+) -> tuple[EquivalenceTest | None, int | None, str | None]:
+    """Return the test, the queries needed after correction, and why there is none."""
+    test = partial(equivalence_test, baseline, other, margin=config.margin)
+    try:
+        # Holm asks the smallest p-value to pass at the level over the number of tests.
+        return test(level=config.level), test(level=config.level / n_tests).n_needed, None
+    except InsufficientDataError as error:
+        return None, error.n_needed, str(error)
 
 
 def _difference(values: FloatArray, level: float) -> Interval | None:
@@ -410,16 +406,17 @@ def check_paired_corpus(
         if retrievers:
             shared = shared_queries(dataset, found)
             part = replace(part, n_queries=len(shared), n_left_out=int((~shared).sum()))
-            alone = SoleCorpora(
-                dataset=dataset,
-                rows=found,
-                sources=(baseline_source, source),
-                shared=shared,
-                config=config,
-                n_tests=n_tests,
-            )
             for retriever in retrievers:
-                tests += alone.tests(retriever, begin)
+                tests += sole_corpus_tests(
+                    dataset,
+                    found,
+                    retriever,
+                    config,
+                    sources=(baseline_source, source),
+                    shared=shared,
+                    n_tests=n_tests,
+                    on_stage=begin,
+                )
         parts.append(part)
     asked = {spec.name: dict(spec.settings) for spec in retrievers}
     if encoder is not None:

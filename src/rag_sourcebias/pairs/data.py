@@ -505,7 +505,7 @@ class PairCriteria:
         return not (self.labels_missing.n or self.labels_differ.n or self.labels_added.n)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SourcePairs:
     """Documents of one source and their baseline versions.
 
@@ -530,9 +530,9 @@ class SourcePairs:
     source: str
     criteria: PairCriteria
     summary: PairSummary
-    histograms: Mapping[str, Histogram] = field(repr=False)
-    flagged_ids: Mapping[str, tuple[str, ...]] = field(repr=False)
-    worst: tuple[CheckedPair, ...] = field(repr=False)
+    histograms: Mapping[str, Histogram]
+    flagged_ids: Mapping[str, tuple[str, ...]]
+    worst: tuple[CheckedPair, ...]
     by_chance: float | None = None
     n_queries: int = 0
     n_left_out: int = 0
@@ -578,10 +578,3 @@ class PairResults:
     n_tests: int = 0
     encoder: str = ""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def of_source(self, source: str) -> SourcePairs:
-        """Return the pairs of one source."""
-        for found in self.sources:
-            if found.source == source:
-                return found
-        raise DataError(f"no source {source!r}; there are {[s.source for s in self.sources]}")

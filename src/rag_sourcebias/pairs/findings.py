@@ -162,7 +162,6 @@ class PairsCode(Code, home="pairs"):
     PRICES_NEEDED = "give --price-in and --price-out for the cost"
     WOULD_BE_REFUSED = "but this command would be refused: {why}"
     NOTHING_ASKED = "nothing was asked"
-    REWRITTEN = "{documents:document|documents} by people"
     SKIPPED = "{source}: {documents} skipped, {reason} ({meaning}), first {first}"
     FAILED = "{source}: {documents} failed, {reason} ({meaning}), first {first}: {error}"
     ASK_AGAIN = "run the same command again: it asks only for the documents that failed"

@@ -56,7 +56,8 @@ def test_faults_are_found_counted_and_shown_worst_first() -> None:
     report = check_paired_corpus(
         paired_dataset(rewrite=faulty), config=FAST, on_checks=kept.__setitem__
     )
-    part = report.of_source(LLM)
+    (part,) = report.sources
+    assert part.source == LLM
     assert part.flagged_ids["refusal"] == ("d3",)
     assert part.flagged_ids["copy"] == ("d5",)
     assert "d9" in part.flagged_ids["numbers"]
