@@ -15,7 +15,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, require, setting
+from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.texts import TextStatistic
 
@@ -433,10 +433,10 @@ class AnswerConfig:
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
-        require(
-            (self.resamples >= 100, f"resamples {self.resamples} is too few; use at least 100"),
-            (self.folds >= 2, f"folds {self.folds} must be at least 2"),
-            (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
+        check_settings(
+            (self.resamples >= 100, "resamples", f"{self.resamples} is too few; use at least 100"),
+            (self.folds >= 2, "folds", f"{self.folds} must be at least 2"),
+            (self.ddof in (0, 1), "ddof", f"{self.ddof} must be 0 or 1"),
         )
 
 

@@ -4,7 +4,8 @@
 
     SourceBiasError
     ├── DataError (also ValueError)      the input cannot be used as it is
-    │   └── MissingTagsError             documents whose source is unknown
+    │   ├── MissingTagsError             documents whose source is unknown
+    │   └── SettingError                 a setting has a value that it cannot have
     ├── InsufficientDataError            too little data for an honest interval
     ├── CalibrationError                 a calibration set cannot support the request
     ├── MissingExtraError (also ImportError)
@@ -49,6 +50,23 @@ class DataError(SourceBiasError, ValueError):
 
 class MissingTagsError(DataError):
     """Documents have no source tag where one is required."""
+
+
+class SettingError(DataError):
+    """A setting has a value that it cannot have.
+
+    Parameters
+    ----------
+    setting : str
+        Its name in Python; a command says the option in its place.
+    problem : str
+        The value, what is wrong with it, and what would be accepted.
+    """
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(f"{setting} {problem}")
+        self.setting = setting
+        self.problem = problem
 
 
 class InsufficientDataError(SourceBiasError):

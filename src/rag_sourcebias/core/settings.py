@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SettingError
 
 
 def require(*rules: tuple[object, str]) -> None:
@@ -19,17 +19,24 @@ def require(*rules: tuple[object, str]) -> None:
             raise DataError(why)
 
 
+def check_settings(*rules: tuple[object, str, str]) -> None:
+    """Refuse the first setting that breaks its rule: what must hold, its name, what is wrong."""
+    for holds, name, problem in rules:
+        if not holds:
+            raise SettingError(name, problem)
+
+
 def require_at_least(least: int, **settings: float | None) -> None:
     """Refuse settings below a bound; None is one that was not given."""
     for name, value in settings.items():
         if value is not None and value < least:
-            raise DataError(f"{name} must be at least {least}, got {value}")
+            raise SettingError(name, f"must be at least {least}, got {value}")
 
 
 def require_one_of(name: str, value: object, accepted: Collection[str]) -> None:
     """Refuse a setting that is none of the accepted words."""
     if value not in accepted:
-        raise DataError(f"{name} {value!r} is not one of {', '.join(accepted)}")
+        raise SettingError(name, f"{value!r} is not one of {', '.join(accepted)}")
 
 
 def setting(
@@ -87,7 +94,9 @@ def require_finite(values: npt.NDArray[np.floating[Any]], what: str, *, remedy: 
 def check_level(confidence_level: float) -> None:
     """Raise unless the level lies strictly between 0 and 1."""
     if not 0 < confidence_level < 1:
-        raise DataError(f"confidence_level {confidence_level!r} is outside (0, 1); 0.95 is usual")
+        raise SettingError(
+            "confidence_level", f"{confidence_level!r} is outside (0, 1); 0.95 is usual"
+        )
 
 
 def as_generator(rng: np.random.Generator | int) -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
@@ -191,17 +191,21 @@ class DebiasConfig:
     def __post_init__(self) -> None:
         for name in ("relative_margin", "confidence_level"):
             if not 0 < (share := getattr(self, name)) < 1:
-                raise DataError(f"{name} {share:g} is outside (0, 1); write a share, such as 0.05")
+                raise SettingError(
+                    name, f"{share:g} is outside (0, 1); write a share, such as 0.05"
+                )
         if not -200 < self.target < 200:
-            raise DataError(
-                f"target {self.target:g} is outside (-200, 200), the range of Relative Δ"
+            raise SettingError(
+                "target", f"{self.target:g} is outside (-200, 200), the range of Relative Δ"
             )
         wanted = {*self.cutoffs, self.skew_cutoff, self.quality_cutoff}
         if min(wanted) < 1:
-            raise DataError(f"cutoffs {sorted(wanted)} must be at least 1")
+            raise SettingError("cutoffs", f"{sorted(wanted)} must be at least 1")
         object.__setattr__(self, "cutoffs", tuple(sorted(wanted)))
         if not self.tolerance > 0:
-            raise DataError(f"tolerance {self.tolerance!r} must be above 0 points of Relative Δ")
+            raise SettingError(
+                "tolerance", f"{self.tolerance!r} must be above 0 points of Relative Δ"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

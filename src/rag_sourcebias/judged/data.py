@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, require_at_least
@@ -507,9 +507,10 @@ class JudgedConfig:
         check_level(self.confidence_level)
         require_at_least(1, min_grade=self.min_grade)
         if self.method == "crc" and self.target != "unlabeled":
-            raise DataError(
-                f"method 'crc' bounds the mean of what has no human label, not target "
-                f"{self.target!r}; choose target 'unlabeled', or method 'regression'"
+            raise SettingError(
+                "method",
+                f"'crc' bounds the mean of what has no human label, not target "
+                f"{self.target!r}; choose target 'unlabeled', or method 'regression'",
             )
 
 

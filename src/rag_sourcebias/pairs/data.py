@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, require, setting
+from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.measure.dataset import DataSummary
 
 # What was checked about texts and their rewrites, one row per pair.
@@ -418,20 +418,23 @@ class PairCheckConfig:
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)
         check_level(self.confidence_level)
-        require(
+        check_settings(
             (
                 min(self.cutoffs, default=0) >= 1,
-                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+                "cutoffs",
+                f"{self.cutoffs} must be one or more numbers of at least 1",
             ),
-            (self.depth >= largest, f"depth {self.depth} is below the largest cutoff {largest}"),
+            (self.depth >= largest, "depth", f"{self.depth} is below the largest cutoff {largest}"),
             (
                 0 < self.margin < 1,
-                f"margin {self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
+                "margin",
+                f"{self.margin!r} is outside (0, 1); 0.05 is 5 points ×100",
             ),
-            (0 < self.level < 0.5, f"level {self.level!r} is outside (0, 0.5); 0.05 is usual"),
+            (0 < self.level < 0.5, "level", f"{self.level!r} is outside (0, 0.5); 0.05 is usual"),
             (
                 self.worst >= 0 and self.text_limit >= 1,
-                f"worst {self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
+                "worst",
+                f"{self.worst} must be at least 0, text_limit {self.text_limit} at least 1",
             ),
         )
 

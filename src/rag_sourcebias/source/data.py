@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, require, setting
+from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
@@ -438,23 +438,27 @@ class AuditConfig:
     def __post_init__(self) -> None:
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
         check_level(self.confidence_level)
-        require(
+        check_settings(
             (
                 min(self.cutoffs, default=0) >= 1,
-                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+                "cutoffs",
+                f"{self.cutoffs} must be one or more numbers of at least 1",
             ),
             (
                 self.resamples >= 100,
-                f"resamples {self.resamples} is too few for a test; use at least 100",
+                "resamples",
+                f"{self.resamples} is too few for a test; use at least 100",
             ),
             (
                 0 <= self.margin < math.inf,
-                f"margin {self.margin} must be a number of at least 0 (points of Relative Δ within "
+                "margin",
+                f"{self.margin} must be a number of at least 0 (points of Relative Δ within "
                 "which sources count as treated alike)",
             ),
             (
                 self.primary is None or self.primary in names,
-                f"primary measure {self.primary!r} is none of those measured: {names}",
+                "primary",
+                f"measure {self.primary!r} is none of those measured: {names}",
             ),
         )
 

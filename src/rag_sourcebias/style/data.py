@@ -19,7 +19,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
-from rag_sourcebias.core.settings import check_level, require, setting
+from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
@@ -300,21 +300,24 @@ class StyleConfig:
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
-        require(
+        check_settings(
             (
                 0 < self.margin < 1,
-                f"margin {self.margin!r} is outside (0, 1); 0.1 lets average ranks of 11 styles "
+                "margin",
+                f"{self.margin!r} is outside (0, 1); 0.1 lets average ranks of 11 styles "
                 "differ by 1 place",
             ),
             (
                 min(self.cutoffs, default=0) >= 1,
-                f"cutoffs {self.cutoffs} must be one or more numbers of at least 1",
+                "cutoffs",
+                f"{self.cutoffs} must be one or more numbers of at least 1",
             ),
             (
                 self.resamples >= 100,
-                f"resamples {self.resamples} is too few for a test; use at least 100",
+                "resamples",
+                f"{self.resamples} is too few for a test; use at least 100",
             ),
-            (self.ddof in (0, 1), f"ddof {self.ddof} must be 0 or 1"),
+            (self.ddof in (0, 1), "ddof", f"{self.ddof} must be 0 or 1"),
         )
 
 

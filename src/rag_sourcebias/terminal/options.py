@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.llm.ask import Prices
 
 # What commands check before they start.
@@ -216,12 +216,11 @@ def _several(default: tuple[str, ...], given: Sequence[str] | None) -> tuple[str
 
 @contextmanager
 def _named_as_options(words: Mapping[str, str]) -> Iterator[None]:
-    """Begin the message of a data error with an option where it begins with a field."""
+    """Name the option where a setting is refused."""
     try:
         yield
-    except DataError as error:
-        first, blank, rest = str(error).partition(" ")
-        raise type(error)(words.get(first, first) + blank + rest) from error
+    except SettingError as error:
+        raise DataError(f"{words.get(error.setting, error.setting)} {error.problem}") from error
 
 
 def used(ctx: Any, kind: type) -> list[str]:  # noqa: ANN401 - of click, or typer's copy of it
