@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.settings import require_at_least, require_one_of
-from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, status_error
+from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, shortened, status_error
 from rag_sourcebias.observe.unobserved import suppress
 
 # What the completers of all frameworks share: a model's settings, read and set on a copy.
@@ -205,14 +205,13 @@ def identity_of(
 
 def redacted(text: str, model: Any) -> str:  # noqa: ANN401
     """Return a message of one line in which no secret of the model is repeated."""
-    text = " ".join(text.split())
     for name in type(model).model_fields:
         value = getattr(model, name, None)
         reveal = getattr(value, "get_secret_value", None)
         secret = reveal() if callable(reveal) else value if _SECRET.search(name.lower()) else None
         if isinstance(secret, str) and secret:
             text = text.replace(secret, "…")
-    return text if len(text) <= 300 else text[:299] + "…"
+    return shortened(text)
 
 
 def _fields(model: Any, leave_out: Collection[str], depth: int) -> dict[str, Any]:  # noqa: ANN401

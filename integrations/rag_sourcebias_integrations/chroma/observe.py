@@ -256,15 +256,9 @@ class _Query:
         with guarded(recorder.dropped, "result could not be read"):
             texts = [self._texts] if isinstance(self._texts, str) else self._texts or ()
             labels = {"collection": self._collection.name}
-            doc_id = recorder.doc_id
             for index, found in enumerate(rankings(result, self._collection)):
-                recorder.record(
-                    found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
-                    metadata=found.metadata,
-                    scores=found.scores,
-                    query=texts[index] if index < len(texts) else None,
-                    labels=labels,
-                )
+                query = texts[index] if index < len(texts) else None
+                _record(recorder, found, query=query, labels=labels)
         with guarded(recorder.dropped, "added fields could not be taken out"):
             if self.added:
                 result.update(dict.fromkeys(self.added), included=self._include)
@@ -349,20 +343,27 @@ def observing_search(
 def _record_search(recorder: Recorder, collection: Any, searches: Any, result: Any) -> None:  # noqa: ANN401
     """Record each search that ranks; one without a rank only filters."""
     asked = searches if isinstance(searches, list) else [searches]
-    doc_id = recorder.doc_id
     for index, (search, ids) in enumerate(zip(asked, result["ids"], strict=True)):
         if search.to_dict().get("rank"):
             metadata: Any = (result.get("metadatas") or [None] * len(asked))[index] or ()
             scores: Any = (result.get("scores") or [None] * len(asked))[index] or (None,)
             # Chroma ranks by distance, nearest first
             higher = None if None in scores else [-score for score in scores]
-            found = Ranking(ids, metadata, higher)
-            recorder.record(
-                found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
-                metadata=found.metadata,
-                scores=found.scores,
-                labels={"collection": collection.name},
-            )
+            labels = {"collection": collection.name}
+            _record(recorder, Ranking(ids, metadata, higher), query=None, labels=labels)
+
+
+def _record(
+    recorder: Recorder, found: Ranking, *, query: str | None, labels: Mapping[str, str]
+) -> None:
+    doc_id = recorder.doc_id
+    recorder.record(
+        found.ids if doc_id is None else (doc_id(row) for row in found.rows()),
+        metadata=found.metadata,
+        scores=found.scores,
+        query=query,
+        labels=labels,
+    )
 
 
 # Observe the queries of a Chroma collection, of a client's collections, or of all of them.

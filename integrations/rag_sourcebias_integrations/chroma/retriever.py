@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -107,13 +108,14 @@ class ChromaSpec:
             hnsw=self._hnsw,
         )
         return ChromaRetriever(
-            collection,
-            self._encoder,
-            exact=DenseRetriever(name=self.name, encoder=self._encoder, vectors=vectors),
             name=self.name,
+            collection=collection,
+            encoder=self._encoder,
+            beside=DenseRetriever(name=self.name, encoder=self._encoder, vectors=vectors),
         )
 
 
+@dataclass(kw_only=True)
 class ChromaRetriever:
     """Search of one collection.
 
@@ -126,22 +128,14 @@ class ChromaRetriever:
         The same vectors with exact search.
     """
 
-    def __init__(
-        self,
-        collection: Any,  # noqa: ANN401 - a chromadb collection
-        encoder: Encoder,
-        *,
-        exact: DenseRetriever,
-        name: str,
-    ) -> None:
-        self.name = name
-        self._collection = collection
-        self._encoder = encoder
-        self._exact = exact
+    name: str
+    collection: Any
+    encoder: Encoder
+    beside: DenseRetriever
 
     def exact(self) -> DenseRetriever:
         """Return exact search over the same vectors."""
-        return self._exact
+        return self.beside
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Return up to ``depth`` documents for each query, in the order Chroma gives them.
@@ -151,13 +145,13 @@ class ChromaRetriever:
         require_depth(depth)
         if not queries:
             return Run.from_lists([], name=self.name)
-        vectors = query_vectors(self._encoder, queries, similarity=self._exact.vectors.similarity)
+        vectors = query_vectors(self.encoder, queries, similarity=self.beside.vectors.similarity)
         lists: list[RankedList] = []
         for start in range(0, len(queries), _QUERIES):
             part = queries[start : start + _QUERIES]
-            found = self._collection.query(
+            found = self.collection.query(
                 query_embeddings=vectors[start : start + _QUERIES],
-                n_results=min(depth, max(self._collection.count(), 1)),
+                n_results=min(depth, max(self.collection.count(), 1)),
                 include=["distances"],
             )
             lists += [

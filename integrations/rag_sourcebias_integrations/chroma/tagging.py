@@ -69,6 +69,7 @@ _ORIGIN_KEY = METADATA_KEYS[3]
 _MOST_IDS = 100  # of missing documents that a result lists
 
 
+@dataclass(kw_only=True)
 class TagPass:
     """A pass over one collection; :meth:`run` may be called once.
 
@@ -86,31 +87,22 @@ class TagPass:
     on_progress : callable or None
     """
 
-    def __init__(
-        self,
-        collection: Any,  # noqa: ANN401 - a chromadb collection
-        taggers: Sequence[Tagger],
-        *,
-        size: int,
-        overwrite: bool,
-        dry_run: bool,
-        backup: str | Path | None,
-        on_progress: Callable[[int], None] | None,
-    ) -> None:
-        if overwrite and backup is None and not dry_run:
+    collection: Any
+    taggers: Sequence[Tagger]
+    size: int
+    overwrite: bool
+    dry_run: bool
+    backup: str | Path | None
+    on_progress: Callable[[int], None] | None
+
+    def __post_init__(self) -> None:
+        if self.overwrite and self.backup is None and not self.dry_run:
             raise DataError(
                 "overwrite=True replaces tags: name with backup= the .sqlite file that keeps the "
                 "old ones"
             )
-        self._collection = collection
-        self._taggers = taggers
-        self._fingerprint = taggers_fingerprint(taggers)
-        self._size = size
-        self._overwrite = overwrite
-        self._dry_run = dry_run
-        self._backup = backup
-        self._kept = None if backup is None else open_tag_store(backup)
-        self._on_progress = on_progress
+        self._fingerprint = taggers_fingerprint(self.taggers)
+        self._kept = None if self.backup is None else open_tag_store(self.backup)
         self._counts = PassCounts()
         self._n_missing = 0
         self._missing: list[str] = []
@@ -124,7 +116,7 @@ class TagPass:
             If a document carries the tags of other taggers and ``overwrite`` is off, or a tagger
             fails; names the document.
         """
-        if not self._overwrite:
+        if not self.overwrite:
             # so that nothing is written when some later page would be refused
             others = {_ORIGIN_KEY: {"$in": list(get_args(Origin))}}
             self._plan(self._get({"$and": [others, self._not_done()]}, limit=1))
@@ -135,12 +127,12 @@ class TagPass:
                 break
             offset += len(page["ids"])
             self._tag(page)
-        if not self._dry_run:
+        if not self.dry_run:
             self._leftovers()
         result = self._counts.result(
             fingerprint=self._fingerprint,
-            dry_run=self._dry_run,
-            backup=str(self._backup) if self._kept is not None and len(self._kept) else None,
+            dry_run=self.dry_run,
+            backup=str(self.backup) if self._kept is not None and len(self._kept) else None,
         )
         return replace(
             result,
@@ -151,13 +143,13 @@ class TagPass:
 
     def _tag(self, page: Mapping[str, Any]) -> None:
         plan = self._plan(page)
-        gone: set[str] = set() if self._dry_run else set(plan.ids)
+        gone: set[str] = set() if self.dry_run else set(plan.ids)
         if gone:
             if self._kept is not None:
                 self._kept.put(plan.backup)
-            self._collection.update(ids=plan.ids, metadatas=plan.metadatas)
+            self.collection.update(ids=plan.ids, metadatas=plan.metadatas)
             # an update passes over ids that are not there without a word
-            gone -= set(self._collection.get(ids=plan.ids, include=[])["ids"])
+            gone -= set(self.collection.get(ids=plan.ids, include=[])["ids"])
         for tags in plan.unchanged:
             self._counts.add(tags, written=False)
         for doc_id, tags in zip(plan.ids, plan.tags, strict=True):
@@ -165,9 +157,9 @@ class TagPass:
                 self._counts.add(tags, written=True)
         self._n_missing += len(gone)
         self._missing += [i for i in plan.ids if i in gone][: _MOST_IDS - len(self._missing)]
-        if self._on_progress is not None:
+        if self.on_progress is not None:
             counts = self._counts
-            self._on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
+            self.on_progress(counts.n_written + counts.n_unchanged + self._n_missing)
 
     def _leftovers(self) -> None:
         """Verify that every document is done, and do those that moved between pages or are new.
@@ -199,7 +191,7 @@ class TagPass:
                 plan.unchanged.append(read_tags(doc_id, metadata))
             else:
                 todo.append((doc_id, text or "", metadata))
-        tagged = tag_documents(todo, self._taggers, conflicts=self._counts.conflicts)
+        tagged = tag_documents(todo, self.taggers, conflicts=self._counts.conflicts)
         for (doc_id, tags), (_, _, metadata) in zip(tagged, todo, strict=True):
             self._add(plan, doc_id, metadata, tags)
         return plan
@@ -210,7 +202,7 @@ class TagPass:
         held = held_tags(metadata)
         other = metadata.get(FINGERPRINT_KEY)
         if other is not None or (held and held != to_metadata(tags)):
-            if not self._overwrite:
+            if not self.overwrite:
                 by = "that name no taggers" if other is None else f"of the taggers {other!r}"
                 raise DataError(
                     f"document {doc_id!r} carries tags {by}, these are {self._fingerprint!r}; "
@@ -232,9 +224,9 @@ class TagPass:
     def _get(
         self, where: Mapping[str, Any] | None = None, *, limit: int | None = None, offset: int = 0
     ) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._collection.get(
+        found: Mapping[str, Any] = self.collection.get(
             where=where,
-            limit=limit or self._size,
+            limit=limit or self.size,
             offset=offset,
             include=["metadatas", "documents"],
         )
@@ -291,8 +283,8 @@ def tag_collection(
     if inspect.iscoroutinefunction(methods[0]):
         raise DataError("the collection is one of an AsyncHttpClient; open it with an HttpClient")
     return TagPass(
-        collection,
-        [taggers] if callable(taggers) else list(taggers),
+        collection=collection,
+        taggers=[taggers] if callable(taggers) else list(taggers),
         size=request_size(collection, batch_size),
         overwrite=overwrite,
         dry_run=dry_run,

@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache, update_wrapper
 from numbers import Real
 from types import FunctionType, MethodType
@@ -369,16 +370,19 @@ class Watch:
         return inner if self.recorder is None else kind(inner, self, self.recorder, query)
 
 
+@dataclass
 class _Steps:
     """A generator of which every step is a block of its own, recorded when it ends.
 
     One block around all of it would take the retrievals of whoever iterates for nested.
     """
 
-    def __init__(self, inner: Any, watch: Watch, recorder: Recorder, query: str | None) -> None:  # noqa: ANN401
-        self._inner, self._watch, self._recorder, self._query = inner, watch, recorder, query
-        self._rows: list[Any] = []
-        self._first = True
+    inner: Any
+    watch: Watch
+    recorder: Recorder
+    query: str | None
+    _rows: list[Any] = field(default_factory=list)
+    _first: bool = True
 
     def __iter__(self) -> _Steps:
         return self
@@ -387,18 +391,18 @@ class _Steps:
         return self.send(None)
 
     def send(self, value: Any) -> Any:  # noqa: ANN401
-        return self._step(self._inner.send, value)
+        return self._step(self.inner.send, value)
 
     def throw(self, *error: Any) -> Any:  # noqa: ANN401
-        return self._step(self._inner.throw, *error)
+        return self._step(self.inner.throw, *error)
 
     def close(self) -> None:
-        self._inner.close()
+        self.inner.close()
         self._end()
 
     def _step(self, step: Callable[..., Any], *values: Any) -> Any:  # noqa: ANN401
         try:
-            with self._recorder.retrieval() as first:
+            with self.recorder.retrieval() as first:
                 self._first &= first
                 row = step(*values)
         except StopIteration:
@@ -409,23 +413,23 @@ class _Steps:
 
     def _end(self) -> None:
         if self._first:
-            self._watch.record(self._rows, self._query)
+            self.watch.record(self._rows, self.query)
 
 
 class _AsyncSteps(_Steps):
     async def asend(self, value: Any) -> Any:  # noqa: ANN401
-        return await self._async_step(self._inner.asend, value)
+        return await self._async_step(self.inner.asend, value)
 
     async def athrow(self, error: BaseException) -> Any:  # noqa: ANN401
-        return await self._async_step(self._inner.athrow, error)
+        return await self._async_step(self.inner.athrow, error)
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        await self.inner.aclose()
         self._end()
 
     async def _async_step(self, step: Callable[..., Any], value: Any) -> Any:  # noqa: ANN401
         try:
-            with self._recorder.retrieval() as first:
+            with self.recorder.retrieval() as first:
                 self._first &= first
                 row = await step(value)
         except StopAsyncIteration:

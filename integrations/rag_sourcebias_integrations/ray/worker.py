@@ -7,6 +7,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,6 +141,7 @@ class Ledger:
         self._begun = Counter({k: n for k, n in self._begun.items() if k[0] != job})
 
 
+@dataclass
 class GroupWorker:
     """Does one group of items after another; errors are results, so that they travel whole.
 
@@ -154,12 +156,11 @@ class GroupWorker:
         How often a group may be begun.
     """
 
-    def __init__(self, job: bytes, name: str, ledger: Any, attempts: int) -> None:  # noqa: ANN401
-        self._job = job
-        self._name = name
-        self._ledger = ledger
-        self._attempts = attempts
-        self._function: Callable[[Any], Any] | None = None
+    job: bytes
+    name: str
+    ledger: Any
+    attempts: int
+    _function: Callable[[Any], Any] | None = None
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Work on a group: ``{"first", "items"}`` to ``{"first", "failed", "data"}``.
@@ -171,13 +172,13 @@ class GroupWorker:
         import ray
 
         first = int(row["first"])
-        if ray.get(self._ledger.begin.remote(self._name, first)) > self._attempts:
+        if ray.get(self.ledger.begin.remote(self.name, first)) > self.attempts:
             return _reply(first, LOST, b"")
         position = NOT_PREPARED
         results: list[bytes] = []
         try:
             if self._function is None:  # not when it was made: a crash in there is counted too
-                self._function = unpack_job(self._job)()
+                self._function = unpack_job(self.job)()
             for position, item in enumerate(unpack(row["items"], "items")):
                 result = self._function(unpack(item, f"item {first + position}"))
                 results.append(pack(result, f"the result of item {first + position}"))

@@ -401,12 +401,11 @@ def _named(value: str | os.PathLike[str], split: str) -> Dataset:
     )
 
 
-def _part(value: Mapping[Any, Any], part: str) -> Any:  # noqa: ANN401
-    return next((value[name] for name in _PARTS[part] if name in value), None)
-
-
 def _of_parts(value: Mapping[Any, Any], tags: Any) -> Given:  # noqa: ANN401
-    parts = {part: _part(value, part) for part in _PARTS}
+    parts = {
+        part: next((value[name] for name in names if name in value), None)
+        for part, names in _PARTS.items()
+    }
     if tags is not None:
         parts["tags"] = tags
     if parts["qrels"] is None:

@@ -42,13 +42,6 @@ class RetryPolicy:
     longest: float = 30.0
     patience: float = 120.0
 
-    def __post_init__(self) -> None:
-        require_at_least(1, attempts=self.attempts)
-        for name in ("base", "longest", "patience"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise DataError(f"{name} must be a number of seconds of at least 0, got {value!r}")
-
     def wait(self, attempt: int, error: CompletionError) -> float | None:
         """Return the seconds to wait after failed attempt number ``attempt``; None to give up."""
         if not error.passing or attempt >= self.attempts:

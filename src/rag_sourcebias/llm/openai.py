@@ -116,7 +116,7 @@ def label_scores_from_tokens(
         Log-probabilities and how many of them are such bounds; None if no alternative belongs to
         any label. NaN if the server reported NaN for an alternative of the label.
     """
-    names = [_core(label) for label in labels]
+    names = [label.strip().casefold() for label in labels]
     found: dict[int, list[float]] = {i: [] for i in range(len(names))}
     floor = math.inf
     path = ""
@@ -138,10 +138,6 @@ def label_scores_from_tokens(
     return tuple(_log_sum(values) if values else floor for values in found.values()), sum(
         not values for values in found.values()
     )
-
-
-def _core(text: str) -> str:
-    return text.strip().casefold()
 
 
 def _owners(names: Sequence[str], text: str) -> list[int]:
@@ -396,11 +392,11 @@ def completion_error(
     if isinstance(error, openai.APITimeoutError):
         return CompletionError(f"{server.url} did not answer in time", reason="timeout")
     if isinstance(error, openai.APIConnectionError):
-        cause = _short(server.redacted(str(error.__cause__ or error), key))
+        cause = shortened(server.redacted(str(error.__cause__ or error), key))
         return CompletionError(
             f"{server.url} cannot be reached or broke off ({cause})", reason="unreachable"
         )
-    said = _short(server.redacted(str(error), key))
+    said = shortened(server.redacted(str(error), key))
     if not isinstance(error, openai.APIStatusError):
         return CompletionError(f"{server.url}: {said or type(error).__name__}", reason="malformed")
     status = int(error.status_code)
@@ -412,7 +408,8 @@ def completion_error(
     )
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return a message in one line of at most 300 characters."""
     text = " ".join(text.split())
     return text if len(text) <= 300 else text[:299] + "…"
 

@@ -1,11 +1,12 @@
 """What a monitor lost: noted while locks are held, told to the log when they are not."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_sourcebias.core.codec import Stored
+from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent
 
 # What a monitor of retrieval skew knows at one moment, and what it alarms about.
@@ -251,12 +252,26 @@ _MOST_TEXT = 200  # characters of a name or value that are kept
 Key = tuple[tuple[str, str], ...]
 
 
+def label_names(what: str, given: Sequence[str]) -> frozenset[str]:
+    """Return names of labels.
+
+    Raises
+    ------
+    DataError
+        If they are one text, or one of them is none.
+    """
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise DataError(f"{what} must be a sequence of names, got {given!r}")
+    return frozenset(given)
+
+
 def short_text(text: str) -> str:
     """Return at most 200 characters, without half characters, which JSON files cannot hold."""
     short = text[:_MOST_TEXT]
     return short if short.isascii() else short.encode("utf-8", "replace").decode()
 
 
+@dataclass(kw_only=True, eq=False)
 class LabelCaps:
     """Cap the values of each label, so that one with ever new values costs no other its own.
 
@@ -267,19 +282,20 @@ class LabelCaps:
 
     Parameters
     ----------
-    values, sets : int
+    most_values, most_sets : int
     last : Key
         The set of retrievals for which even that is too much; it takes no room.
     """
 
-    def __init__(self, *, values: int, sets: int, last: Key) -> None:
-        self._most_values, self._most_sets, self._last = values, sets, last
-        self.values: dict[str, set[str]] = {}
-        self._sets: set[Key] = set()
+    most_values: int
+    most_sets: int
+    last: Key
+    values: dict[str, set[str]] = field(default_factory=dict)
+    _sets: set[Key] = field(default_factory=set)
 
     def add(self, key: Key) -> None:
         """Take a set as one in use."""
-        if key != self._last:
+        if key != self.last:
             self._sets.add(key)
             for name, value in key:
                 values = self.values.setdefault(name, set())
@@ -295,7 +311,7 @@ class LabelCaps:
             self.add(one)
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._sets or key == self._last
+        return key in self._sets or key == self.last
 
     def fit(self, key: Key) -> tuple[Key, tuple[str, ...]]:
         """Return the set under which ``key`` is counted, and the labels replaced by "other"."""
@@ -307,7 +323,7 @@ class LabelCaps:
             for name, value in key
             if value != OTHER
             and value not in values[name]
-            and len(values[name]) >= self._most_values
+            and len(values[name]) >= self.most_values
         ]
         giving_way = sorted(
             (name for name, value in key if value != OTHER and name not in replaced),
@@ -315,11 +331,11 @@ class LabelCaps:
         )
         while True:
             fitted = tuple((name, OTHER if name in replaced else value) for name, value in key)
-            if fitted in self or len(self._sets) < self._most_sets * (2 if replaced else 1):
+            if fitted in self or len(self._sets) < self.most_sets * (2 if replaced else 1):
                 self.add(fitted)
                 return fitted, tuple(replaced)
             if not giving_way:
-                return self._last, tuple(name for name, value in key if value != OTHER)
+                return self.last, tuple(name for name, value in key if value != OTHER)
             replaced.append(giving_way.pop(0))
 
 

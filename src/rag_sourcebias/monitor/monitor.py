@@ -313,7 +313,7 @@ class SkewMonitor:
         self._name_of = attrgetter(settings.by)
         most = settings.max_label_sets
         last = tuple((name, OTHER) for name in settings.labels)
-        self._caps = LabelCaps(values=most, sets=most, last=last)
+        self._caps = LabelCaps(most_values=most, most_sets=most, last=last)
         self._watches: dict[Key, LabelWatch] = {}
         self._overflowed: Counter[str] = Counter()  # by label
         self._bad_tags = 0

@@ -20,7 +20,7 @@ from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
 from rag_sourcebias.measure.exposure import attention_weights
-from rag_sourcebias.monitor.data import OTHER, Measure, short_text
+from rag_sourcebias.monitor.data import OTHER, Measure, label_names, short_text
 
 # Which column a source, or style, has among those that are told apart.
 
@@ -408,12 +408,9 @@ class SkewSettings:
         self._check_labels()
 
     def _check_labels(self) -> None:
-        names = self.labels
-        for what, given in (("labels", names), ("users", self.users)):
-            if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-                raise DataError(f"{what} must be a sequence of names, got {given!r}")
-        if len(set(names)) != len(names):
-            raise DataError(f"labels {list(names)} name one twice")
+        label_names("users", self.users)
+        if len(label_names("labels", self.labels)) != len(self.labels):
+            raise DataError(f"labels {list(self.labels)} name one twice")
         require_at_least(1, max_label_sets=self.max_label_sets)
 
     def _check_optional(self) -> None:

@@ -24,6 +24,7 @@ from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.io.files import read_json, sound
+from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import PROJECTION_FILE, SourceProjection, write_projection
 
 # From what a user names to a folder with a model.
@@ -489,10 +490,7 @@ class SentenceEncoder:
             convert_to_tensor=True,
         )
         vectors: Float32Array = tensor.float().cpu().numpy()
-        if not self.normalize:
-            return vectors
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
+        return normalized(vectors) if self.normalize else vectors
 
     @cached_property
     def _model(self) -> Any:  # noqa: ANN401 - torch is not typed here

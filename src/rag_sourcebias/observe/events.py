@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from sys import getsizeof
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from rag_sourcebias.core.data import DocTags, RankedList
@@ -321,19 +321,11 @@ def hash_query(text: str, *, key: bytes) -> str:
 # What an object with a lock or a thread must do when its process forks or ends.
 
 
-class _Renewable(Protocol):
-    def _after_fork(self) -> None: ...
+_renewable: WeakSet[Any] = WeakSet()
+_closable: WeakSet[Any] = WeakSet()
 
 
-class _Closable(Protocol):
-    def close(self, timeout: float | None) -> bool: ...
-
-
-_renewable: WeakSet[_Renewable] = WeakSet()
-_closable: WeakSet[_Closable] = WeakSet()
-
-
-def renews_after_fork(item: _Renewable) -> None:
+def renews_after_fork(item: Any) -> None:  # noqa: ANN401 - what has this method
     """Have ``item._after_fork()`` called in every child forked from this process.
 
     A lock that another thread held at the fork would stay locked in the child for ever, and
@@ -342,7 +334,7 @@ def renews_after_fork(item: _Renewable) -> None:
     _renewable.add(item)
 
 
-def closes_at_exit(item: _Closable) -> None:
+def closes_at_exit(item: Any) -> None:  # noqa: ANN401 - what has this method
     """Have ``item.close(1.0)`` called when the interpreter ends, while daemon threads still run."""
     _closable.add(item)
 
@@ -567,7 +559,21 @@ class Seen(Locked):
                 _logger.warning("%s", self.coverage())
 
 
-# What an application's result must be, to be read.
+# What an observer, and what an application's result must be.
+
+
+def require_observer(observer: object) -> None:
+    """Refuse what observes nothing.
+
+    Raises
+    ------
+    DataError
+    """
+    if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
+        raise DataError(
+            f"{observer!r} is not an observer; expected an object with observe(event), such as "
+            "ExposureObserver()"
+        )
 
 
 def listed(found: Any) -> Sequence[Any]:  # noqa: ANN401

@@ -10,7 +10,7 @@ from typing import Literal
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.settings import require_at_least, require_one_of
-from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent
+from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent, require_observer
 
 # Several observers as one: a log and a monitor see the same retrievals.
 
@@ -53,10 +53,7 @@ class ObserverGroup:
         if not observers:
             raise DataError("a group of observers needs at least one, such as ExposureObserver()")
         for observer in observers:
-            if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
-                raise DataError(
-                    f"{observer!r} is not an observer; expected an object with observe(event)"
-                )
+            require_observer(observer)
         if len({id(observer) for observer in observers}) < len(observers):
             raise DataError("an observer is given twice; it would count every retrieval twice")
         self.observers = observers

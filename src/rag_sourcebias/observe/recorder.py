@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -35,6 +35,7 @@ from rag_sourcebias.observe.events import (
     guarded,
     hash_query,
     named,
+    require_observer,
 )
 from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
 from rag_sourcebias.observe.unobserved import suppress, suppressed
@@ -253,13 +254,13 @@ class Delivery:
 _Waiting = tuple[RetrievalEvent, TagLookup | None]
 
 
+@dataclass
 class _LastStep:
     """Look tags up where that is asked for, then tell the observer."""
 
-    def __init__(
-        self, observer: Observer[RetrievalEvent], dropped: DroppedEvents, seen: Seen
-    ) -> None:
-        self._observer, self._dropped, self._seen = observer, dropped, seen
+    observer: Observer[RetrievalEvent]
+    dropped: DroppedEvents
+    seen: Seen
 
     def observe(self, event: _Waiting) -> None:
         """Take one event; when its tags cannot be looked up it is dropped and counted.
@@ -276,10 +277,10 @@ class _LastStep:
                     bad_tags=told.bad_tags + lookup.damaged(doc_ids),
                 )
             except Exception as error:  # noqa: BLE001 - an event without its tags is not told
-                self._dropped.add("tag store failed", error=error)
+                self.dropped.add("tag store failed", error=error)
                 return
-            self._seen.add(told.tags)
-        self._observer.observe(told)
+            self.seen.add(told.tags)
+        self.observer.observe(told)
 
 
 # By identity: an observer need not be hashable. A delivery holds its observer, so that an id is
@@ -357,11 +358,7 @@ class Recorder:
         query_key: bytes | None = None,
         queue: bool = True,
     ) -> None:
-        if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
-            raise DataError(
-                f"{observer!r} is not an observer; expected an object with observe(event), such as "
-                "ExposureObserver()"
-            )
+        require_observer(observer)
         if query_key is not None:
             check_key(query_key, "query_key")
         self.observer = observer

@@ -79,7 +79,7 @@ def encode_corpus(
     vectors = _encode(encoder, corpus, progress)
     return DocumentVectors(
         doc_ids=corpus.doc_ids,
-        distinct=_normalized(vectors) if similarity == "cosine" else vectors,
+        distinct=normalized(vectors) if similarity == "cosine" else vectors,
         row_of_doc=np.array(rows, dtype=np.int64),
         similarity=similarity,
     )
@@ -165,7 +165,7 @@ def checked_vectors(
         If the array has another shape, or a number that is not finite.
     """
     checked = _checked(vectors, what=what, names=names)
-    return _normalized(checked) if similarity == "cosine" else checked
+    return normalized(checked) if similarity == "cosine" else checked
 
 
 def _checked(vectors: Float32Array, *, what: str, names: Sequence[str]) -> Float32Array:
@@ -184,7 +184,8 @@ def _checked(vectors: Float32Array, *, what: str, names: Sequence[str]) -> Float
     return array
 
 
-def _normalized(vectors: Float32Array) -> Float32Array:
+def normalized(vectors: Float32Array) -> Float32Array:
+    """Return vectors of length 1, shape (n, d); those of length 0 as they are."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
 

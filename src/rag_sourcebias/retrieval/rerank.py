@@ -323,6 +323,7 @@ class _RerankedRetriever:
         return rerank(run, self.reranker, self.corpus, queries, depth=self.depth).top(depth)
 
 
+@dataclass
 class RerankedSpec:
     """Recipe of a first stage with a reranker on top.
 
@@ -334,12 +335,13 @@ class RerankedSpec:
         Documents of the first stage that are rescored; the rest is dropped.
     """
 
-    def __init__(self, first: RetrieverSpec, reranker: Reranker, *, depth: int = 100) -> None:
-        require_depth(depth)
-        self.first = first
-        self.reranker = reranker
-        self.depth = depth
-        self.name = _name(first.name, reranker.name)
+    first: RetrieverSpec
+    reranker: Reranker
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        require_depth(self.depth)
+        self.name = _name(self.first.name, self.reranker.name)
 
     @property
     def settings(self) -> Mapping[str, str]:

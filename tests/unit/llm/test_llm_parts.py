@@ -46,15 +46,6 @@ def test_what_the_server_asks_for_is_honoured_within_patience() -> None:
     assert retry_after_seconds("nan") is None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"attempts": 0}, "attempts must be at least 1"), ({"base": -1.0}, "base must be a number")],
-)
-def test_bad_policies_are_refused(options, message) -> None:
-    with pytest.raises(DataError, match=message):
-        RetryPolicy(**options)
-
-
 def test_negative_prices_are_refused() -> None:
     with pytest.raises(DataError, match="prompt price -1 is not a price"):
         Prices(prompt=-1, completion=2)

@@ -10,6 +10,7 @@ import re
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,7 @@ def error_body(sentence: str) -> bytes:
     return json.dumps({"error": sentence}).encode()
 
 
+@dataclass
 class Guard:
     """ASGI middleware that refuses what no view has to see.
 
@@ -145,9 +147,8 @@ class Guard:
     access : Access
     """
 
-    def __init__(self, app: App, access: Access) -> None:
-        self._app = app
-        self._access = access
+    app: App
+    access: Access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on to the application."""
@@ -156,7 +157,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         answer = _Sender(send, head=scope["method"] == "HEAD")
         refusal = self._refusal(scope)
@@ -164,7 +165,7 @@ class Guard:
             await answer.refuse(*refusal)
             return
         try:
-            await self._app(scope, receive, answer)
+            await self.app(scope, receive, answer)
         except Exception:  # the client gets a sentence, the log the traceback
             _logger.exception("the dashboard failed to answer %s", scope["path"][:200])
             if not answer.started:
@@ -179,7 +180,7 @@ class Guard:
             joined = "; " if key == "cookie" else ", "
             text = value.decode("latin-1")
             headers[key] = f"{headers[key]}{joined}{text}" if key in headers else text
-        if not self._access.knows_host(headers.get("host")):
+        if not self.access.knows_host(headers.get("host")):
             return 421, "this host name is not served here; name it when starting", {}
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "only GET and HEAD are answered", {"allow": "GET, HEAD"}
@@ -191,7 +192,7 @@ class Guard:
         free = scope["path"] == "/healthz"
         # The page checks a token in its address itself; nothing but a cookie comes of it.
         free = free or (scope["path"] == "/" and b"token=" in scope["query_string"])
-        if free or self._access.lets_in(headers.get("authorization"), headers.get("cookie")):
+        if free or self.access.lets_in(headers.get("authorization"), headers.get("cookie")):
             return None
         return (
             401,
@@ -200,13 +201,13 @@ class Guard:
         )
 
 
+@dataclass
 class _Sender:
     """Send with our headers, and without a body where only the head was asked for."""
 
-    def __init__(self, send: Send, *, head: bool) -> None:
-        self._send = send
-        self._head = head
-        self.started = False
+    send: Send
+    head: bool
+    started: bool = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -218,9 +219,9 @@ class _Sender:
                 (k.encode(), v.encode()) for k, v in added.items() if k.encode() not in known
             ]
             message = {**message, "headers": headers}
-        elif message["type"] == "http.response.body" and self._head:
+        elif message["type"] == "http.response.body" and self.head:
             message = {**message, "body": b""}
-        await self._send(message)
+        await self.send(message)
 
     async def refuse(self, status: int, sentence: str, headers: Mapping[str, str]) -> None:
         body = error_body(sentence)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.io.files import PRIVATE, create_folder
-from rag_sourcebias.monitor.data import Waiting, short_text
+from rag_sourcebias.monitor.data import Waiting, label_names, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings
 from rag_sourcebias.monitor.log.writing import LogWriter
 from rag_sourcebias.observe.events import (
@@ -212,12 +212,6 @@ EVENT_LABELS = ("session", "session_id", "conversation_id", "thread_id")
 """Labels that a log keeps with each retrieval unless told otherwise."""
 
 
-def _names(what: str, given: Sequence[str]) -> frozenset[str]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise DataError(f"{what} must be a sequence of names, got {given!r}")
-    return frozenset(given)
-
-
 class EventLog:
     """Keep retrievals in an SQLite file; an observer for production.
 
@@ -330,8 +324,8 @@ class EventLog:
             max_tags=max_tags,
             max_label_values=max_label_values,
             max_label_sets=max_label_sets,
-            event_labels=_names("event_labels", event_labels),
-            hashed_labels=_names("hashed_labels", hashed_labels),
+            event_labels=label_names("event_labels", event_labels),
+            hashed_labels=label_names("hashed_labels", hashed_labels),
             key=key,
             max_bytes=max_bytes,
             max_age=max_age,

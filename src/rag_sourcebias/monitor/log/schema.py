@@ -113,7 +113,7 @@ class LabelCodes(dict[Items, int]):
         super().__init__()
         self.names: list[str] = []
         self._code_of: dict[Key, int] = {}
-        self._caps = LabelCaps(values=most_values, sets=most_sets, last=((OTHER, OTHER),))
+        self._caps = LabelCaps(most_values=most_values, most_sets=most_sets, last=((OTHER, OTHER),))
         self.extend(list(names) or [json.dumps({OTHER: OTHER})])
 
     def extend(self, names: Iterable[str]) -> None:
