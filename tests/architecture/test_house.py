@@ -34,7 +34,7 @@ NODES = {
     "measure": 5657,
     "monitor": 37698,
     "neural": 12468,
-    "observe": 6319,
+    "observe": 6247,
     "pairs": 21770,
     "report": 15433,
     "retrieval": 7688,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2901,
     "testing": 3005,
     ".": 4610,
-    "integrations": 32644,
+    "integrations": 32582,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
