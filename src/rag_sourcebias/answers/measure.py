@@ -29,6 +29,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
 
@@ -336,7 +337,7 @@ def _terms(
 
 def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
     """Values minus the mean of their group, along the first axis."""
-    _, code = np.unique(groups, return_inverse=True)
+    code = group_codes(groups)
     columns = values.reshape(len(values), -1)
     sums = np.column_stack([np.bincount(code, weights=column) for column in columns.T])
     return (columns - (sums / np.bincount(code)[:, None])[code]).reshape(values.shape)
@@ -681,7 +682,7 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
         share[bad] = len(good) - ranks[len(good) :] + _mid_ranks(answers.scores[bad])
         auc += float(share[good].sum()) / pairs
     share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
-    _, question = np.unique(answers.question_codes[usable], return_inverse=True)
+    question = group_codes(answers.question_codes[usable])
     n = int(question.max()) + 1
     return QuestionAUC(
         auc=auc,
@@ -732,7 +733,7 @@ def length_correlation(answers: AnswerScores) -> float | None:
     used = answers.scored & (answers.correct == 1)
     if not used.any():
         return None
-    _, question = np.unique(answers.question_codes[used], return_inverse=True)
+    question = group_codes(answers.question_codes[used])
     score = _centred_ranks(answers.scores[used], question)
     words = _centred_ranks(answers.words[used].astype(np.float64), question)
     size = float(np.sqrt((score**2).sum() * (words**2).sum()))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import DocTags, FloatArray, Run, TagTable
 from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
@@ -281,7 +282,7 @@ def _pairs_needed(
     if not wanted > 0:
         return 0
     g, tail = found.n_labeled, 0.5 + found.confidence_level / 2
-    codes, residuals = np.unique(queries, return_inverse=True)[1], gaps - gaps.mean()
+    codes, residuals = group_codes(queries), gaps - gaps.mean()
     sums, squares = (np.bincount(codes, weights=values) for values in (residuals, residuals**2))
     excess = sums**2 - np.sum(sums**2) / np.sum(squares) * squares
     unsure = math.sqrt(2 * float(np.mean(excess**2)) / g) / float(np.mean(sums**2))

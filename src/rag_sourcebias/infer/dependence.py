@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
@@ -20,6 +21,11 @@ from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
 #: Fewest clusters of a factor that is treated as random.
 MIN_CLUSTERS = 6
+
+
+def group_codes(values: npt.ArrayLike) -> IntArray:
+    """Return the number of each value among the different ones, in sorted order; shape (n,)."""
+    return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,7 +219,7 @@ def _own(factor: IntArray) -> IntArray:
 def _joint(codes: Sequence[IntArray]) -> IntArray:
     key = codes[0]
     for code in codes[1:]:
-        key = np.unique(key * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
+        key = group_codes(key * (int(code.max(initial=0)) + 1) + code)
     return key
 
 
@@ -225,7 +231,7 @@ def _crosses(factor: IntArray, units: IntArray) -> bool:
 
 
 def _clustered(terms: FloatArray, code: IntArray) -> float:
-    _, code = np.unique(code, return_inverse=True)
+    code = group_codes(code)
     sums = np.bincount(code, weights=terms)
     g = len(sums)
     return float(sums @ sums) * g / (g - 1) if g > 1 else 0.0

@@ -10,7 +10,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, require_finite
-from rag_sourcebias.infer.dependence import design_effect
+from rag_sourcebias.infer.dependence import design_effect, group_codes
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.ratios import BoundedRatio
 
@@ -154,7 +154,7 @@ def _standard_error(
     influence: FloatArray, clusters: npt.NDArray[np.integer[Any]]
 ) -> tuple[float, int]:
     """CR1 standard error of a mean, and the number of clusters."""
-    _, code = np.unique(clusters, return_inverse=True)
+    code = group_codes(clusters)
     g = int(code.max(initial=-1)) + 1
     _require_two(g)
     sums = np.bincount(code, weights=influence)
@@ -205,7 +205,7 @@ def bounded_mean(
         raise DataError(
             f"values reach from {values.min()} to {values.max()}, outside the bounds {bounds}"
         )
-    _, code = np.unique(clusters, return_inverse=True)
+    code = group_codes(clusters)
     sizes = np.bincount(code).astype(np.float64)
     _require_two(len(sizes))
     # a cluster that was not seen is as extreme as its observations depend on one another

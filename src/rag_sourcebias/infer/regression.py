@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.labels import wilson_ends
 from rag_sourcebias.infer.quantiles import beta_quantile
 from rag_sourcebias.infer.samples import JudgedSample, Target, has_spread
@@ -263,7 +264,7 @@ def _effective_units(sample: JudgedSample) -> float:
     n, y = sample.n_labeled, sample.y[:, 0]
     if sample.cluster is None or not has_spread(y):
         return float(sample.n_units)
-    apart = np.bincount(np.unique(sample.cluster, return_inverse=True)[1], weights=y - y.mean())
+    apart = np.bincount(group_codes(sample.cluster), weights=y - y.mean())
     effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
     return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
 

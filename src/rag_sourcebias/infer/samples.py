@@ -16,6 +16,7 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import check_level, require_one_of
 from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.dependence import group_codes
 
 # What every interval takes: values, a target, and how the labelled items were drawn.
 
@@ -243,7 +244,7 @@ def _codes(
     place = np.searchsorted(values, second)
     place[place == len(values)] = 0
     known = values[place] == second if n_pool else np.zeros(0, dtype=bool)
-    _, extra = np.unique(second[~known], return_inverse=True)
+    extra = group_codes(second[~known])
     pool = place.astype(np.int64)
     pool[~known] = len(values) + extra
     return codes.astype(np.int64), pool
@@ -359,7 +360,7 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
     if labeled.all() or not labeled.any():
         return ()
     if items.clusters is not None:
-        _, code = np.unique(np.asarray(items.clusters), return_inverse=True)
+        code = group_codes(items.clusters)
         if how_drawn(code, labeled) == "clusters":
             whole = np.bincount(code, weights=labeled) > 0
             known = items.judged

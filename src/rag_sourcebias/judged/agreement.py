@@ -14,6 +14,7 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import is_constant, judge_correlation
@@ -198,7 +199,7 @@ class _Ranks:
     """Mid-ranks of fixed values under changing weights."""
 
     def __init__(self, values: FloatArray) -> None:
-        _, self._code = np.unique(values, return_inverse=True)
+        self._code = group_codes(values)
         self._order = np.argsort(self._code, kind="stable")
         self._starts = np.flatnonzero(np.diff(self._code[self._order], prepend=-1))
 
@@ -250,7 +251,7 @@ def _linearised(
 
 def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
     """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
-    _, code = np.unique(values, return_inverse=True)
+    code = group_codes(values)
     total = np.bincount(code, weights=worth)
     return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
 

@@ -22,6 +22,7 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
@@ -190,7 +191,7 @@ def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
     _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
     wanted = np.minimum((middle * bins / len(predicted)).astype(np.int64), bins - 1)
-    _, packed = np.unique(wanted, return_inverse=True)
+    packed = group_codes(wanted)
     return packed.take(code).astype(np.int64)
 
 
@@ -428,7 +429,7 @@ def audit_judge(
     units = both
     if items.clusters is not None:
         units = np.asarray(items.clusters)[both]
-    codes = np.unique(units, return_inverse=True)[1]
+    codes = group_codes(units)
     n_clusters = int(codes.max(initial=-1)) + 1
     if len(both) < _FEWEST or n_clusters < 4:
         raise InsufficientDataError(

@@ -15,6 +15,7 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.judged.data import JudgeBias
@@ -128,7 +129,7 @@ def slope_of(
 
     if len(x) < _FEWEST:
         return None
-    _, clusters = np.unique(clusters, return_inverse=True)
+    clusters = group_codes(clusters)
     g = int(clusters.max()) + 1
     (x, taken), (values, _) = _within(x, human), _within(values, human)
     power, cross = (np.bincount(clusters, weights=x * side) for side in (x, values))
@@ -254,7 +255,7 @@ def judge_biases(
         another known one are there.
     """
     units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
-    codes = np.unique(units, return_inverse=True)[1]
+    codes = group_codes(units)
     found = [
         bias
         for measure in (_of_length, _of_family, _of_order)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import check_level, require_one_of
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
 from rag_sourcebias.infer.labels import wilson_ends
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
@@ -124,7 +125,7 @@ def residual_share(
     both = max(float(left.sum()) + extra, 1e-12 * float(total.sum()))
     influence = total / total.sum() - left / both
     if clusters is not None:
-        influence = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=influence)
+        influence = np.bincount(group_codes(clusters), weights=influence)
     error = math.sqrt(float(influence @ influence) + (extra / both) ** 2)
     return min(both / float(total.sum()), 1.0), error
 

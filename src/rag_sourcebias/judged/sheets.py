@@ -19,6 +19,7 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.io.files import (
     PathLike,
@@ -392,7 +393,7 @@ def draw_items(items: JudgedItems, n: int, *, rng: np.random.Generator | int) ->
         raise DataError(f"{n} items to label, but only {len(items)} are there")
     unit = np.arange(len(items))
     if items.clusters is not None:
-        unit = np.unique(np.asarray(items.clusters), return_inverse=True)[1]
+        unit = group_codes(items.clusters)
     group = _group_of_units(items, unit)
     sizes = np.bincount(group)
     n_units = len(group) * n // len(items)
@@ -427,7 +428,7 @@ def _group_of_units(items: JudgedItems, unit: IntArray) -> IntArray:
     found = np.zeros(int(unit.max()) + 1, dtype=np.int64)
     if items.groups is None:
         return found
-    groups = np.unique(np.asarray(items.groups), return_inverse=True)[1]
+    groups = group_codes(items.groups)
     found[unit] = groups
     return found if np.array_equal(found[unit], groups) else np.zeros_like(found)
 

@@ -49,7 +49,7 @@ def count_pairs(tags: TagTable) -> int:
     """Number of ``pair_id`` values shared by documents of more than one source."""
     paired = (tags.pair_codes >= 0) & (tags.source_codes >= 0)
     members = np.unique(np.stack((tags.pair_codes[paired], tags.source_codes[paired])), axis=1)
-    return int(np.count_nonzero(np.bincount(members[0]) > 1)) if members.size else 0
+    return int(np.count_nonzero(np.bincount(members[0]) > 1))
 
 
 def mean_words(corpus: Corpus) -> dict[str, float]:

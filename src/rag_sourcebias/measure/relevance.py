@@ -193,6 +193,12 @@ MEASURES = ("NDCG", "MAP", "MRR", "P", "Recall")
 Gain = Literal["linear", "exponential"]
 
 
+def check_cutoffs(cutoffs: Sequence[int]) -> None:
+    """Raise unless there are cutoffs, all of at least 1."""
+    if min(cutoffs, default=0) < 1:
+        raise DataError(f"cutoffs {cutoffs} must be one or more numbers of at least 1")
+
+
 def score_run(
     run: Run,
     qrels: Qrels,
@@ -260,8 +266,7 @@ def group_scores(
     """
     if unknown := [measure for measure in measures if measure not in MEASURES]:
         raise DataError(f"unknown measure {unknown[0]!r}; there are {list(MEASURES)}")
-    if not cutoffs or min(cutoffs) < 1:
-        raise DataError(f"cutoffs {list(cutoffs)} must be one or more numbers of at least 1")
+    check_cutoffs(cutoffs)
     cells = Cells.build(join(run, qrels, ties=ties), qrels, groups, n_groups=len(names))
     rows = [cells.score(measure, k, gain=gain) for measure in measures for k in cutoffs]
     shape = (len(rows), len(qrels.query_ids), len(names))

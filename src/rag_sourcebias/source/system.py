@@ -20,6 +20,7 @@ from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
     Dependence,
     design_effect,
+    group_codes,
     independent_share,
     require_clusters,
 )
@@ -175,7 +176,7 @@ def _factors(
     chance: ChanceScores, dependence: Dependence
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Return what hits share besides their query, and what is assumed of it."""
-    document = np.unique(dependence.documents[chance.doc], return_inverse=True)[1]
+    document = group_codes(dependence.documents[chance.doc])
     random = f"{dependence.what} and documents are random samples"
     if dependence.rewriters is None:
         return [document], (random,)

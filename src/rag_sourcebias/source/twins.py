@@ -13,7 +13,12 @@ from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Qrels, Run, T
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, attempt
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
-from rag_sourcebias.infer.dependence import Dependence, independent_share, require_clusters
+from rag_sourcebias.infer.dependence import (
+    Dependence,
+    group_codes,
+    independent_share,
+    require_clusters,
+)
 from rag_sourcebias.infer.means import clustered_mean, clustered_standardised_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.measure.relevance import Ties, places_of, rank_span, trec_order
@@ -213,7 +218,7 @@ def win_rate_at(
     n, p = covariates.shape
     if wins.shape != (n,) or clusters.shape != (n,) or at.shape != (p,):
         raise DataError("wins, covariates, clusters and at disagree in shape")
-    _, code = np.unique(clusters, return_inverse=True)
+    code = group_codes(clusters)
     g = int(code.max(initial=-1)) + 1
     _require_enough(wins, n_clusters=g, n_covariates=p)
     scale = covariates.std(axis=0)
