@@ -35,7 +35,7 @@ NODES = {
     "monitor": 37698,
     "neural": 12468,
     "observe": 6247,
-    "pairs": 21770,
+    "pairs": 21414,
     "report": 15433,
     "retrieval": 7688,
     "source": 19993,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -77,18 +75,6 @@ class AnnotationUnit:
     texts: tuple[str, ...]
     sources: tuple[str, ...]
     query: str = ""
-
-    def __post_init__(self) -> None:
-        where = f"unit {self.unit_id!r}"
-        if len(self.texts) != 2 or len(self.sources) != 2:
-            raise DataError(
-                f"{where} has {len(self.texts)} texts and {len(self.sources)} sources; two texts "
-                "with a source each are expected"
-            )
-        if not all(text.strip() for text in self.texts) or not all(self.sources):
-            raise DataError(f"{where} has an empty text or source")
-        if self.sources[0] == self.sources[1]:
-            raise DataError(f"{where}: both texts have source {self.sources[0]!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,10 +380,10 @@ def annotation_sheet(
     Raises
     ------
     DataError
-        If ids repeat, a query is missing, or task, n, annotators or overlap are out of range.
+        If a query is missing, or task, n, annotators or overlap are out of range.
     """
     asked = _checked_task(task)
-    _check_units(pairs, [QUESTIONS[name] for name in asked])
+    _check_queries(pairs, asked)
     names = _annotator_names(annotators)
     if n is not None and not 1 <= n <= len(pairs):
         raise DataError(f"n {n!r} is not in 1 … {len(pairs)}, the number of units given")
@@ -494,25 +480,11 @@ def _annotator_names(annotators: int | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _check_units(units: Sequence[AnnotationUnit], questions: Sequence[AnnotationQuestion]) -> None:
-    if not units:
-        raise DataError("there is nothing to annotate: pairs is empty")
-    unit_id, most = Counter(unit.unit_id for unit in units).most_common(1)[0]
-    if most > 1:
-        raise DataError(f"unit {unit_id!r} stands there twice; ids must be unique")
-    asking = next((q for q in questions if q.needs_query), None)
-    for unit in units:
-        if asking is not None and not unit.query.strip():
-            raise DataError(
-                f"unit {unit.unit_id!r} has no query; question {asking.name!r} needs one"
-            )
-        for question in questions:
-            clash = set(unit.sources) & set(question.answers) if question.prefers else set()
-            if clash:
-                raise DataError(
-                    f"unit {unit.unit_id!r}: source {min(clash)!r} is also an answer to question "
-                    f"{question.name!r}; name the source otherwise"
-                )
+def _check_queries(units: Sequence[AnnotationUnit], questions: Sequence[str]) -> None:
+    asking = [name for name in questions if QUESTIONS[name].needs_query]
+    bare = [unit for unit in units if not unit.query.strip()]
+    if asking and bare:
+        raise DataError(f"unit {bare[0].unit_id!r} has no query; question {asking[0]!r} needs one")
 
 
 # Annotation sheets as files: CSV, one HTML page per annotator, and the key apart from them.
@@ -582,13 +554,9 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
     Columns: ``row_id``, ``query`` if there is one, ``text_a`` and ``text_b``, and one per
     question, whose header says what is asked and what may be answered.
     """
-    questions = [QUESTIONS[name] for name in plan.key.questions]
-    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]" for q in questions]
     # the header tells which character separates cells, so it may hold no other one
-    empty = {
-        re.sub(r"\s*[,;\s]\s*", lambda m: " · " if m[0].strip() else " ", column): ""
-        for column in asked
-    }
+    questions = [QUESTIONS[name] for name in plan.key.questions]
+    asked = [f"{q.name}: {q.text} [{' | '.join(q.answers)}]".replace(",", " ·") for q in questions]
     shown = [
         (row.row_id, shown_texts(plan.units[row.unit], row.order))
         for row in plan.rows_of(annotator)
@@ -598,7 +566,7 @@ def annotation_csv(plan: AnnotationPlan, annotator: int, *, path: PathLike = "sh
         {
             "row_id": row_id,
             **{name: text for name, text in texts.items() if queried or name != "query"},
-            **empty,
+            **dict.fromkeys(asked, ""),
         }
         for row_id, texts in shown
     ]
@@ -615,10 +583,7 @@ def annotation_page(plan: AnnotationPlan, annotator: int) -> str:
     data = {
         "sheet": key.sheet_id,
         "annotator": key.annotators[annotator],
-        "questions": [
-            {"name": q.name, "text": q.text, "answers": q.answers, "labels": q.labels}
-            for q in (QUESTIONS[name] for name in key.questions)
-        ],
+        "questions": [asdict(QUESTIONS[name]) for name in key.questions],
         "items": [
             {"row_id": row.row_id, **shown_texts(plan.units[row.unit], row.order)}
             for row in plan.rows_of(annotator)

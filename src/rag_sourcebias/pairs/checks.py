@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, Dataset, FloatArray, Qrels
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.measure.texts import jaccard, overlap
@@ -266,14 +265,8 @@ def check_pairs(
 
     Names are told from capitals counted over all texts given, and "unrelated" from mismatched
     pairs among them, so that a pair can be judged differently in another file.
-
-    Raises
-    ------
-    DataError
-        If lengths differ, an id is repeated, or something is not text.
     """
     thresholds = thresholds or PairThresholds()
-    _check_input(human_texts, other_texts, pair_ids)
     pairs = list(zip(human_texts, other_texts, strict=True))
     words = [(units(human), units(other)) for human, other in pairs]
     languages = tuple(
@@ -298,21 +291,6 @@ def check_pairs(
         thresholds=thresholds,
         **found._asdict(),
     )
-
-
-def _check_input(first: Sequence[str], second: Sequence[str], pair_ids: Sequence[str]) -> None:
-    if not len(first) == len(second) == len(pair_ids):
-        raise DataError(
-            f"{len(first)} human texts, {len(second)} other texts and {len(pair_ids)} pair ids; "
-            "need as many of each"
-        )
-    twice = next((pair_id for pair_id, n in Counter(pair_ids).items() if n > 1), None)
-    if twice is not None:
-        raise DataError(f"pair id {twice!r} occurs twice; pair ids must be unique")
-    for pair_id, *both in zip(pair_ids, first, second, strict=True):
-        for text in both:
-            if not isinstance(text, str):
-                raise DataError(f"pair {pair_id!r}: {text!r:.80} is not text; give a string")
 
 
 def _values(pairs: Pairs, words: Words) -> dict[str, FloatArray]:

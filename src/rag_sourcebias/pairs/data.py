@@ -240,15 +240,7 @@ class PairChecks:
         return np.asarray(np.any(self.flags[:, : len(BROKEN)], axis=1), dtype=np.bool_)
 
     def flag(self, name: str) -> BoolArray:
-        """Which pairs have one flag; shape (n,).
-
-        Raises
-        ------
-        DataError
-            If there is no such flag.
-        """
-        if name not in PAIR_FLAGS:
-            raise DataError(f"there is no flag {name!r}; flags are {', '.join(PAIR_FLAGS)}")
+        """Which pairs have one flag; shape (n,)."""
         return self.flags[:, PAIR_FLAGS.index(name)]
 
     def pair(self, row: int) -> CheckedPair:
@@ -272,8 +264,6 @@ class PairChecks:
         Broken pairs come first, those with most flags ahead; then pairs by the share of numbers
         and names that is missing plus what was added. Ties keep their order.
         """
-        if n < 0:
-            raise DataError(f"worst({n}) asks for fewer than no pairs")
         kept = (self.values["numbers_kept"], self.values["names_kept"])
         lost = sum(1 - np.nan_to_num(share, nan=1.0) for share in kept)
         lists = zip(self.facts["numbers_added"], self.facts["names_added"], strict=True)

@@ -160,8 +160,6 @@ def test_texts_cannot_break_out_of_the_page():
 @pytest.mark.parametrize(
     ("units", "options", "message"),
     [
-        ([], {}, "there is nothing to annotate"),
-        ([pair(1), pair(1)], {}, "unit 'secret-1' stands there twice"),
         ([pair(1, query=" ")], {}, "unit 'secret-1' has no query; question 'relevance' needs one"),
         (
             PAIRS,
@@ -177,7 +175,6 @@ def test_texts_cannot_break_out_of_the_page():
         (PAIRS, {"annotators": ("ann", "Ann")}, "each name once"),
         (PAIRS, {"annotators": ("../ann",)}, "annotator '../ann' names a file"),
         (PAIRS, {"annotators": 3, "n": 2, "overlap": 0}, "3 annotators but 2 units, 0 of them"),
-        ([pair(1, sources=("human", "equal"))], {}, "source 'equal' is also an answer"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(units, options, message):
