@@ -147,7 +147,6 @@ def truth(name: str) -> float:
             [pair[1]],
             [data(10_000)],
             config=config,
-            depth=10,
         )
         found.append(report.datasets[0].outcomes[1].skew[0].change.estimate)
     return float(np.mean(found))
@@ -161,7 +160,7 @@ def counts(name: str, n: int, runs: int, seed: int) -> dict[str, Any]:
     found = {"covered": 0, "refused": 0, "rejected": 0, "exactly_0": 0, "tested": 0, "right": 0}
     for _ in range(runs):
         before, after = drawn(name, n, rng)
-        report = measure_debias(before, [after], [data(n)], config=config, depth=10)
+        report = measure_debias(before, [after], [data(n)], config=config)
         skew = report.datasets[0].outcomes[1].skew[0]
         found["tested"] += skew.p_value is not None
         found["rejected"] += skew.p_value is not None and skew.p_value < 0.05

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError, MissingTagsError, attempt
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
 from rag_sourcebias.core.training import TrainingHistory
@@ -25,9 +25,9 @@ from rag_sourcebias.debias.data import (
     QualityChange,
     SkewChange,
 )
+from rag_sourcebias.debias.methods import method_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
-from rag_sourcebias.debias.twins import TwinRescorer
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.equivalence import (
     NoninferiorityTest,
@@ -39,10 +39,11 @@ from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.dataset import data_warnings, summarise_dataset
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
-from rag_sourcebias.retrieval.projection import ProjectedEncoder
-from rag_sourcebias.retrieval.search import DenseSpec
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.
+
+
+_DEPTH = 100  # documents retrieved per query, or as many as the largest cutoff
 
 
 def score_debias(
@@ -51,7 +52,6 @@ def score_debias(
     config: DebiasConfig,
     *,
     other: str,
-    depth: int = 100,
     on_stage: Callable[[str], None] | None = None,
 ) -> DebiasScores:
     """Retrieve from three corpora and score every judged query.
@@ -69,8 +69,6 @@ def score_debias(
     config : DebiasConfig
     other : str
         Source compared with ``config.baseline_source``.
-    depth : int
-        Documents retrieved per query; at least the largest cutoff.
     on_stage : callable, optional
         Told what begins, for progress display.
 
@@ -83,14 +81,10 @@ def score_debias(
     Raises
     ------
     DataError
-        If ``depth`` is too small, a source is missing or has no relevant document, or no judged
+        If a source is missing or has no relevant document, or no judged
         query has a text.
     """
-    if depth < max(config.cutoffs):
-        raise DataError(
-            f"depth {depth} is smaller than the largest cutoff {max(config.cutoffs)}; retrieve at "
-            "least that many documents"
-        )
+    depth = max(_DEPTH, *config.cutoffs)
     data = two_sources(dataset, config.baseline_source, other)
     tags, qrels = data.corpus.tags, data.qrels
     judged = set(qrels.query_ids)
@@ -307,14 +301,7 @@ def _same_system(one: RetrieverSpec, two: RetrieverSpec) -> bool:
 def _skew(
     before: DebiasScores | None, after: DebiasScores, cutoff: int, config: DebiasConfig
 ) -> SkewChange:
-    refusals: dict[str, str] = {}
-
-    def attempt(what: str, compute: Callable[[], Interval]) -> Interval | None:
-        try:
-            return compute()
-        except InsufficientDataError as error:
-            refusals[what] = str(error)
-            return None
+    refusals: list[str] = []
 
     def relative_delta(scores: DebiasScores) -> Interval:
         return relative_delta_interval(
@@ -323,15 +310,16 @@ def _skew(
             confidence_level=config.confidence_level,
         )
 
-    now = attempt("after", lambda: relative_delta(after))
+    now = attempt(lambda: relative_delta(after), refusals, "after")
     was = change = p_value = None
     worse = False
     if before is not None:
-        was = attempt("before", lambda: relative_delta(before))
+        was = attempt(lambda: relative_delta(before), refusals, "before")
         columns = [s.of(row, cutoff) for s in (before, after) for row in ("baseline", "other")]
         change = attempt(
-            "change",
             lambda: delta_change_interval(*columns, confidence_level=config.confidence_level),
+            refusals,
+            "change",
         )
         worse = change is not None and _further(columns, change, config)
         if was is not None and now is not None:
@@ -347,7 +335,7 @@ def _skew(
         after=now,
         change=change,
         p_value=p_value,
-        refusal="; ".join(f"{what}: {why}" for what, why in refusals.items()) or None,
+        refusal="; ".join(refusals) or None,
         code=code,
         worse=worse,
         n_needed=n_needed,
@@ -387,29 +375,28 @@ def _quality(
     by_construction: bool,
 ) -> QualityChange:
     reference, treated = before.of(quality, cutoff), after.of(quality, cutoff)
+    queries = np.arange(len(treated))
     refusals: list[str] = []
-    difference: Interval | None = None
-    test: NoninferiorityTest | None = None
-    try:
-        difference = clustered_difference(
-            treated - reference,
-            np.arange(len(treated)),
-            confidence_level=config.confidence_level,
-        )
-    except InsufficientDataError as error:
-        refusals.append(f"difference: {error}")
+    difference = attempt(
+        lambda: clustered_difference(
+            treated - reference, queries, confidence_level=config.confidence_level
+        ),
+        refusals,
+        "difference",
+    )
+    test = None
     if cutoff == config.quality_cutoff:
-        try:
-            test = noninferiority_test(
+        test = attempt(
+            lambda: noninferiority_test(
                 treated[None, :],
                 reference[None, :],
                 relative_margin=config.relative_margin,
                 level=config.level,
                 quality=quality,
-            )
-        except InsufficientDataError as error:
-            needed = "" if error.n_needed is None else f" (needed: {error.n_needed})"
-            refusals.append(f"test: {error}{needed}")
+            ),
+            refusals,
+            "test",
+        )
     if by_construction and np.all(np.abs(treated - reference) <= _SAME):
         if difference is not None:
             difference = replace(difference, lower=0.0, upper=0.0, method=_BY_CONSTRUCTION)
@@ -421,7 +408,7 @@ def _quality(
         before=float(reference.mean()),
         after=float(treated.mean()),
         difference=difference,
-        p_value=difference_test(treated - reference, np.arange(len(treated))),
+        p_value=difference_test(treated - reference, queries),
         test=test,
         refusal="; ".join(refusals) or None,
     )
@@ -531,65 +518,18 @@ def _undecided(test: NoninferiorityTest) -> bool:
 # What was done to the systems of a before/after comparison.
 
 
-def described_methods(
-    after: Sequence[RetrieverSpec], methods: Sequence[DebiasMethod]
-) -> tuple[DebiasMethod, ...]:
-    """One description per changed system, in the order of the systems.
-
-    Systems without a description get one from their own parts: ``"calibration"`` and
-    ``"projection"`` where these are known, otherwise ``"model"``.
-
-    Raises
-    ------
-    DataError
-        If a name is described twice or belongs to no changed system.
-    """
-    given = {method.name: method for method in methods}
-    names = [spec.name for spec in after]
-    for method in methods:
-        if method.name not in names or given[method.name] is not method:
-            raise DataError(
-                f"methods {[m.name for m in methods]} must describe changed systems, each at most "
-                f"once; there are {names}"
-            )
-    return tuple(given.get(spec.name) or _of_parts(spec) for spec in after)
-
-
 def unchecked_fit(
     methods: Sequence[DebiasMethod], fitted_texts: Collection[str]
 ) -> tuple[str, ...]:
     """Warn where it could not be checked whether judged pairs were fitted on."""
     # Twins are found without judgments and without pairs
     fitted = [method.name for method in methods if method.kind not in ("model", "twins")]
+    if fitted_texts or not fitted:
+        return ()
     return (
-        ()
-        if fitted_texts or not fitted
-        else (
-            f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is "
-            "judged on pairs it was fitted on is not checked",
-        )
+        f"the texts that {', '.join(fitted)} was fitted on were not given: whether it is judged on "
+        "pairs it was fitted on is not checked",
     )
-
-
-def _of_parts(spec: RetrieverSpec) -> DebiasMethod:
-    settings = dict(spec.settings)
-    if isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, ParityCalibration):
-        return DebiasMethod(
-            name=spec.name,
-            kind="calibration",
-            settings=settings,
-            n_pairs=sum(spec.rescorer.n_pairs),
-        )
-    if isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, TwinRescorer):
-        return DebiasMethod(name=spec.name, kind="twins", settings=settings)
-    if isinstance(spec, DenseSpec) and isinstance(spec.encoder, ProjectedEncoder):
-        return DebiasMethod(
-            name=spec.name,
-            kind="projection",
-            settings=settings,
-            n_pairs=spec.encoder.projection.n_pairs,
-        )
-    return DebiasMethod(name=spec.name, kind="model", settings=settings)
 
 
 # The verb: prove what a mitigation changed in skew and what it cost in quality.
@@ -604,7 +544,6 @@ def measure_debias(
     fitted_texts: Collection[str] = (),
     other: str | None = None,
     config: DebiasConfig | None = None,
-    depth: int = 100,
     training: Sequence[TrainingHistory] = (),
     on_stage: Callable[[str], None] | None = None,
 ) -> DebiasReport:
@@ -627,8 +566,6 @@ def measure_debias(
         Source compared with the baseline. By default every other source is, one by one, each in a
         mixed corpus of its own (:func:`~rag_sourcebias.debias.audit.score_debias`).
     config : DebiasConfig, optional
-    depth : int
-        Documents retrieved per query; at least the largest cutoff.
     training : sequence of TrainingHistory
         Put into the report as they are.
     on_stage : callable, optional
@@ -651,13 +588,13 @@ def measure_debias(
     if not datasets:
         raise DataError("there is nothing to judge on: give at least one data set")
     _distinct("data set", [dataset.name for dataset in datasets])
-    described = described_methods(after, methods)
+    given = {method.name: method for method in methods}
+    described = [given.get(spec.name) or method_of(spec) for spec in after]
     measure = partial(
         _measured,
         before=before,
         after=after,
         config=config,
-        depth=depth,
         fitted_texts=frozenset(fitted_texts),
         on_stage=on_stage or (lambda _: None),
     )
@@ -670,7 +607,7 @@ def measure_debias(
     found, n_tests = _adjusted([measure(dataset, source) for dataset, source in parts])
     return DebiasReport(
         config=config,
-        methods=described,
+        methods=tuple(described),
         datasets=found,
         family=(
             "Holm correction over all changed systems × data sets × sources × cutoffs, tests of "
@@ -691,7 +628,6 @@ def _measured(
     before: RetrieverSpec,
     after: Sequence[RetrieverSpec],
     config: DebiasConfig,
-    depth: int,
     fitted_texts: frozenset[str],
     on_stage: Callable[[str], None],
 ) -> DebiasDataset:
@@ -701,7 +637,6 @@ def _measured(
         dataset=dataset,
         config=config,
         other=other,
-        depth=depth,
         on_stage=lambda stage: on_stage(f"{dataset.name}: {stage}"),
     )
     reference = score(before)

@@ -25,14 +25,12 @@ from rag_sourcebias.debias.job_command import (
     Job,
     Judging,
     ProjectionChoice,
-    calibration_method,
     distinct_name,
     encode_cost,
     judging,
     model_of,
     prepare,
     projection_choice,
-    projection_settings,
     read_fitting,
     read_seen,
     read_settings,
@@ -41,16 +39,19 @@ from rag_sourcebias.debias.job_command import (
     require_new,
     train_model,
     trained_model,
-    training_method,
     written_model,
+)
+from rag_sourcebias.debias.methods import (
+    calibration_method,
+    projection_method,
+    training_method,
+    twins_method,
 )
 from rag_sourcebias.debias.parity import ParityCalibration, read_parity, write_parity
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec
 from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.debias.twins import (
-    TwinGroups,
     TwinRescorer,
-    described,
     fit_twins,
     write_twins,
 )
@@ -98,13 +99,7 @@ def _tried_strengths(
         yield _Tried(
             weight=strength,
             spec=DenseSpec(ProjectedEncoder(before, projection, name=name)),
-            method=DebiasMethod(
-                name=name,
-                kind="projection",
-                settings=projection_settings(projection),
-                fitted_on=job.fitting.name,
-                n_pairs=len(job.twins),
-            ),
+            method=projection_method(projection, name, fitted_on=job.fitting.name),
         )
 
 
@@ -559,12 +554,10 @@ def _project(asked: _Asked, way: tuple[ProjectionChoice, float], progress: Stage
     write_projected_model(asked.model, found, output)
     after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
     with removed_on_failure(output):
-        made = DebiasMethod(
-            name=after.name,
-            kind="projection",
-            settings=projection_settings(found),
+        made = projection_method(
+            found,
+            after.name,
             fitted_on=job.fitting.name,
-            n_pairs=len(job.twins),
             encode_cost=encode_cost(before, SentenceEncoder(output), job.twins.baseline_texts),
         )
         return job.judged.report(
@@ -621,15 +614,11 @@ def _twins(asked: _Asked, _: None, progress: Stages) -> DebiasReport:
     groups = fit_twins(job.fitting.corpus, encoder)
     write_twins(groups, output)
     after = TwinSpec(first, encoder, name=f"{first.name}+{output.stem}")
-    made = _twins_method(groups, after.name, fitted_on=job.fitting.name)
+    made = twins_method(groups, after.name, fitted_on=job.fitting.name)
     with removed_on_failure(output):
         return job.judged.report(
             first, [after], methods=[made], progress=progress,
         )  # fmt: skip
-
-
-def _twins_method(groups: TwinGroups, name: str, *, fitted_on: str) -> DebiasMethod:
-    return DebiasMethod(name=name, kind="twins", settings=described(groups), fitted_on=fitted_on)
 
 
 def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) -> DebiasReport:
@@ -713,7 +702,7 @@ def _compared(
                 methods.append(calibration_method(rescorer, names[-1], fitted_on=data))
             else:
                 rescorer = TwinRescorer.read(text, encoder=of)
-                methods.append(_twins_method(rescorer.groups, names[-1], fitted_on=data))
+                methods.append(twins_method(rescorer.groups, names[-1], fitted_on=data))
             after.append(RescoredSpec(first, rescorer, name=names[-1]))
             continue
         other = builder.encoder(text)
@@ -736,12 +725,4 @@ def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
         return training_method(read_history(folder), name, fitted_on=data, encode_cost=cost)
     if not file.is_file():
         return DebiasMethod(name=name, kind="model", settings={}, fitted_on=data, encode_cost=cost)
-    found = read_projection(file)
-    return DebiasMethod(
-        name=name,
-        kind="projection",
-        settings=projection_settings(found),
-        fitted_on=data,
-        n_pairs=found.n_pairs,
-        encode_cost=cost,
-    )
+    return projection_method(read_projection(file), name, fitted_on=data, encode_cost=cost)

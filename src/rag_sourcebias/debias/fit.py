@@ -4,24 +4,23 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.data import Dataset, Float32Array, FloatArray, IntArray
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.tags import TrainingPairs, TwinTexts, paired_sources, training_pairs
+from rag_sourcebias.core.settings import require_at_least, require_one_of
+from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs
 from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import fit_projection
+from rag_sourcebias.retrieval.cache import Similarity, checked_vectors, query_vectors
 from rag_sourcebias.retrieval.projection import ProjectionMethod, SourceProjection
 
 # Scores of both versions of relevant pairs, from an encoder.
 
 
-Similarity = Literal["cosine", "dot"]
-Vectors = npt.NDArray[np.float32]
 _ROWS = 8192  # (query, pair) rows whose vectors are gathered at once
 _BLOCK_BYTES = 1 << 26  # of scores of queries with a whole corpus
 
@@ -33,7 +32,7 @@ def score_twins(
     sources: Sequence[str] | None = None,
     baseline: str = "human",
     similarity: Similarity = "cosine",
-    depth: int | None = 100,
+    depth: int = 100,
     exclude: Collection[str] = (),
 ) -> tuple[list[ScoredTwins], list[ScoredTwins]]:
     """Score both versions of relevant pairs for their queries, without running a retriever.
@@ -45,23 +44,25 @@ def score_twins(
     near, every : list of ScoredTwins
         One item per source each: pairs within ``depth``, and all relevant ones.
     """
-    if depth is not None and depth < 1:
-        raise DataError(f"depth is {depth}; at least 1, or None for all relevant pairs")
-    if similarity not in ("cosine", "dot"):
-        raise DataError(f"similarity {similarity!r} is not one of cosine, dot")
+    require_one_of("similarity", similarity, get_args(Similarity))
+    require_at_least(1, depth=depth)
     pairs = [
         training_pairs(dataset, source=name, baseline=baseline, exclude=exclude)
         # without pairs, None says what is missing
         for name in sources or paired_sources(dataset.corpus.tags, baseline=baseline) or (None,)
     ]
-    corpus = dataset.corpus if depth is not None else _only(dataset.corpus, pairs)
-    documents = _checked(encoder.encode_documents(corpus.texts), corpus.doc_ids, similarity)
+    corpus = dataset.corpus
+    documents = checked_vectors(
+        encoder.encode_documents(corpus.texts),
+        what=f"encoder {encoder.name!r}, documents",
+        names=corpus.doc_ids,
+        similarity=similarity,
+    )
     asked = {query_id for of_source in pairs for query_id in of_source.query_ids}
     queries = [query for query in dataset.queries if query.query_id in asked]
-    ids = [query.query_id for query in queries]
-    encoded = _checked(encoder.encode_queries([q.text for q in queries]), ids, similarity)
-    reach = None if depth is None else _reach(encoded, documents, depth)
-    row_of = {query_id: row for row, query_id in enumerate(ids)}
+    encoded = query_vectors(encoder, queries, similarity=similarity)
+    reach = _reach(encoded, documents, depth)
+    row_of = {query.query_id: row for row, query in enumerate(queries)}
     near, every = [], []
     for of_source in pairs:
         rows = np.array([row_of[query_id] for query_id in of_source.query_ids], dtype=np.int64)
@@ -77,7 +78,7 @@ def score_twins(
                 queries=rows,
             )
         )
-        near.append(every[-1] if reach is None else _within(every[-1], reach))
+        near.append(_within(every[-1], reach))
     return near, every
 
 
@@ -92,33 +93,7 @@ def _within(twins: ScoredTwins, reach: FloatArray) -> ScoredTwins:
     )
 
 
-def _only(corpus: Corpus, pairs: Sequence[TrainingPairs]) -> Corpus:
-    wanted = dict.fromkeys(
-        doc_id for p in pairs for doc_id in (*p.twins.baseline_ids, *p.twins.source_ids)
-    )
-    return corpus.take(corpus.tags.rows_for(tuple(wanted)))
-
-
-def _checked(vectors: Vectors, names: Sequence[str], similarity: Similarity) -> Vectors:
-    """Vectors as the similarity needs them, one per name."""
-    if vectors.ndim != 2 or len(vectors) != len(names):
-        raise DataError(
-            f"the encoder returned shape {vectors.shape} for {len(names)} texts; expected "
-            f"({len(names)}, dimension)"
-        )
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(bad):
-        raise DataError(
-            f"{len(bad)} vector(s) hold NaN or infinity, first for {names[bad[0]]!r}; a vector "
-            "must be finite"
-        )
-    if similarity == "dot":
-        return vectors
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def _reach(queries: Vectors, documents: Vectors, depth: int) -> FloatArray:
+def _reach(queries: Float32Array, documents: Float32Array, depth: int) -> FloatArray:
     """Score of the last of the first ``depth`` documents of each query; shape (queries,)."""
     n = len(documents)
     last = np.full(len(queries), -np.inf)
@@ -130,7 +105,7 @@ def _reach(queries: Vectors, documents: Vectors, depth: int) -> FloatArray:
 
 
 def _products(
-    queries: Vectors, query_rows: IntArray, documents: Vectors, document_rows: IntArray
+    queries: Float32Array, query_rows: IntArray, documents: Float32Array, document_rows: IntArray
 ) -> FloatArray:
     """Product of each query with its document, shape (m,), in blocks to bound memory."""
     found = np.empty(len(query_rows))
@@ -197,7 +172,7 @@ def fit_parity_calibration(
     sources: Sequence[str] | None = None,
     baseline: str = "human",
     similarity: Similarity = "cosine",
-    depth: int | None = 100,
+    depth: int = 100,
     exclude: Collection[str] = (),
 ) -> ParityCalibration:
     """Fit by how much an encoder scores the versions of one source higher than the baseline's.
@@ -208,11 +183,10 @@ def fit_parity_calibration(
         All that have pairs with the baseline by default.
     similarity : {"cosine", "dot"}
         Of the retriever whose scores will be calibrated.
-    depth : int or None
+    depth : int
         Only pairs whose mean score would be among the first ``depth`` documents of their query:
         what retrieval never shows need not be calibrated. Where they are too few, all relevant
-        pairs are taken; ``n_pairs`` tells. None takes all at once and encodes nothing else of the
-        corpus.
+        pairs are taken; ``n_pairs`` tells.
     exclude : collection of str
         Pair ids to leave out, such as those that results are reported on.
 

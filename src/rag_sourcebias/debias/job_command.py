@@ -26,13 +26,11 @@ from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, 
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
 from rag_sourcebias.debias.data import JUDGE, DebiasConfig, DebiasMethod, DebiasReport
-from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
-from rag_sourcebias.retrieval.projection import SourceProjection
 from rag_sourcebias.terminal.console import err
 from rag_sourcebias.terminal.options import require_writable
 
@@ -358,34 +356,6 @@ def projection_choice(method: str, directions: int | None) -> ProjectionChoice:
     return ProjectionChoice(method, directions or (_PCA_DIRECTIONS if method == "pca" else 1))
 
 
-def projection_settings(found: SourceProjection) -> dict[str, str]:
-    """Return what a report states of a projection."""
-    return {
-        "method": found.method,
-        "directions": str(found.directions.shape[1]),
-        "strength": f"{found.strength:g}",
-        "reliability": f"{found.reliability:.3f}",
-    }
-
-
-def calibration_method(found: ParityCalibration, name: str, *, fitted_on: str) -> DebiasMethod:
-    """Return the row of a calibration in a report."""
-    gaps = {
-        f"gap {source}": f"{gap.estimate:+.4f} [{gap.lower:+.4f}, {gap.upper:+.4f}]"
-        for source, gap in zip(found.sources, found.gaps, strict=True)
-    }
-    return DebiasMethod(
-        name=name,
-        kind="calibration",
-        settings={
-            "needs": "source tags of what is retrieved",
-            **gaps,
-        },
-        fitted_on=fitted_on,
-        n_pairs=sum(found.n_pairs),
-    )
-
-
 def distinct_name(name: str, taken: Collection[str]) -> str:
     """Return the name, numbered where another system has it."""
     numbered = (f"{name} ({number})" for number in count(2))
@@ -405,8 +375,6 @@ class Judging:
     datasets : tuple of Dataset
     cautions : tuple of str
         Why figures on these data say less than they seem to.
-    folder : Path or None
-        Of the report.
     unseen : bool
         Whether pairs that the data judge are left out of the fitting.
     """
@@ -414,7 +382,6 @@ class Judging:
     config: DebiasConfig
     datasets: tuple[Dataset, ...]
     cautions: tuple[str, ...]
-    folder: Path | None
     unseen: bool
 
     def report(
@@ -454,9 +421,7 @@ def judging(
     datasets, cautions = read_judged(on, fitting, unseen=unseen)
     for caution in cautions:
         err.print(f"[bold yellow]caution:[/] {caution}", highlight=False, soft_wrap=True)
-    return Judging(
-        config=config, datasets=datasets, cautions=cautions, folder=report, unseen=unseen
-    )
+    return Judging(config=config, datasets=datasets, cautions=cautions, unseen=unseen)
 
 
 # What a command of ``debias`` works on: pairs to fit on, data to judge on.
@@ -610,20 +575,6 @@ def train_model(
         untrained=untrained,
         on_stage=progress.begin,
         on_progress=progress.advance,
-    )
-
-
-def training_method(
-    history: TrainingHistory, name: str, *, fitted_on: str, encode_cost: float | None = None
-) -> DebiasMethod:
-    """Return the row of a trained model in a report."""
-    return DebiasMethod(
-        name=name,
-        kind="training",
-        settings=history.settings,
-        fitted_on=fitted_on,
-        n_pairs=history.n_pairs,
-        encode_cost=encode_cost,
     )
 
 

@@ -180,11 +180,6 @@ class ScoredTwins:
         Row i holds one query and both versions of one document.
     queries : integer array of shape (n,)
         Same number, same query; pairs of one query are not independent.
-
-    Raises
-    ------
-    DataError
-        If the lengths differ or a score is not finite.
     """
 
     source: str
@@ -192,29 +187,12 @@ class ScoredTwins:
     source_scores: FloatArray
     queries: npt.NDArray[np.integer[Any]]
 
-    def __post_init__(self) -> None:
-        if not self.source.strip():
-            raise DataError("twins need the source of the other version, such as 'llm:llama-2'")
-        shapes = {np.shape(a) for a in (self.baseline_scores, self.source_scores, self.queries)}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise DataError(
-                f"twins of {self.source!r}: shapes {sorted(shapes)}; expected three columns of "
-                "the same length"
-            )
-        for scores in (self.baseline_scores, self.source_scores):
-            if len(bad := np.flatnonzero(~np.isfinite(scores))):
-                raise DataError(
-                    f"twins of {self.source!r}: score {scores[bad[0]]} in pair {bad[0]}; expected "
-                    "finite numbers"
-                )
-
 
 def fit_parity(
     twins: Sequence[ScoredTwins],
     *,
     encoder: str,
     baseline: str = "human",
-    confidence_level: float = 0.95,
 ) -> ParityCalibration:
     """Fit a calibration, one offset for each source.
 
@@ -232,20 +210,17 @@ def fit_parity(
     InsufficientDataError
         If the pairs of a source leave its mean gap less certain than an eighth of the gaps'
         standard deviation; it says how many are needed.
-    DataError
-        If a source is given twice or is the baseline.
     """
-    names = tuple(found.source for found in twins)
     return ParityCalibration(
         encoder=encoder,
         baseline=baseline,
-        sources=names,
-        gaps=tuple(_gap(found, confidence_level) for found in twins),
+        sources=tuple(found.source for found in twins),
+        gaps=tuple(_gap(found) for found in twins),
         n_pairs=tuple(len(found.queries) for found in twins),
     )
 
 
-def _gap(twins: ScoredTwins, level: float) -> Interval:
+def _gap(twins: ScoredTwins) -> Interval:
     """Mean gap of the twins, refused where they are too few to know it."""
     gaps = twins.baseline_scores - twins.source_scores
     n, n_queries = len(gaps), len(np.unique(twins.queries))
@@ -256,7 +231,7 @@ def _gap(twins: ScoredTwins, level: float) -> Interval:
             n=n,
             n_needed=max(_MIN_PAIRS, n),
         )
-    found = clustered_mean(gaps, twins.queries, confidence_level=level)
+    found = clustered_mean(gaps, twins.queries)
     wanted = _PRECISION * float(gaps.std(ddof=1))
     if n < _MIN_PAIRS or found.half_width > wanted:
         needed = max(_MIN_PAIRS, _pairs_needed(twins.queries, gaps, found, wanted))

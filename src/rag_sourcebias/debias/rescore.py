@@ -9,6 +9,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
+from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
 from rag_sourcebias.retrieval.search import require_depth
@@ -52,8 +53,7 @@ class RescoredSpec:
         name: str | None = None,
         candidates: int = 100,
     ) -> None:
-        if candidates < 1:
-            raise DataError(f"candidates must be at least 1, got {candidates}")
+        require_at_least(1, candidates=candidates)
         _check_fitted(first, rescorer)
         self.first = first
         self.rescorer = rescorer

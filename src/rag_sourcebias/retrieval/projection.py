@@ -28,17 +28,15 @@ _VANISHED = 1e-6  # what is left of a vector is float32 rounding
 
 def project_rows(
     vectors: npt.NDArray[np.floating],
-    target: Float32Array,
     *,
     directions: Float32Array,
     strength: float,
-) -> None:
-    """Write vectors − strength · (vectors·directions)·directionsᵀ, unit rows scaled to length 1.
+) -> Float32Array:
+    """Return vectors − strength · (vectors·directions)·directionsᵀ, unit rows scaled to length 1.
 
     Parameters
     ----------
-    vectors, target : arrays of shape (n, d)
-        The same array or apart.
+    vectors : float array of shape (n, d)
     directions : float32 array of shape (d, k)
         Orthonormal columns.
     strength : float in (0, 1]
@@ -46,9 +44,10 @@ def project_rows(
     Raises
     ------
     DataError
-        If a number is not finite; other rows may then be written already.
+        If a number is not finite.
     """
     n, width = vectors.shape
+    projected = np.empty(vectors.shape, np.float32)
     step = max(1, _CHUNK_BYTES // (4 * width))
     subtracted = np.float32(strength) * directions.T
     for start in range(0, n, step):
@@ -61,7 +60,8 @@ def project_rows(
         left = rows - (rows @ directions) @ subtracted
         left_lengths = np.linalg.norm(left, axis=1)
         scaled = (np.abs(lengths - 1) < _UNIT) & (left_lengths > _VANISHED)
-        target[start : start + step] = left / np.where(scaled, left_lengths, 1)[:, None]
+        projected[start : start + step] = left / np.where(scaled, left_lengths, 1)[:, None]
+    return projected
 
 
 # Taking the component that tells the source out of vectors, stored ones included.
@@ -136,9 +136,7 @@ class SourceProjection:
         digest = hashlib.blake2b(numbers, digest_size=16).hexdigest()
         return f"{self.method}:{self.strength!r}:{digest}"
 
-    def apply(
-        self, vectors: npt.NDArray[np.floating], *, out: Float32Array | None = None
-    ) -> Float32Array:
+    def apply(self, vectors: npt.NDArray[np.floating]) -> Float32Array:
         """Project vectors; rows of length 1 (within 0.001) are scaled to length 1 again.
 
         A row that lies in the removed directions entirely becomes (nearly) 0 and is not scaled.
@@ -147,9 +145,7 @@ class SourceProjection:
         Parameters
         ----------
         vectors : float array of shape (n, d)
-            float32 without a copy; may be memory-mapped.
-        out : float32 array of shape (n, d), optional
-            Where to write; ``vectors`` itself projects in place.
+            May be memory-mapped.
 
         Returns
         -------
@@ -158,20 +154,16 @@ class SourceProjection:
         Raises
         ------
         DataError
-            If a shape is wrong or ``out`` overlaps the vectors, or, at a strength above 0, a number
-            is not finite (other rows may then be written to ``out`` already).
+            If the shape is wrong or, at a strength above 0, a number is not finite.
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             raise DataError(
                 f"vectors have shape {vectors.shape}; expected (n, {self.dimension}), as the pairs "
                 "the projection was fitted on"
             )
-        target = _target(vectors, out)
         if self.strength == 0:
-            np.copyto(target, vectors)
-        else:
-            project_rows(vectors, target, directions=self.directions, strength=self.strength)
-        return target
+            return vectors.astype(np.float32)
+        return project_rows(vectors, directions=self.directions, strength=self.strength)
 
 
 def write_projection(projection: SourceProjection, path: PathLike) -> None:
@@ -217,22 +209,6 @@ def read_projection(path: PathLike) -> SourceProjection:
             )
         scalars: dict[str, Any] = {name: data[name].item() for name in _SCALARS}
         return SourceProjection(directions=data["directions"].astype(np.float32), **scalars)
-
-
-def _target(vectors: npt.NDArray[np.floating], out: Float32Array | None) -> Float32Array:
-    if out is None:
-        return np.empty(vectors.shape, np.float32)
-    if out.shape != vectors.shape or out.dtype != np.float32:
-        raise DataError(
-            f"out is {out.dtype} of shape {out.shape}; expected float32 of shape {vectors.shape}"
-        )
-    if np.may_share_memory(vectors, out) and not (
-        out.dtype == vectors.dtype
-        and out.ctypes.data == vectors.ctypes.data
-        and out.strides == vectors.strides
-    ):
-        raise DataError("out overlaps the vectors; give the vectors themselves or another array")
-    return out
 
 
 # An encoder whose vectors are projected as they come.

@@ -194,8 +194,6 @@ def test_other_sources_leave_documents_and_judgments_but_no_query() -> None:
 
 def test_refusals() -> None:
     dataset, spec = make(5), DenseSpec(Vectors())
-    with pytest.raises(DataError, match="depth 4 is smaller than the largest cutoff 5"):
-        score_debias(spec, dataset, CONFIG, other=LLM, depth=4)
     with pytest.raises(DataError, match=r"'made' has no document of source 'llm:z'; sources are"):
         score_debias(spec, dataset, CONFIG, other="llm:z")
     with pytest.raises(DataError, match=r"\['human', 'human'\] must differ"):

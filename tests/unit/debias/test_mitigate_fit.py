@@ -31,7 +31,7 @@ def unit(rows: Vectors) -> npt.NDArray[np.float64]:
 
 
 def literal_gaps(
-    data: Dataset, encoder: HashingEncoder | FavouringEncoder, depth: int | None
+    data: Dataset, encoder: HashingEncoder | FavouringEncoder, depth: int
 ) -> list[float]:
     """Baseline minus source over every query and relevant pair, pair by pair."""
     documents = unit(encoder.encode_documents(data.corpus.texts))
@@ -44,15 +44,15 @@ def literal_gaps(
         scores = documents @ unit(encoder.encode_queries([query]))[0]
         human = scores[row_of[relevant.twins.baseline_ids[row]]]
         llm = scores[row_of[relevant.twins.source_ids[row]]]
-        threshold = -np.inf if depth is None else np.sort(scores)[-depth]
+        threshold = np.sort(scores)[-depth]
         if (human + llm) / 2 >= threshold - 1e-7:
             gaps.append(human - llm)
         assert query_id in data.qrels.query_ids
     return gaps
 
 
-@pytest.mark.parametrize("depth", [None, 11, 720])
-def test_the_offset_is_the_mean_gap_of_relevant_twins_within_reach(depth: int | None) -> None:
+@pytest.mark.parametrize("depth", [11, 720])
+def test_the_offset_is_the_mean_gap_of_relevant_twins_within_reach(depth: int) -> None:
     data, encoder = favoured_dataset(), FavouringEncoder()
     found = fit_parity_calibration(data, encoder, depth=depth)
     gaps = literal_gaps(data, encoder, depth)
@@ -96,10 +96,10 @@ def test_dot_products_are_not_normalised() -> None:
 
 def test_every_source_with_pairs_is_calibrated() -> None:
     data = favoured_dataset(sources=("human", LLM, "llm:y"))
-    found = fit_parity_calibration(data, FavouringEncoder(), depth=None)
+    found = fit_parity_calibration(data, FavouringEncoder())
     assert found.sources == (LLM, "llm:y")
     assert [gap.estimate for gap in found.gaps] == pytest.approx([-FAVOUR] * 2, abs=0.01)
-    one = fit_parity_calibration(data, FavouringEncoder(), sources=["llm:y"], depth=None)
+    one = fit_parity_calibration(data, FavouringEncoder(), sources=["llm:y"])
     assert one.sources == ("llm:y",)
 
 

@@ -140,19 +140,6 @@ def test_few_queries_are_refused() -> None:
         fit_parity([replace(twins(300), queries=np.arange(300) % 9)], encoder="e1")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"baseline_scores": np.zeros(5)}, "three columns of the same length"),
-        ({"source_scores": np.full(600, np.nan)}, "score nan in pair 0"),
-        ({"source": " "}, "need the source"),
-    ],
-)
-def test_unusable_twins_are_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        replace(twins(), **change)  # type: ignore[arg-type]
-
-
 def test_a_file_gives_the_same_scores(tmp_path: Path) -> None:
     found = fit_parity([twins(), twins(source="llm:y")], encoder="e1")
     write_parity(found, tmp_path / "parity.json")

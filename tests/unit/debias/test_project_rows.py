@@ -28,18 +28,15 @@ def test_equals_the_definition_however_much_of_a_row_is_taken(strength: float) -
     rows += 10.0 ** rng.uniform(-2, 4, size=(30_000, 1)) * (rng.normal(size=(30_000, 3)) @ basis.T)
     vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     vectors[::7] *= 3  # of another length: not scaled
-    found = np.empty_like(vectors)
-    project_rows(vectors, found, directions=basis, strength=strength)
+    found = project_rows(vectors, directions=basis, strength=strength)
     expected = by_definition(vectors, basis, strength)
     # What is left of a row is known to float32 rounding of the row.
     left = np.linalg.norm(vectors - strength * (vectors @ basis) @ basis.T, axis=1, keepdims=True)
     assert (np.abs(found - expected) <= 1e-6 / np.minimum(left, 1) + 1e-6).all()
-    project_rows(vectors, vectors, directions=basis, strength=strength)
-    assert np.array_equal(vectors, found)
 
 
 def test_a_bad_number_is_named() -> None:
     vectors = np.ones((40_001, D), dtype=np.float32)
     vectors[39_000, 0] = np.inf
     with pytest.raises(DataError, match="vector 39000 holds NaN or infinity"):
-        project_rows(vectors, vectors, directions=np.eye(D, 1, dtype=np.float32), strength=1.0)
+        project_rows(vectors, directions=np.eye(D, 1, dtype=np.float32), strength=1.0)

@@ -89,7 +89,7 @@ def test_apply_is_the_matrix_product_and_only_unit_rows_are_scaled() -> None:
     assert np.abs(gone).max() < 1e-6  # nothing is left: rounding is not blown up to length 1
 
 
-def test_many_chunks_strided_rows_and_writing_in_place() -> None:
+def test_many_chunks_and_strided_rows() -> None:
     human, other, _ = twins()
     projection = fit_projection(human, other)
     many = unit(np.random.default_rng(1).normal(size=(20_001, 24)))
@@ -98,14 +98,8 @@ def test_many_chunks_strided_rows_and_writing_in_place() -> None:
     wide = np.zeros((20_001, 48), np.float32)
     wide[:, ::2] = many
     view = wide[:, ::2]
-    assert projection.apply(view, out=view) is view
-    assert np.allclose(view, expected, atol=1e-5)
-    assert not wide[:, 1::2].any()
+    assert np.allclose(projection.apply(view), expected, atol=1e-5)
     assert projection.apply(many[:0]).shape == (0, 24)
-    with pytest.raises(DataError, match="overlaps"):
-        projection.apply(many[1:], out=many[:-1])
-    with pytest.raises(DataError, match=r"float64 of shape \(20001, 24\); expected float32"):
-        projection.apply(many, out=np.empty(many.shape))
     with pytest.raises(DataError, match=r"shape \(4, 25\); expected \(n, 24\)"):
         projection.apply(np.zeros((4, 25), np.float32))
     many[20_000, 3] = np.nan
