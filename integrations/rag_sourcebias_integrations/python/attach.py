@@ -73,12 +73,11 @@ class Readers(NamedTuple):
 
 
 # Where clients put things, none of which is imported: Qdrant, Elasticsearch and OpenSearch, rows
-# of pgvector, Haystack, LlamaIndex. "id", "metadata" and "score" come first.
+# of pgvector, Haystack, LlamaIndex.
 _HITS = ("points", "hits.hits", "documents")
-_IDS = ("doc_id", "_id", "node_id", "langchain_id")
-_METADATA = ("payload", "_source", "meta", "cmetadata", "langchain_metadata")
+_IDS = ("id", "doc_id", "_id", "node_id", "langchain_id")
+_METADATA = ("metadata", "payload", "_source", "meta", "cmetadata", "langchain_metadata")
 _SOURCE, _STYLE = METADATA_KEYS[:2]
-_OTHER_NAMES = frozenset(_METADATA)
 _HIT_CLASSES = frozenset({"Hit", "ObjectBase"})  # of a search object; of a document class
 _NONE = Readers()
 
@@ -104,30 +103,22 @@ def read_documents(result: object, readers: Readers = _NONE) -> Documents:
         return Documents((), (), ())
     natives: Sequence[Any] = rows
     scores: Sequence[Any] | None = None
-    if rows[0].__class__ is tuple and all(map(_is_pair, rows)):
+    if all(map(_is_pair, rows)):
         natives, scores = zip(*rows, strict=True)
-    # By columns, and looking at types first: half the time of a loop over documents.
-    documents = natives
-    kinds = set(map(type, natives))
-    if kinds == {str} and readers is _NONE:
-        return Documents(list(map(_named, documents)), [None] * len(documents), scores)
-    dicts = kinds == {dict}
-    if not dicts and any(map(_row_reader, kinds)):
-        documents = list(map(_row, natives))
-        dicts = set(map(type, documents)) == {dict}
-
-    ids = _ids(documents, dicts) if doc_id is None else _told("doc_id", doc_id, natives, id_text)
-    metadata = (
-        _metadata(documents, dicts)
-        if metadata_of is None
-        else _told("metadata", metadata_of, natives, _mapping_or_none)
-    )
+    documents = [_row(native) for native in natives]
+    if doc_id is None:
+        ids = [_id_of(document) for document in documents]
+    else:
+        ids = _told("doc_id", doc_id, natives, id_text)
+    if metadata_of is None:
+        metadata = [_metadata_of(document) for document in documents]
+    else:
+        metadata = _told("metadata", metadata_of, natives, _mapping_or_none)
     if score_of is not None:
         scores = _told("score", score_of, rows, _float_or_none)
     elif scores is None:
-        scores = _scores(documents, dicts)
-    numbers = set(map(type, scores)) == {float} or all(map(_is_number, scores))
-    return Documents(ids, metadata, scores if numbers else None)
+        scores = _scores(documents)
+    return Documents(ids, metadata, scores if all(map(_is_number, scores)) else None)
 
 
 def _rows(result: object, hits: Reader | None) -> Sequence[Any]:
@@ -167,12 +158,6 @@ def _told(
     except Exception as error:
         message = f"{name}= raised {type(error).__name__}, or returned something else"
         raise _UnreadableError(message, _FAILED[name]) from error
-
-
-def _column(documents: Sequence[Any], name: str, dicts: bool) -> list[Any]:
-    if dicts:
-        return [document.get(name) for document in documents]
-    return [_value(document, name) for document in documents]
 
 
 def _value(document: object, name: str) -> Any:  # noqa: ANN401
@@ -218,23 +203,13 @@ def _named(text: str) -> str:
     return text_id(text) if len(text.split(maxsplit=1)) > 1 else text
 
 
-def _ids(documents: Sequence[Any], dicts: bool) -> list[str]:
-    ids = _column(documents, "id", dicts)
-    if set(map(type, ids)) == {str}:
-        return ids
-    return [_id_of(*both) for both in zip(documents, ids, strict=True)]
-
-
-def _id_of(document: object, value: object) -> str:
+def _id_of(document: object) -> str:
     if isinstance(document, str):
         return _named(document)
-    names = iter(_IDS)
-    while value is None and (name := next(names, None)):
-        value = _value(document, name)
+    values = (_value(document, name) for name in _IDS)
+    value = next((found for found in values if found is not None), None)
     if value is None and isinstance(text := _value(document, "page_content"), str):
         return text_id(text)  # as LangChain's documents are named where they are observed
-    if value.__class__ is str or value.__class__ is int:
-        return str(value)
     try:
         return id_text(value)
     except DataError as error:
@@ -242,36 +217,13 @@ def _id_of(document: object, value: object) -> str:
         raise _UnreadableError(message, _NO_ID) from error
 
 
-def _metadata(documents: Sequence[Any], dicts: bool) -> list[Mapping[str, object] | None]:
-    metadata = _column(documents, "metadata", dicts)
-    first = documents[0]
-    if set(map(type, metadata)) == {dict} and not (dicts and (_SOURCE in first or _STYLE in first)):
-        return metadata
-    names = _names(documents, dicts)
-    return [_metadata_of(*both, names) for both in zip(documents, metadata, strict=True)]
-
-
-def _names(documents: Sequence[Any], dicts: bool) -> Sequence[str]:
-    """Return the other names under which there may be metadata."""
-    if dicts or len(set(map(type, documents))) > 1 or isinstance(documents[0], Mapping):
-        return _METADATA
-    return [name for name in _METADATA if hasattr(documents[0], name)]  # objects of one class
-
-
-def _metadata_of(
-    document: Any,  # noqa: ANN401
-    metadata: object,
-    names: Sequence[str],
-) -> Mapping[str, object] | None:
-    """Return the first mapping that has tags, or else the first that has anything."""
-    if document.__class__ is dict:  # the frequent cases, at a third of the cost
-        if metadata is None and (_SOURCE in document or _OTHER_NAMES.isdisjoint(document)):
-            return document
-    elif metadata is None and not names:
+def _metadata_of(document: object) -> Mapping[str, object] | None:
+    """Return the first mapping that holds tags, or else the first of all."""
+    if isinstance(document, str):
         return None
-    others = () if isinstance(document, str) else (_value(document, name) for name in names)
-    places = (metadata, None if isinstance(document, str) else document, *others)
-    mappings = [found for place in places if (found := _mapping(place))]
+    first, *others = _METADATA
+    places = (_value(document, first), document, *(_value(document, name) for name in others))
+    mappings = [found for place in places if (found := _mapping(place)) is not None]
     for found in mappings:
         if _SOURCE in found or _STYLE in found:
             return found
@@ -296,21 +248,21 @@ def _mapping_or_none(value: object) -> Mapping[str, object] | None:
     return found
 
 
-def _scores(documents: Sequence[Any], dicts: bool) -> Sequence[Any]:
-    scores = _column(documents, "score", dicts)
+def _scores(documents: Sequence[Any]) -> Sequence[Any]:
+    """Return the scores, higher is better; distances turned round."""
     first = documents[0]
-    if scores[0] is None:
-        if dicts and "_score" not in first and "distance" not in first:
-            return scores
-        if _value(first, "_score") is not None:
-            return _column(documents, "_score", dicts)
-        if _value(first, "distance") is not None:
-            distances = _column(documents, "distance", dicts)
-            return [-d for d in distances] if all(map(_is_number, distances)) else distances
-    elif not dicts and hasattr(first, "payload") and all(map(_is_number, scores)):
-        # Qdrant's are distances, and rise, where the metric is Euclid or Manhattan
-        rising = scores[0] < scores[-1] and scores == sorted(scores)
-        return [-score for score in scores] if rising else scores
+    name = "score"
+    if _value(first, name) is None:
+        name = next(
+            (other for other in ("_score", "distance") if _value(first, other) is not None), name
+        )
+    scores = [_value(document, name) for document in documents]
+    if not all(map(_is_number, scores)):
+        return scores
+    # Qdrant's are distances, and rise, where the metric is Euclid or Manhattan
+    rising = hasattr(first, "payload") and scores[0] < scores[-1] and scores == sorted(scores)
+    if name == "distance" or rising:
+        return [-score for score in scores]
     return scores
 
 
