@@ -37,14 +37,14 @@ NODES = {
     "observe": 6247,
     "pairs": 21414,
     "report": 15433,
-    "retrieval": 7688,
+    "retrieval": 7592,
     "source": 19993,
     "style": 14443,
     "tagging": 14583,
     "terminal": 2901,
     "testing": 3005,
     ".": 4610,
-    "integrations": 32582,
+    "integrations": 32242,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
