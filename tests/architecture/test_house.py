@@ -35,7 +35,7 @@ NODES = {
     "monitor": 37698,
     "neural": 12468,
     "observe": 6247,
-    "pairs": 21414,
+    "pairs": 21347,
     "report": 15433,
     "retrieval": 7592,
     "source": 19993,

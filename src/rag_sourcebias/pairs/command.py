@@ -91,9 +91,14 @@ def _value(name: str, value: str, text: str) -> Any:  # noqa: ANN401 - of the th
 
 
 def load_paired(
-    folder: Path | None, *, sample: bool, dataset: str | None, split: str
+    folder: Path | None, *, sample: bool, dataset: str | None, split: str, titles: bool = True
 ) -> Dataset | Corpus:
     """Read a BEIR folder, which may lack ``qrels/`` or ``queries.jsonl``, or a named data set.
+
+    Parameters
+    ----------
+    titles : bool
+        Whether they are part of the texts; rewrites may lack them.
 
     Raises
     ------
@@ -111,8 +116,8 @@ def load_paired(
         and any(qrels.iterdir())
     )
     if judged or not folder.is_dir():
-        return read_beir(folder, split=split)
-    return read_corpus(folder, titles=True).corpus
+        return read_beir(folder, split=split, titles=titles)
+    return read_corpus(folder, titles=titles).corpus
 
 
 def has_judgments(data: Dataset | Corpus) -> bool:
@@ -525,9 +530,10 @@ def _draw_sheets(
 ) -> None:
     """Draw pairs and write one blind sheet per annotator, and the key apart from them."""
     people = sheets.annotators
+    data = load_paired(folder, sample=sheets.sample, dataset=None, split=sheets.split, titles=False)
     with as_options(_OPTIONS):
         units = annotation_units(
-            _pairs(folder, split=sheets.split),
+            data,
             source=sheets.source,
             baseline=sheets.baseline_source,
         )
@@ -581,15 +587,6 @@ def _read_sheets(sheets: Sequence[Path], key: Path | None, reading: Reading, see
     }
     if not write_json(json, plain):
         print_figures(annotations, questions)
-
-
-def _pairs(folder: Path | None, *, split: str) -> Dataset | Corpus:
-    """Read pairs without titles, which rewrites may lack; a corpus where nothing is judged."""
-    if folder is None:
-        return load_sample()
-    if folder.is_dir() and not (folder / "qrels").is_dir():
-        return read_corpus(folder, titles=False).corpus
-    return read_beir(folder, split=split, titles=False)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -272,8 +272,6 @@ class RewritePrompt:
                 f"prompt {self.name!r} must hold {_TEXT}, in single braces, exactly once; it is "
                 f"{self.template!r:.120}"
             )
-        if self.style is not None and not self.style.strip():
-            raise DataError(f"prompt {self.name!r} has an empty style; leave it out")
 
     @property
     def digest(self) -> str:

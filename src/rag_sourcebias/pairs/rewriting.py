@@ -190,9 +190,7 @@ def _stripped(text: str, original: str) -> tuple[str, dict[str, None]]:
 _ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz")
 
 
-def copy_relevance(
-    source: HumanInput, folder: Path, *, kept: Callable[[], Iterator[HumanRow]] | None
-) -> None:
+def copy_relevance(source: HumanInput, folder: Path, *, kept: set[str] | None) -> None:
     """Copy ``queries.jsonl`` and ``qrels/`` of a folder, byte for byte, or write a data set's.
 
     Parameters
@@ -200,15 +198,15 @@ def copy_relevance(
     source : Dataset, Corpus or path
         Where there is neither (a corpus never has them) nothing is written.
     folder : Path
-    kept : callable, optional
-        Gives the documents that were taken, where not all were: then only judgments of these and
-        their queries are copied, each line as it is but for its end.
+    kept : set of str, optional
+        Documents that were taken, where not all were: then only judgments of these and their
+        queries are copied, each line as it is but for its end.
     """
     if isinstance(source, Corpus):
         return
     if isinstance(source, Dataset):
         (folder / "qrels").mkdir(exist_ok=True)
-        _write_dataset(source, folder, None if kept is None else {row.doc_id for row in kept()})
+        _write_dataset(source, folder, kept)
         return
     root = Path(source)
     splits = [p for p in sorted(root.glob("qrels/*")) if p.name.endswith(_ENDINGS)]
@@ -223,10 +221,9 @@ def copy_relevance(
         for file in (*splits, queries[0]):
             write_atomic(folder / file.relative_to(root), file.read_bytes())
         return
-    documents = {row.doc_id for row in kept()}
     judged: set[str] = set()
     for file in splits:
-        lines = list(_judged_lines(file, documents, judged))
+        lines = list(_judged_lines(file, kept, judged))
         write_atomic(folder / file.relative_to(root), lines)
     rows = zip(read_jsonl(queries[0]), read_lines(queries[0]), strict=True)
     asked = [line + "\n" for (_, row), (_, line) in rows if str(row.get("_id")) in judged]
@@ -562,9 +559,8 @@ def _prepare(
         human_file,
         jsonl_text(row.to_dict() for row in human_rows(source, limit=limit, untagged=untagged)),
     )
-    copy_relevance(
-        source, folder, kept=None if limit is None else lambda: read_human_rows(human_file)
-    )
+    kept = None if limit is None else {row.doc_id for row in read_human_rows(human_file)}
+    copy_relevance(source, folder, kept=kept)
 
 
 # What rewriting will cost, before anything is asked.

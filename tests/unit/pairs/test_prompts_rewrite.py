@@ -58,5 +58,3 @@ def test_names_and_lists_are_checked() -> None:
         checked_prompts("A {text}")
     with pytest.raises(DataError, match="prompt name 'a/b'"):
         RewritePrompt(name="a/b", template="{text}")
-    with pytest.raises(DataError, match="empty style"):
-        RewritePrompt(name="a", template="{text}", style=" ")
