@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache, lru_cache, partial, wraps
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from operator import attrgetter
 from typing import Any
@@ -21,6 +21,7 @@ from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from pydantic import PrivateAttr
 
 from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
@@ -36,12 +37,6 @@ from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
 
 # LlamaIndex results as the core records them: ids, scores and tags of nodes.
-
-
-_NODE = attrgetter("node")
-_SCORE = attrgetter("score")
-_ID = attrgetter("id_")
-_METADATA = attrgetter("metadata")
 
 
 def query_text(query: Any) -> str:  # noqa: ANN401 - a text, a QueryBundle or None
@@ -67,19 +62,16 @@ def record_nodes(
     query : str or QueryBundle
     labels : mapping of str to str
     """
-    try:
-        plain = list(map(_NODE, listed(nodes)))
-        scores = list(map(_SCORE, nodes))
-        doc_id = recorder.doc_id
+    with guarded(recorder.dropped, "result could not be read"):
+        scores = [found.score for found in listed(nodes)]
+        doc_id = recorder.doc_id or attrgetter("node.id_")
         recorder.record(
-            map(_ID, plain) if doc_id is None else map(doc_id, nodes),
-            metadata=map(_METADATA, plain),
+            map(doc_id, nodes),
+            metadata=[found.node.metadata for found in nodes],
             scores=None if None in scores else scores,
-            query=query if isinstance(query, str) else query_text(query),
+            query=query_text(query),
             labels=labels,
         )
-    except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
-        recorder.dropped.add("result could not be read", error=error)
 
 
 # Which of LlamaIndex's spans lie inside one object: a retriever, a query engine or an index.
@@ -167,99 +159,6 @@ def _asks(retriever: Any, index: Any) -> bool:  # noqa: ANN401
     return graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
 
 
-# What is done with each event of LlamaIndex; plain, because pydantic's attributes are slow.
-
-
-_MOST_KNOWN = 1_000  # classes of retrievers; one may make them as it goes
-_START, _END, _DROP, _RERANK = range(4)
-_KINDS = (RetrievalStartEvent, RetrievalEndEvent, SpanDropEvent, ReRankEndEvent)
-
-# What observers were told of, so that two handlers of one observer count it once. An event lives
-# until all handlers have had it.
-_reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
-
-
-@cache
-def _kind(event_class: type) -> int:
-    """Position in ``_KINDS``, -1 for events that say nothing about retrievals."""
-    return next((i for i, kind in enumerate(_KINDS) if issubclass(event_class, kind)), -1)
-
-
-class RetrievalListener:
-    """Begin, end and record retrievals as events announce them.
-
-    Start and end of a retrieval carry the id of the same span, on every thread and task. Spans
-    whose call raised are announced by an event as well, so that no span handler is needed for it.
-
-    Parameters
-    ----------
-    recorder, reranks, label_tags
-        See :class:`~rag_sourcebias_integrations.llama_index.observe.SourceBiasEventHandler`.
-    inside : SpansInside, optional
-        Only retrievals in these spans count.
-    """
-
-    __slots__ = ("_inside", "_label_tags", "_labels", "_recorder", "_reranks")
-
-    def __init__(
-        self,
-        recorder: Recorder,
-        *,
-        inside: SpansInside | None,
-        reranks: bool,
-        label_tags: tuple[str, ...],
-    ) -> None:
-        self._recorder = recorder
-        self._inside = inside
-        self._reranks = reranks
-        self._label_tags = label_tags
-        self._labels = lru_cache(_MOST_KNOWN)(
-            lambda retriever: recorder.labels_beside({"retriever": retriever})
-        )
-
-    def take(self, event: Any, **_: Any) -> None:  # noqa: ANN401
-        """Take one event, in constant time: it may come on an event loop."""
-        kind = _kind(event.__class__)
-        if kind == _START:
-            span_id = event.span_id
-            inside = self._inside
-            if inside is None or span_id in inside.open or span_id in inside:
-                self._recorder.begin(span_id)
-        elif kind == _END:
-            span_id = event.span_id
-            if self._recorder.end(span_id):
-                labels = self._labels(span_id.partition(".")[0])
-                self._record(event, event.str_or_query_bundle, labels)
-        elif kind == _DROP:
-            self._recorder.end(event.span_id)
-        elif (
-            kind == _RERANK
-            and self._reranks
-            and (self._inside is None or event.span_id in self._inside)
-        ):
-            self._take_reranked(event)
-
-    def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
-        """Record a list that was reranked outside retrievals; it has one event, and no run."""
-        recorder = self._recorder
-        key = (id(self._recorder.observer), event.id_)
-        with guarded(recorder.dropped, "result could not be read"):
-            if key not in _reranked:
-                _reranked[key] = event
-                with recorder.retrieval() as first:
-                    pass
-                if first:
-                    self._record(event, None, recorder.labels_beside({"stage": "rerank"}))
-
-    def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
-        recorder = self._recorder
-        if event.tags:
-            with guarded(recorder.dropped, "tags could not be read"):
-                chosen = {key: event.tags.get(key) for key in self._label_tags}
-                labels = recorder.labels_beside({**chosen, **labels})
-        record_nodes(recorder, event.nodes, query=query, labels=labels)
-
-
 # The span handler for LlamaIndex's dispatcher, needed where one object is observed.
 
 
@@ -309,6 +208,10 @@ class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
 # failures (``Recorder.dropped``).
 
 
+# What observers were told of, so that two handlers of one observer count it once. An event lives
+# until all handlers have had it.
+_reranked: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
+
 #: Keys of ``instrument_tags({...})`` that become labels. Others may name a user or a request.
 LABEL_TAGS = ("collection", "route", "tenant")
 
@@ -339,6 +242,11 @@ class SourceBiasEventHandler(BaseEventHandler):
         few different values: no user, no request.
     """
 
+    _recorder: Recorder = PrivateAttr()
+    _inside: SpansInside | None = PrivateAttr()
+    _reranks: bool = PrivateAttr()
+    _label_tags: tuple[str, ...] = PrivateAttr()
+
     def __init__(
         self,
         recorder: Recorder,
@@ -348,22 +256,53 @@ class SourceBiasEventHandler(BaseEventHandler):
         label_tags: tuple[str, ...] = LABEL_TAGS,
     ) -> None:
         super().__init__()
-        # In front of the method: a call and a private attribute of pydantic less for every event.
-        self.__dict__["handle"] = RetrievalListener(
-            recorder,
-            inside=None if spans is None else spans.inside,
-            reranks=reranks,
-            label_tags=tuple(label_tags),
-        ).take
+        self._recorder = recorder
+        self._inside = None if spans is None else spans.inside
+        self._reranks = reranks
+        self._label_tags = tuple(label_tags)
 
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex shows."""
         return "SourceBiasEventHandler"
 
-    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def handle(self, event: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Take one event, in constant time: it may come on an event loop."""
-        self.__dict__["handle"](event, **kwargs)
+        recorder = self._recorder
+        if isinstance(event, RetrievalStartEvent):
+            if self._inside is None or event.span_id in self._inside:
+                recorder.begin(event.span_id)
+        elif isinstance(event, RetrievalEndEvent):
+            if recorder.end(event.span_id):
+                retriever = event.span_id.partition(".")[0]
+                self._record(event, event.str_or_query_bundle, {"retriever": retriever})
+        elif isinstance(event, SpanDropEvent):
+            recorder.end(event.span_id)
+        elif (
+            isinstance(event, ReRankEndEvent)
+            and self._reranks
+            and (self._inside is None or event.span_id in self._inside)
+        ):
+            self._take_reranked(event)
+
+    def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
+        """Record a list that was reranked outside retrievals; it has one event, and no run."""
+        key = (id(self._recorder.observer), event.id_)
+        with guarded(self._recorder.dropped, "result could not be read"):
+            if key not in _reranked:
+                _reranked[key] = event
+                with self._recorder.retrieval() as first:
+                    pass
+                if first:
+                    self._record(event, None, {"stage": "rerank"})
+
+    def _record(self, event: Any, query: Any, labels: Mapping[str, str]) -> None:  # noqa: ANN401
+        recorder = self._recorder
+        with guarded(recorder.dropped, "tags could not be read"):
+            chosen = {key: event.tags.get(key) for key in self._label_tags}
+            labels = {**chosen, **labels}
+        labels = recorder.labels_beside(labels)
+        record_nodes(recorder, event.nodes, query=query, labels=labels)
 
 
 # Vector stores that are asked directly: LlamaIndex announces only what retrievers do.
