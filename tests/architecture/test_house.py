@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2901,
     "testing": 3005,
     ".": 4610,
-    "integrations": 32242,
+    "integrations": 32088,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
