@@ -52,8 +52,8 @@ from .source.data import SkewReport as SkewReport
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts
-from .style.data import StyleReport as StyleReport
 from .style.data import read_styled_texts as read_styled_texts
+from .style.legacy_report import StyleReport as StyleReport
 from .style.texts import audit_style as audit_style
 from .verbs import audit as audit
 from .verbs import interval as interval

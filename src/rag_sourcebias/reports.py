@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rag_sourcebias.answers.data import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
@@ -26,7 +26,7 @@ from rag_sourcebias.report.legacy_render import html, markdown, terminal
 from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.report.report import Report as Rebuilt
 from rag_sourcebias.source.data import SkewReport
-from rag_sourcebias.style.data import StyleReport
+from rag_sourcebias.style.legacy_report import StyleReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +106,6 @@ T = TypeVar("T")
 
 _MODULES = {
     SkewReport: "source",
-    StyleReport: "style",
     AnswerBiasReport: "answers",
     DebiasReport: "debias",
     ExplainReport: "explain",
@@ -114,7 +113,7 @@ _MODULES = {
 }
 
 
-def document_of(report: object, *, lines: bool = True) -> Document:
+def document_of(report: object, *, lines: bool = True) -> Any:  # noqa: ANN401
     """Return everything there is to say about a report of any kind.
 
     Parameters
@@ -127,6 +126,8 @@ def document_of(report: object, *, lines: bool = True) -> Document:
     DataError
         If the object is no report.
     """
+    if isinstance(report, Rebuilt):
+        return visible_report(report, lines=lines).page()
     if (module := _MODULES.get(type(report))) is None:
         raise DataError(
             f"a {type(report).__name__} is not a report; expected one of "

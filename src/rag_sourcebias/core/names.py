@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import string
+from collections.abc import Iterable
 
 from rag_sourcebias.core.errors import DataError
 
@@ -110,3 +112,37 @@ def check_source(source: str) -> str:
         f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "
         "(leave it out where the source is unknown)"
     )
+
+
+# How names are written in sentences and in commands.
+
+
+_SAMPLES = ("crowdrag-rewrites", "EVOUNA sample")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
+
+
+def data_argument(name: str, stand_in: str = "my-data") -> str:
+    """Return data as a command takes them: the bundled sample, their own name, or a stand-in."""
+    if name in _SAMPLES:
+        return "--sample"
+    if name.partition("/")[0] == "outfox-essays":
+        return "--dataset outfox-essays"
+    is_file = "." in name or "." not in stand_in  # what Python was given is none
+    return name if name and is_file and not set(name) - _PLAIN else stand_in
+
+
+def source_name(source: str) -> str:
+    """Return a source as prose: ``human-written``, ``LLM-written (llama-2)``, ``untagged``."""
+    if source.startswith("llm:"):
+        return f"LLM-written ({source[4:]})"
+    return {"": "untagged", "human": "human-written", "llm": "LLM-written"}.get(source, source)
+
+
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """Return the shortest unambiguous name of each source: ``human``, ``LLM``, ``LLM gpt-4``."""
+    known = list(dict.fromkeys(sources))
+    names = {source: source or "untagged" for source in known}
+    models = [source for source in known if source == "llm" or source.startswith("llm:")]
+    for source in models:
+        names[source] = "LLM" if len(models) == 1 else f"LLM {source[4:]}".strip()
+    return names

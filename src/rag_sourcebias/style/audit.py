@@ -29,11 +29,11 @@ from rag_sourcebias.style.data import (
     StyleData,
     StyledTexts,
     StyleGain,
-    StyleReport,
     StyleRow,
     StyleSystem,
 )
 from rag_sourcebias.style.evidence import evidence_of
+from rag_sourcebias.style.legacy_report import StyleReport
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     adjusted_from_means,

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
 from itertools import compress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
 from rag_sourcebias.core.settings import check_level, check_settings, setting
-from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
@@ -496,7 +496,6 @@ class StyleSystem:
     settings: Mapping[str, str]
     query_ids: tuple[str, ...]
     ranks: npt.NDArray[np.float64] = field(repr=False)
-    axes_of: ClassVar[PerQuery] = {"ranks": ("query_ids", "query_styles", "doc_styles")}
     rows: tuple[StyleRow, ...]
     finding: StyleFinding
     mean_unfairness: Interval | None = None
@@ -513,7 +512,7 @@ class StyleSystem:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class StyleReport(Shown):
+class StyleResults(Stored):
     """The result of a style audit.
 
     Parameters
@@ -542,21 +541,6 @@ class StyleReport(Shown):
     query_statistics: tuple[TextStatistic, ...] = ()
     warnings: tuple[str, ...] = ()
     kind: Literal["style"] = "style"
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for system in self.systems:
-            found = system.finding
-            row = next(r for r in system.rows if r.query_style == self.config.original_query)
-            favours = found.code is StyleCode.FAVOURS
-            yield Outcome(
-                system.name,
-                found.code.value,
-                "unfairness",
-                row.unfairness_interval,
-                row.unfairness.score,
-                digits=2,
-                words=f"favours style {found.best}" if favours else "",
-            )
 
     def system(self, name: str) -> StyleSystem:
         """Return one system by name."""

@@ -6,13 +6,14 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence, section
+from rag_sourcebias.core.finding import number
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report.cases import CaseWords, case_blocks, case_section
 from rag_sourcebias.style.data import (
     StyleCode,
     StyledTexts,
     StyleFinding,
-    StyleReport,
+    StyleResults,
     StyleRow,
     StyleSystem,
     telling_styles,
@@ -52,10 +53,10 @@ def evidence_of(
     )
 
 
-def evidence_section(report: StyleReport) -> b.Section | None:
+def evidence_section(report: StyleResults) -> d.Section | None:
     """Return the queries behind each verdict."""
     systems = [verdict.system for verdict in verdicts(report)]
-    return section(
+    return case_section(
         ((system.name, _cases(system)) for system in systems if system.evidence),
         title="The queries behind it",
         lead="The two styles of the verdict in the queries in which they lie furthest apart, and "
@@ -63,15 +64,16 @@ def evidence_section(report: StyleReport) -> b.Section | None:
     )
 
 
-def _cases(system: StyleSystem) -> Iterator[b.Block]:
+def _cases(system: StyleSystem) -> Iterator[d.Block]:
     first, second = system.evidence[0].first, system.evidence[0].second
     high, low = style_name(first.label), style_name(second.label)
-    return evidence(
-        system.evidence,
-        of="places apart",
+    words = CaseWords(
         noun="query",
-        columns=(high, low, "place"),
-        write=b.number,
-        added=lambda value: b.number(value, signed=True),
-        caption=f"Queries in which {system.name} ranks {high} and {low} furthest apart",
+        adds="places apart",
+        sides=(high, low),
+        got="place",
+        write=number,
+        add=lambda value: number(value, signed=True),
     )
+    caption = f"Queries in which {system.name} ranks {high} and {low} furthest apart"
+    return case_blocks(system.evidence, words, caption=caption)

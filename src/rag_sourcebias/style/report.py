@@ -7,25 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import MISSING, Interval, number, p_value
 from rag_sourcebias.infer.texts import TextStatistic
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import (
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.legacy import (
     CORRECTIONS,
-    MISSING,
     count,
     counted,
     delta,
     estimate,
     level,
-    number,
-    p_value,
     score,
     settings,
 )
-from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
-from rag_sourcebias.style.data import StyleReport, StyleRow, StyleSystem
+from rag_sourcebias.report.texts import text_figures, text_frame, text_key, text_notes
+from rag_sourcebias.style.data import StyleResults, StyleRow, StyleSystem
 from rag_sourcebias.style.evidence import evidence_section
 from rag_sourcebias.style.words import (
     average_ranks,
@@ -52,7 +50,7 @@ _WIDE = 12  # document styles from which a heat map needs the whole page
 _DROPPED = 10  # queries that are named
 
 
-def document(report: StyleReport) -> b.Document:
+def document(report: StyleResults) -> d.Document:
     """Return everything there is to say about how styles are ranked."""
     data = report.data
     sections = (
@@ -70,17 +68,16 @@ def document(report: StyleReport) -> b.Document:
         _caveats(report),
         _data(report),
     )
-    return b.Document(
+    return d.Document(
         kind="Writing style report",
-        title=f"Writing style report: {data.name}",
         name=data.name,
         first=first(report),
-        headline=headline(report),
+        headline=(headline(report),),
         facts=(
-            (counted(data.n_queries, "query", "queries"),),
-            (counted(len(data.doc_styles), "document style"),),
-            (counted(len(data.query_styles), "query style"),),
-            (counted(len(report.systems), "system"),),
+            counted(data.n_queries, "query", "queries"),
+            counted(len(data.doc_styles), "document style"),
+            counted(len(data.query_styles), "query style"),
+            counted(len(report.systems), "system"),
         ),
         created=report.created,
         cautions="Before you trust a number",
@@ -89,15 +86,15 @@ def document(report: StyleReport) -> b.Document:
     )
 
 
-def _findings(report: StyleReport) -> b.Section:
+def _findings(report: StyleResults) -> d.Section:
     rows = tuple((v.system.name, verdict_sentence(report, v)) for v in verdicts(report))
-    return b.Section(id="findings", title="Findings", blocks=(b.Items(rows=rows, to=b.EVERYWHERE),))
+    return d.Section(id="findings", title="Findings", brief=True, blocks=(legacy.listing(rows),))
 
 
 # Ranks and unfairness
 
 
-def _ranks(report: StyleReport) -> b.Section | None:
+def _ranks(report: StyleResults) -> d.Section | None:
     if not report.systems:
         return None
     measured = [(system, original_row(report, system)) for system in report.systems]
@@ -108,29 +105,29 @@ def _ranks(report: StyleReport) -> b.Section | None:
         f"{style_name(s)} (original)" if s == report.config.original else style_name(s)
         for s in report.data.doc_styles
     ]
-    return b.Section(
+    return d.Section(
         id="ranks",
+        brief=True,
         nav="Document styles",
         title="Which document styles rank higher",
         lead=f"The versions of one document are ranked by their similarity to the query, under "
         f"{style_name(report.config.original_query)} queries. {star_note(report)}",
-        pictures=f"The dashed line is {original_text(report)}; blue circles rank above it, orange "
+        note=f"The dashed line is {original_text(report)}; blue circles rank above it, orange "
         "triangles below, hollow ones not significantly so.",
         blocks=(
-            b.Figures(items=tuple(zip(names, pictures, strict=True))),
-            b.Grid(
-                table=b.Table(
+            d.Pictures(items=tuple(zip(names, pictures, strict=True))),
+            d.Table(
+                frame=legacy.table(
                     columns=("document style", *names),
                     rows=tuple(zip(styles, *cells, strict=True)),
                 ),
                 caption="Average rank of each document style",
-                to=b.EVERYWHERE,
             ),
         ),
     )
 
 
-def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
+def _cells(report: StyleResults, system: StyleSystem, row: StyleRow) -> tuple[str, ...]:
     return tuple(
         f"{number(mean)}{'*' if side else ''}{span(ends)}"
         for mean, side, ends in zip(
@@ -139,7 +136,7 @@ def _cells(report: StyleReport, system: StyleSystem, row: StyleRow) -> tuple[str
     )
 
 
-def _ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> pic.Intervals:
+def _ranks_picture(report: StyleResults, system: StyleSystem, row: StyleRow) -> pic.Intervals:
     """Show the average rank of each document style ([W] Fig. 2), the original as a dashed line."""
     styles, original = report.data.doc_styles, report.config.original
     means = average_ranks(system, row)
@@ -165,36 +162,36 @@ def _ranks_picture(report: StyleReport, system: StyleSystem, row: StyleRow) -> p
     )
 
 
-def _matrix(report: StyleReport) -> b.Section | None:
+def _matrix(report: StyleResults) -> d.Section | None:
     styles = report.data.doc_styles
     if len(report.data.query_styles) < 2 or not report.systems:
         return None
-    tables: list[b.Block] = []
+    tables: list[d.Block] = []
     for system in report.systems:
         rows = tuple(
             (style_name(row.query_style), *_cells(report, system, row)) for row in system.rows
         )
-        table = b.Table(columns=("query style", *map(style_name, styles)), rows=rows)
-        tables.append(b.Heading(text=b.Name(system.name)))
-        tables.append(b.Grid(table=table, caption=f"{system.name}: average ranks"))
+        table = legacy.table(columns=("query style", *map(style_name, styles)), rows=rows)
+        tables.append(d.Heading(text=d.Name(system.name)))
+        tables.append(d.Table(frame=table, caption=f"{system.name}: average ranks"))
     items = tuple((system.name, _heat_map(report, system)) for system in report.systems)
     wide = round(_REM * pic.width(items[0][1])) if len(styles) > _WIDE else 0
-    return b.Section(
+    return d.Section(
         id="matrix",
         nav="Query × document styles",
         title="Query style × document style",
-        pictures="Average rank of each document style (columns) when the query is written in each "
+        note="Average rank of each document style (columns) when the query is written in each "
         "style (rows). Blue cells rank above the middle, orange below. Bold numbers differ "
         f"significantly from {original_text(report)} in the same row; frames mark a query and a "
         "document in the same style.",
         blocks=(
-            b.Figures(items=items, wide=wide),
-            b.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
+            d.Pictures(items=items, wide=wide),
+            d.Fold(summary="The numbers with their intervals", blocks=tuple(tables)),
         ),
     )
 
 
-def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
+def _heat_map(report: StyleResults, system: StyleSystem) -> pic.HeatMap:
     styles, queries = report.data.doc_styles, report.data.query_styles
     return pic.HeatMap(
         title=f"Average rank by query style and document style, {system.name}",
@@ -215,7 +212,7 @@ def _heat_map(report: StyleReport, system: StyleSystem) -> pic.HeatMap:
     )
 
 
-def _unfairness(report: StyleReport) -> b.Section | None:
+def _unfairness(report: StyleResults) -> d.Section | None:
     if not report.systems:
         return None
     rows = []
@@ -239,15 +236,16 @@ def _unfairness(report: StyleReport) -> b.Section | None:
             chance = fmean(row.unfairness.null_expectation for row in system.rows)
             rows.append((system.name, "mean", mean, number(chance, digits=2), "", "", ""))
             rows.append((system.name, "sd", number(pstdev(scores), digits=2), "", "", "", ""))
-    return b.Section(
+    return d.Section(
         id="unfairness",
+        brief=True,
         title="Unfairness",
         lead="Unfairness is (largest − smallest) × standard deviation of the average ranks: 0 when "
         "all styles rank alike. It cannot be negative, so chance alone gives a positive score. A "
         "low mean over query styles is a fair system, a low standard deviation (sd) a robust one.",
         blocks=(
-            b.Grid(
-                table=b.Table(
+            d.Table(
+                frame=legacy.table(
                     columns=(
                         "system",
                         "query style",
@@ -261,7 +259,6 @@ def _unfairness(report: StyleReport) -> b.Section | None:
                     n_heads=2,
                 ),
                 caption="Unfairness with intervals, chance and agreement of queries",
-                to=b.EVERYWHERE,
             ),
         ),
     )
@@ -270,18 +267,18 @@ def _unfairness(report: StyleReport) -> b.Section | None:
 # What style does besides: effects, each with a sentence and a table
 
 
-def _said(systems: Iterable[StyleSystem], sentence: Callable[[StyleSystem], str]) -> b.Items:
+def _said(systems: Iterable[StyleSystem], sentence: Callable[[StyleSystem], str]) -> d.Listing:
     rows = tuple((system.name, sentence(system)) for system in systems)
-    return b.Items(rows=rows, to=b.EVERYWHERE)
+    return legacy.listing(rows)
 
 
-def _numbers(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> b.Fold:
+def _numbers(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> d.Fold:
     heads = 3 if "measure" in columns else 2
-    table = b.Table(columns=columns, rows=tuple(rows), n_heads=heads)
-    return b.Fold(summary="The numbers", blocks=(b.Grid(table=table, caption=caption),))
+    table = legacy.table(columns=columns, rows=tuple(rows), n_heads=heads)
+    return d.Fold(summary="The numbers", blocks=(d.Table(frame=table, caption=caption),))
 
 
-def _matching(report: StyleReport) -> b.Section | None:
+def _matching(report: StyleResults) -> d.Section | None:
     systems = [s for s in report.systems if s.matching]
     if not systems:
         return None
@@ -294,8 +291,9 @@ def _matching(report: StyleReport) -> b.Section | None:
         for system in systems
         for gain in system.matching
     )
-    return b.Section(
+    return d.Section(
         id="matching",
+        brief=True,
         title="Matching styles",
         lead="Does a query in one style raise documents in that style? Places gained under the "
         "matching query style against the mean of all others; positive is a gain. These intervals "
@@ -311,7 +309,7 @@ def _matching(report: StyleReport) -> b.Section | None:
     )
 
 
-def _length(report: StyleReport) -> b.Section | None:
+def _length(report: StyleResults) -> d.Section | None:
     systems = [s for s in report.systems if original_row(report, s).adjusted_ranks]
     if not systems:
         return None
@@ -324,8 +322,9 @@ def _length(report: StyleReport) -> b.Section | None:
         ):
             as_it_is = score_with(mean, raw, digits=1)
             rows.append((system.name, style_name(style), as_it_is, estimate(adjusted)))
-    return b.Section(
+    return d.Section(
         id="length",
+        brief=True,
         title="Length",
         lead="Styles may differ in length. Ranks at equal length take out what the number of words "
         "explains, as far as it varies from query to query within a style: if a style moves "
@@ -341,7 +340,7 @@ def _length(report: StyleReport) -> b.Section | None:
     )
 
 
-def _quality(report: StyleReport) -> b.Section | None:
+def _quality(report: StyleResults) -> d.Section | None:
     systems = [s for s in report.systems if s.quality]
     if not systems:
         return None
@@ -363,8 +362,9 @@ def _quality(report: StyleReport) -> b.Section | None:
                     p_value(q.p_adjusted) + star,
                 )
             )
-    return b.Section(
+    return d.Section(
         id="quality",
+        brief=True,
         nav="Quality by query style",
         title="What it costs to ask in another style",
         lead="What it costs the reader to ask in another style: retrieval from an index of the "
@@ -382,7 +382,7 @@ def _quality(report: StyleReport) -> b.Section | None:
     )
 
 
-def _index(report: StyleReport) -> b.Section | None:
+def _index(report: StyleResults) -> d.Section | None:
     systems = [s for s in report.systems if s.index_scores]
     if not systems:
         return None
@@ -395,8 +395,9 @@ def _index(report: StyleReport) -> b.Section | None:
                 relative = MISSING
             mean = f"{score(s.mean)}{span(s.score, scale=100)}"
             rows.append((system.name, style_name(s.doc_style), s.measure, mean, relative))
-    return b.Section(
+    return d.Section(
         id="index",
+        brief=True,
         nav="Index of all styles",
         title="Document styles in one index",
         lead="All styles of all documents in one index. The score counts the version in one style "
@@ -413,13 +414,13 @@ def _index(report: StyleReport) -> b.Section | None:
     )
 
 
-def _texts(report: StyleReport) -> b.Section | None:
+def _texts(report: StyleResults) -> d.Section | None:
     statistics = report.document_statistics or report.query_statistics
     if not statistics:
         return None
     config = report.config
     pictures: list[tuple[str, pic.Picture]] = []
-    tables: list[b.Block] = []
+    tables: list[d.Block] = []
     for kind, found, original in (
         ("Documents", report.document_statistics, style_name(config.original)),
         ("Queries", report.query_statistics, style_name(config.original_query)),
@@ -427,38 +428,34 @@ def _texts(report: StyleReport) -> b.Section | None:
         named = tuple(replace(s, group=style_name(s.group)) for s in found)
         pictures += text_figures(named, original=original, of=kind)
         tables += _text_tables(kind, named, original)
-    return b.Section(
+    return d.Section(
         id="texts",
         nav="The texts",
         title="What distinguishes the texts",
         lead="What distinguishes the styles before any system sees them. A style that differs in "
         "length or shares fewer words with the original may rank differently for that alone.",
-        pictures=f" {text_key(statistics)}",
-        blocks=(b.Figures(items=tuple(pictures), small=True), *tables),
+        note=" ".join(map(str, text_key(statistics))),
+        blocks=(d.Pictures(items=tuple(pictures), small=True), *tables),
     )
 
 
-def _text_tables(kind: str, named: Sequence[TextStatistic], original: str) -> list[b.Block]:
+def _text_tables(kind: str, named: Sequence[TextStatistic], original: str) -> list[d.Block]:
     if not named:
         return []
-    table = text_table(named, original=original)
-    blocks: list[b.Block] = [
-        b.Grid(
-            table=replace(table, columns=("style", *table.columns[1:])),
-            caption=f"{kind} by style: means with intervals",
-        )
-    ]
-    if notes := text_notes(named):
-        blocks.append(b.Items(rows=tuple(("", note) for note in notes)))
+    frame = text_frame(named, original=original, head="style")
+    blocks: list[d.Block] = [d.Table(frame=frame, caption=f"{kind} by style: means with intervals")]
+    notes = tuple(legacy.note_rows(text_notes(named)))
+    if notes:
+        blocks.append(d.Listing(rows=notes))
     return blocks
 
 
 # How to take it
 
 
-def _reading(report: StyleReport) -> b.Section:
+def _reading(report: StyleResults) -> d.Section:
     config, k = report.config, len(report.data.doc_styles)
-    return b.reading(
+    return legacy.reading(
         (
             (
                 "What is an average rank?",
@@ -496,7 +493,7 @@ def _reading(report: StyleReport) -> b.Section:
     )
 
 
-def _caveats(report: StyleReport) -> b.Section:
+def _caveats(report: StyleResults) -> d.Section:
     noted = [("", text) for text in report.warnings]
     made: list[tuple[str, Iterable[str]]] = []
     for system in report.systems:
@@ -505,7 +502,7 @@ def _caveats(report: StyleReport) -> b.Section:
     for statistic in (*report.document_statistics, *report.query_statistics):
         if statistic.mean is not None:
             made.append(("text statistics", statistic.mean.assumptions))
-    return b.caveats(b.assumed(made), dict.fromkeys(noted))
+    return legacy.caveats(made, dict.fromkeys(noted))
 
 
 def _intervals(system: StyleSystem) -> list[tuple[str, Interval | None]]:
@@ -522,7 +519,7 @@ def _intervals(system: StyleSystem) -> list[tuple[str, Interval | None]]:
     return found
 
 
-def _data(report: StyleReport) -> b.Section:
+def _data(report: StyleResults) -> d.Section:
     data, c = report.data, report.config
     dropped = count(len(data.dropped))
     if data.dropped:
@@ -551,11 +548,11 @@ def _data(report: StyleReport) -> b.Section:
         ("seed", str(c.seed)),
     )
     systems = tuple((s.name, settings(s.settings)) for s in report.systems)
-    return b.data(
+    return legacy.data(
         (
-            ("Data", b.Table(columns=("data", ""), rows=about)),
-            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-            ("Systems", b.Table(columns=("system", "settings"), rows=systems)),
-            ("Environment", b.environment_table(report.environment, report.created)),
+            ("Data", legacy.table(columns=("data", ""), rows=about)),
+            ("Audit", legacy.table(columns=("setting", ""), rows=audit)),
+            ("Systems", legacy.table(columns=("system", "settings"), rows=systems)),
+            ("Environment", legacy.environment_table(report.environment, report.created)),
         )
     )

@@ -36,9 +36,9 @@ from rag_sourcebias.style.data import (
     StyledTexts,
     StyleIndexScore,
     StyleQuality,
-    StyleReport,
     StyleSystem,
 )
+from rag_sourcebias.style.legacy_report import StyleReport
 
 # The documents of a style audit as corpora to index.
 

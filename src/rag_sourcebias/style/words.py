@@ -7,31 +7,28 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.report.blocks import (
+from rag_sourcebias.core.finding import Interval, number, shorten
+from rag_sourcebias.core.names import data_argument
+from rag_sourcebias.report.document import Bar, First, FirstRow, Standing
+from rag_sourcebias.report.legacy import (
     CORRECTIONS,
-    First,
-    FirstRow,
     count,
     counted,
-    data_argument,
     delta,
     estimate,
     interval,
     join,
     level,
-    number,
+    next_step,
     p_clause,
     roughly,
     score,
-    shorten,
     split_measure,
 )
-from rag_sourcebias.report.document import Bar
 from rag_sourcebias.style.data import (
     StyleCode,
     StyleFinding,
-    StyleReport,
+    StyleResults,
     StyleRow,
     StyleSystem,
     telling_styles,
@@ -58,7 +55,7 @@ def style_list(styles: Sequence[str]) -> str:
     return join([style_name(s) for s in styles])
 
 
-def original_text(report: StyleReport) -> str:
+def original_text(report: StyleResults) -> str:
     """Return what the other styles are compared with, such as ``human text``."""
     return f"{style_name(report.config.original)} text"
 
@@ -79,18 +76,18 @@ def leading_measure(measures: Sequence[str]) -> str:
     return max(cutoffs, key=cutoffs.__getitem__)
 
 
-def alpha(report: StyleReport) -> float:
+def alpha(report: StyleResults) -> float:
     """Return the level below which an adjusted p-value is called significant."""
     # Rounded, so that 0.05 is not below 1 − 0.95.
     return round(1 - report.config.confidence_level, 12)
 
 
-def significant(report: StyleReport, p_value: float | None) -> bool:
+def significant(report: StyleResults, p_value: float | None) -> bool:
     """Return whether an adjusted p-value lies below the level; a test not made shows nothing."""
     return p_value is not None and p_value < alpha(report)
 
 
-def original_row(report: StyleReport, system: StyleSystem) -> StyleRow:
+def original_row(report: StyleResults, system: StyleSystem) -> StyleRow:
     """Return the row of the original query style."""
     return next(r for r in system.rows if r.query_style == report.config.original_query)
 
@@ -100,7 +97,7 @@ def average_ranks(system: StyleSystem, row: StyleRow) -> tuple[float, ...]:
     return tuple(map(float, system.average_ranks[system.rows.index(row)]))
 
 
-def star_note(report: StyleReport) -> str:
+def star_note(report: StyleResults) -> str:
     """Return what stars and intervals in tables of average ranks mean."""
     config, threshold = report.config, number(alpha(report), digits=2)
     if config.correction == "none":
@@ -114,7 +111,7 @@ def star_note(report: StyleReport) -> str:
     )
 
 
-def sides(report: StyleReport, row: StyleRow) -> tuple[str, ...]:
+def sides(report: StyleResults, row: StyleRow) -> tuple[str, ...]:
     """Return "baseline" for styles significantly above the original, "other" below, else ""."""
     found = {
         pair.first: "baseline" if pair.difference < 0 else "other"
@@ -135,12 +132,12 @@ class Verdict(NamedTuple):
     found: StyleFinding
 
 
-def verdicts(report: StyleReport) -> tuple[Verdict, ...]:
+def verdicts(report: StyleResults) -> tuple[Verdict, ...]:
     """Return one verdict per system, in the order of the report."""
     return tuple(Verdict(s, original_row(report, s), s.finding) for s in report.systems)
 
 
-def _listed(report: StyleReport, found: Sequence[str]) -> str:
+def _listed(report: StyleResults, found: Sequence[str]) -> str:
     """Return the styles in the order of the data, so that equal findings read alike."""
     styles = [s for s in report.data.doc_styles if s in found]
     if len(styles) <= _LISTED:
@@ -149,7 +146,7 @@ def _listed(report: StyleReport, found: Sequence[str]) -> str:
     return f"all styles but {style_list(others)}" if others else "every other style"
 
 
-def predicate(report: StyleReport, found: StyleFinding) -> str:
+def predicate(report: StyleResults, found: StyleFinding) -> str:
     """Return the finding as the predicate of a sentence about one system."""
     apart, margin = f"{number(found.apart)} places", number(found.margin)
     match found.code:
@@ -185,7 +182,7 @@ def predicate(report: StyleReport, found: StyleFinding) -> str:
     )
 
 
-def verdict_sentence(report: StyleReport, verdict: Verdict) -> str:
+def verdict_sentence(report: StyleResults, verdict: Verdict) -> str:
     """Return the whole finding of a system and what chance alone would give."""
     text = predicate(report, verdict.found)
     if verdict.found.code is StyleCode.TIED:
@@ -194,7 +191,7 @@ def verdict_sentence(report: StyleReport, verdict: Verdict) -> str:
     return f"{text}{distances}. {chance_sentence(report, verdict.row)}"
 
 
-def _distances(report: StyleReport, row: StyleRow, found: StyleFinding) -> str:
+def _distances(report: StyleResults, row: StyleRow, found: StyleFinding) -> str:
     """Return by how many places the named styles differ, the largest difference first."""
     styles = (*found.favoured, *found.silenced)
     parts = [
@@ -213,7 +210,7 @@ def _queries(n: int) -> str:
     return counted(n, "query", "queries")
 
 
-def chance_sentence(report: StyleReport, row: StyleRow) -> str:
+def chance_sentence(report: StyleResults, row: StyleRow) -> str:
     """Return the unfairness of a row beside what chance alone would give."""
     found = row.unfairness
     start = f"Unfairness {score_with(found.score, row.unfairness_interval)}"
@@ -230,7 +227,7 @@ def chance_sentence(report: StyleReport, row: StyleRow) -> str:
 # The headline: no more certain than the findings
 
 
-def headline(report: StyleReport) -> str:
+def headline(report: StyleResults) -> str:
     """Return what a reader in a hurry should take away."""
     found = verdicts(report)
     if not found:
@@ -242,7 +239,7 @@ def headline(report: StyleReport) -> str:
 # The first screen
 
 
-def first(report: StyleReport) -> First:
+def first(report: StyleResults) -> First:
     """Return the first screen: counts of queries, the verdict, and what to do next."""
     found = verdicts(report)
     if not found:
@@ -257,15 +254,16 @@ def first(report: StyleReport) -> First:
         standing=_STANDINGS.get(one.found.code, "") if one else "",
         caption="Average place" if rows else "",
         rows=rows,
-        why="Keep watching:" if favours else "With more queries:",
-        command="rag-sourcebias monitor serve retrievals.db" if favours else again,
+        next=next_step("Keep watching:", "rag-sourcebias monitor serve retrievals.db")
+        if favours
+        else next_step("With more queries:", again),
     )
 
 
-_STANDINGS = {StyleCode.FAVOURS: "other", StyleCode.ALIKE: "even"}
+_STANDINGS: dict[StyleCode, Standing] = {StyleCode.FAVOURS: "other", StyleCode.ALIKE: "even"}
 
 
-def _answer(report: StyleReport, verdict: Verdict) -> str:
+def _answer(report: StyleResults, verdict: Verdict) -> str:
     """Say in how many queries one of the two styles of a verdict ranks above the other."""
     system, row, found = verdict
     who = shorten(system.name, _NAME)
@@ -288,7 +286,7 @@ def _answer(report: StyleReport, verdict: Verdict) -> str:
     )
 
 
-def _plain_verdict(report: StyleReport, verdict: Verdict) -> str:
+def _plain_verdict(report: StyleResults, verdict: Verdict) -> str:
     """Return the verdict of one system without a test or an interval."""
     found, who = verdict.found, shorten(verdict.system.name, _NAME)
     match found.code:
@@ -303,7 +301,7 @@ def _plain_verdict(report: StyleReport, verdict: Verdict) -> str:
     return f"Cannot tell whether {who} ranks styles apart: {queries} are too few{more}."
 
 
-def _rank_rows(report: StyleReport, verdict: Verdict) -> tuple[FirstRow, ...]:
+def _rank_rows(report: StyleResults, verdict: Verdict) -> tuple[FirstRow, ...]:
     """Return the average place of the first and last styles and of the original."""
     if verdict.found.code is StyleCode.TIED:
         return ()
@@ -344,7 +342,7 @@ def matching_sentence(system: StyleSystem) -> str:
     return f"{text}."
 
 
-def length_sentence(report: StyleReport, system: StyleSystem) -> str:
+def length_sentence(report: StyleResults, system: StyleSystem) -> str:
     """Say what twice the length does to the rank."""
     slope = original_row(report, system).length_slope or 0.0
     shift = math.log(2) * slope
@@ -357,7 +355,7 @@ def length_sentence(report: StyleReport, system: StyleSystem) -> str:
     )
 
 
-def quality_sentence(report: StyleReport, system: StyleSystem) -> str:
+def quality_sentence(report: StyleResults, system: StyleSystem) -> str:
     """Say which styles of a question cost quality."""
     base = report.config.original_query
     measure = leading_measure([q.measure for q in system.quality])
@@ -380,7 +378,7 @@ def _change(found: Interval) -> str:
     return estimate(found, scale=100, signed=True)
 
 
-def index_sentence(report: StyleReport, system: StyleSystem) -> str:
+def index_sentence(report: StyleResults, system: StyleSystem) -> str:
     """Say which styles rank apart in one index."""
     measure = leading_measure([s.measure for s in system.index_scores])
     base = original_text(report)
