@@ -1,10 +1,10 @@
 from ._version import __version__ as __version__
 from .answers.audit import audit_answers as audit_answers
 from .answers.audit import measure_answer_bias as measure_answer_bias
-from .answers.data import AnswerBiasReport as AnswerBiasReport
 from .answers.data import AnswerConfig as AnswerConfig
 from .answers.data import AnswerTexts as AnswerTexts
 from .answers.files import read_answer_texts as read_answer_texts
+from .answers.legacy_report import AnswerBiasReport as AnswerBiasReport
 from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
 from .core.data import Dataset as Dataset
@@ -19,10 +19,10 @@ from .core.errors import SourceBiasError as SourceBiasError
 from .core.finding import Interval as Interval
 from .debias.audit import measure_debias as measure_debias
 from .debias.data import DebiasConfig as DebiasConfig
-from .debias.data import DebiasReport as DebiasReport
+from .debias.legacy_report import DebiasReport as DebiasReport
 from .explain.audit import explain_sources as explain_sources
 from .explain.data import ExplainConfig as ExplainConfig
-from .explain.data import ExplainReport as ExplainReport
+from .explain.legacy_report import ExplainReport as ExplainReport
 from .infer.judged import mean_interval as mean_interval
 from .infer.ratios import relative_delta_interval as relative_delta_interval
 from .io.beir import read_beir as read_beir
@@ -31,10 +31,10 @@ from .io.trec import read_qrels as read_qrels
 from .io.trec import read_run as read_run
 from .io.trec import read_tags as read_tags
 from .judged.data import JudgedConfig as JudgedConfig
-from .judged.data import JudgedReport as JudgedReport
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items
 from .judged.files import read_label_distributions as read_label_distributions
+from .judged.legacy_report import JudgedReport as JudgedReport
 from .measure.relevance import relative_delta as relative_delta
 from .measure.relevance import source_scores as source_scores
 from .monitor.log.event_log import EventLog as EventLog

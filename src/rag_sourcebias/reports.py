@@ -12,13 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from rag_sourcebias.answers.data import AnswerBiasReport
+from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.debias.data import DebiasReport
-from rag_sourcebias.explain.data import ExplainReport
+from rag_sourcebias.debias.legacy_report import DebiasReport
+from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
-from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report import render
 from rag_sourcebias.report.files import visible_report, without_texts
@@ -104,12 +104,8 @@ def read_report_json(path: PathLike) -> Report:
 
 T = TypeVar("T")
 
-_MODULES = {
+_MODULES: dict[type, str] = {
     SkewReport: "source",
-    AnswerBiasReport: "answers",
-    DebiasReport: "debias",
-    ExplainReport: "explain",
-    JudgedReport: "judged",
 }
 
 

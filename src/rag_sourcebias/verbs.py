@@ -32,8 +32,11 @@ from rag_sourcebias.io.given import (
 from rag_sourcebias.io.samples import cache_dir, list_datasets
 from rag_sourcebias.io.tables import table_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
-from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
+from rag_sourcebias.judged.data import (
+    JudgedConfig,
+)
 from rag_sourcebias.judged.files import judged_items_of, read_judged_items
+from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,

@@ -13,7 +13,7 @@ from command_line import inside, refused, succeed
 from debias_folder import LLM, N_TRAIN, PER_QUERY, WORDS, write_folder, write_model
 
 from rag_sourcebias.core.progress import Stages
-from rag_sourcebias.debias.data import DebiasReport
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.parity import read_parity
 from rag_sourcebias.reports import read_report_json
 from rag_sourcebias.retrieval.projection import read_projection

@@ -17,7 +17,10 @@ from simulation import acceptable
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run, TagTable
 from rag_sourcebias.debias.audit import measure_debias
-from rag_sourcebias.debias.data import DebiasConfig, DebiasReport
+from rag_sourcebias.debias.data import (
+    DebiasConfig,
+)
+from rag_sourcebias.debias.legacy_report import DebiasReport
 
 pytestmark = pytest.mark.slow
 LLM, SECOND = "llm:x", 1 / log2(3)

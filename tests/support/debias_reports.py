@@ -17,10 +17,10 @@ from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,
     DebiasOutcome,
-    DebiasReport,
     DebiasScores,
     DebiasSearch,
 )
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.search import debias_curve
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.measure.dataset import DataSummary

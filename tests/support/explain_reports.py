@@ -14,11 +14,11 @@ from rag_sourcebias.explain.causes import decompose_gap, perplexity_gap
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     ExplainConfig,
-    ExplainReport,
     ModelPerplexity,
     SourceExplanation,
     TextComparison,
 )
+from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.explain.vectors import map_vectors, spectrum
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.measure.dataset import DataSummary

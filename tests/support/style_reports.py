@@ -17,8 +17,8 @@ from rag_sourcebias.style.data import (
     StyledTexts,
     StyleIndexScore,
     StyleQuality,
-    StyleReport,
 )
+from rag_sourcebias.style.legacy_report import StyleReport
 
 CONFIG = StyleConfig(resamples=500)
 STYLES = ("human", "0", "3", "formal")

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rag_sourcebias.answers.data import (
     ANSWER_SCHEMA_VERSION,
     AnswerBias,
-    AnswerBiasReport,
     AnswerConfig,
     AnsweringSystem,
     AnswerScorer,
@@ -26,6 +25,7 @@ from rag_sourcebias.answers.data import (
     SystemDifference,
 )
 from rag_sourcebias.answers.evidence import evidence_of
+from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.answers.measure import (
     SMALL,
     PairedAnswers,

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, check_settings, setting
-from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.texts import TextStatistic
 
 # Answers of several systems as texts, with the references they are compared with.
@@ -561,10 +561,6 @@ class AnswerScorer:
     settings: Mapping[str, str]
     scores: npt.NDArray[np.float64] = field(repr=False)
     adjusted_scores: npt.NDArray[np.float64] = field(repr=False)
-    axes_of: ClassVar[PerQuery] = {
-        "scores": ("question_ids+answer_systems",),
-        "adjusted_scores": ("question_ids+answer_systems",),
-    }
     raw: AnswerBias
     adjusted: AnswerBias | None = None
     adjustment: str = ""
@@ -576,7 +572,7 @@ class AnswerScorer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AnswerBiasReport(Shown):
+class AnswerBiasResults(Stored):
     """The result of an audit of correctness scores.
 
     Parameters
@@ -609,21 +605,6 @@ class AnswerBiasReport(Shown):
     attribution: str = ""
     warnings: tuple[str, ...] = ()
     kind: Literal["answers"] = "answers"
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for scorer in self.scorers:
-            if (found := scorer.finding) is not None:
-                useless = found.use is AnswerUse.USELESS
-                yield Outcome(
-                    scorer.name,
-                    (found.use if useless else found.style).value,
-                    "AUC within systems" if useless else "unfairness",
-                    scorer.raw.auc_within if useless else scorer.raw.unfairness,
-                    digits=3,
-                    words={"rewards": "rewards style", "slight": "rewards style slightly"}.get(
-                        "" if useless else found.style.value, ""
-                    ),
-                )
 
     def scorer(self, name: str) -> AnswerScorer:
         """Return one scorer by name."""

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerBiasReport, AnswerScorer, AnswerTexts, extremes
+from rag_sourcebias.answers.data import AnswerBiasResults, AnswerScorer, AnswerTexts, extremes
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence, section
+from rag_sourcebias.core.finding import number, shorten
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report.cases import CaseWords, case_blocks, case_section
 
 
 def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...]:
@@ -39,9 +40,9 @@ def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...
     )
 
 
-def evidence_section(report: AnswerBiasReport) -> b.Section | None:
+def evidence_section(report: AnswerBiasResults) -> d.Section | None:
     """Return the questions behind each score's verdict."""
-    return section(
+    return case_section(
         ((scorer.name, _cases(scorer)) for scorer in report.scorers if scorer.evidence),
         title="The questions behind it",
         lead="Both answers are correct, so a fair score would give them the same. Words that the "
@@ -49,15 +50,16 @@ def evidence_section(report: AnswerBiasReport) -> b.Section | None:
     )
 
 
-def _cases(scorer: AnswerScorer) -> Iterator[b.Block]:
+def _cases(scorer: AnswerScorer) -> Iterator[d.Block]:
     high, low = scorer.evidence[0].first.label, scorer.evidence[0].second.label
-    return evidence(
-        scorer.evidence,
-        of="difference",
+    words = CaseWords(
         noun="question",
-        columns=(b.shorten(high, 24), b.shorten(low, 24), "score"),
-        write=lambda value: b.number(value, digits=3),
-        added=lambda value: b.number(value, digits=3, signed=True),
+        adds="difference",
+        sides=(shorten(high, 24), shorten(low, 24)),
+        got="score",
+        write=lambda value: number(value, digits=3),
+        add=lambda value: number(value, digits=3, signed=True),
         about="Reference",
-        caption=f"Questions in which {scorer.name} parts correct answers most",
     )
+    caption = f"Questions in which {scorer.name} parts correct answers most"
+    return case_blocks(scorer.evidence, words, caption=caption)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from rag_sourcebias.answers.data import AnswerBias, AnswerBiasReport, AnswerScorer
+from rag_sourcebias.answers.data import AnswerBias, AnswerBiasResults, AnswerScorer
 from rag_sourcebias.answers.evidence import evidence_section
 from rag_sourcebias.answers.measure import SMALL
 from rag_sourcebias.answers.words import (
@@ -24,26 +24,18 @@ from rag_sourcebias.answers.words import (
     value,
     with_ends,
 )
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.core.finding import MISSING, Interval, number
+from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import (
-    MISSING,
-    count,
-    counted,
-    estimate,
-    level,
-    number,
-    score,
-    settings,
-)
-from rag_sourcebias.report.text_stats import text_figures, text_key, text_notes, text_table
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.legacy import count, counted, estimate, level, score, settings
+from rag_sourcebias.report.texts import text_figures, text_frame, text_key, text_notes
 
 _KEYS: tuple[pic.Key, ...] = (("score as it is", "other", True), ("adjusted", "baseline", True))
 Row = tuple[str, ...]
 
 
-def document(report: AnswerBiasReport) -> b.Document:
+def document(report: AnswerBiasResults) -> d.Document:
     """Return everything there is to say about correctness scores."""
     sections = (
         _findings(report),
@@ -58,16 +50,16 @@ def document(report: AnswerBiasReport) -> b.Document:
         _caveats(report),
         _data(report),
     )
-    return b.Document(
+    return d.Document(
         kind="Answer style report",
         title=f"Answer style: {report.name}",
         name=report.name,
         first=first(report),
-        headline=headline(report),
+        headline=(headline(report),),
         facts=(
-            (counted(len(report.question_ids), "answer"),),
-            (counted(len(report.systems), "system"),),
-            (counted(len(set(report.question_ids)), "question"),),
+            counted(len(report.question_ids), "answer"),
+            counted(len(report.systems), "system"),
+            counted(len(set(report.question_ids)), "question"),
         ),
         created=report.created,
         cautions="Before you trust a number",
@@ -76,7 +68,7 @@ def document(report: AnswerBiasReport) -> b.Document:
     )
 
 
-def _findings(report: AnswerBiasReport) -> b.Section:
+def _findings(report: AnswerBiasResults) -> d.Section:
     rows = []
     for s in report.scorers:
         for name, bias in zip(("as it is", "adjusted"), both(s), strict=False):
@@ -91,29 +83,29 @@ def _findings(report: AnswerBiasReport) -> b.Section:
                 )
             )
     columns = ("score", "", "unfairness", "in sd", "ρ with length", "AUC within systems")
-    return b.Section(
+    return d.Section(
         id="findings",
+        brief=True,
         title="Findings",
         blocks=(
-            b.Items(rows=tuple((s.name, sentence(s)) for s in report.scorers), to=b.EVERYWHERE),
-            b.Grid(
-                table=b.Table(columns=columns, rows=tuple(rows), n_heads=2),
+            legacy.listing(tuple((s.name, sentence(s)) for s in report.scorers)),
+            d.Table(
+                frame=legacy.table(columns=columns, rows=tuple(rows), n_heads=2),
                 caption=f"All scores, with {level(report.config.confidence_level)} intervals",
-                to=b.EVERYWHERE,
             ),
         ),
     )
 
 
-def _grid(columns: Row, rows: Iterable[Row], caption: str) -> b.Grid:
+def _grid(columns: Row, rows: Iterable[Row], caption: str) -> d.Table:
     """Return a table under two heads; columns of an adjustment that was not made go."""
     full = [(*row, *[MISSING] * (len(columns) - len(row))) for row in rows]
     heads = 2
     kept = [
         at for at in range(len(columns)) if at < heads or any(row[at] != MISSING for row in full)
     ]
-    return b.Grid(
-        table=b.Table(
+    return d.Table(
+        frame=legacy.table(
             columns=tuple(columns[at] for at in kept),
             rows=tuple(tuple(row[at] for at in kept) for row in full),
             n_heads=heads,
@@ -122,15 +114,15 @@ def _grid(columns: Row, rows: Iterable[Row], caption: str) -> b.Grid:
     )
 
 
-def _said(report: AnswerBiasReport, tell: Callable[[AnswerScorer], str]) -> b.Items:
+def _said(report: AnswerBiasResults, tell: Callable[[AnswerScorer], str]) -> d.Listing:
     rows = tuple((s.name, text) for s in report.scorers if (text := tell(s)))
-    return b.Items(rows=rows, to=b.EVERYWHERE)
+    return legacy.listing(rows)
 
 
 # Equally correct answers
 
 
-def _means(report: AnswerBiasReport) -> b.Section | None:
+def _means(report: AnswerBiasResults) -> d.Section | None:
     if not report.scorers:
         return None
     words = {s.name: number(s.mean_words_correct) for s in report.systems}
@@ -147,7 +139,7 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
     drawn = [s for s in report.scorers if len(s.raw.spread.systems) > 1 and s.raw.spread.effects]
     pictures = pic.aligned([_means_picture(s) for s in drawn])
     items = tuple(zip((s.name for s in drawn), pictures, strict=True))
-    return b.Section(
+    return d.Section(
         id="means",
         nav="Systems",
         title="Systems on equally correct answers",
@@ -155,7 +147,7 @@ def _means(report: AnswerBiasReport) -> b.Section | None:
         "and its distance from the mean of the systems in standard deviations of the scores within "
         "a system. A score of correctness alone would put all systems on the line.",
         blocks=(
-            *((b.Figures(items=items, small=True),) if items else ()),
+            *((d.Pictures(items=items, small=True),) if items else ()),
             _grid(
                 ("score", "system", "words", "mean score", "sd", "adjusted", "adjusted, sd"),
                 rows,
@@ -192,21 +184,22 @@ def _means_picture(scorer: AnswerScorer) -> pic.Intervals:
     )
 
 
-def _differences(report: AnswerBiasReport) -> b.Section | None:
+def _differences(report: AnswerBiasResults) -> d.Section | None:
     rows = []
     for s in report.scorers:
-        found = [{(d.first, d.second): d for d in bias.differences} for bias in both(s)]
+        found = [{(pair.first, pair.second): pair for pair in bias.differences} for bias in both(s)]
         for pair in found[0]:
             cells = [s.name, f"{pair[0]} − {pair[1]}"]
             for differences in found:
                 if pair in differences:
-                    d = differences[pair]
-                    cells.append(with_ends(s, d.difference.estimate, d.difference, signed=True))
-                    cells.append(number(d.effect, digits=2, signed=True))
+                    own = differences[pair]
+                    apart = own.difference
+                    cells.append(with_ends(s, apart.estimate, apart, signed=True))
+                    cells.append(number(own.effect, digits=2, signed=True))
             rows.append(tuple(cells))
     if not rows:
         return None
-    return b.Section(
+    return d.Section(
         id="pairs",
         nav="Pairs",
         title="Every pair of systems",
@@ -225,7 +218,7 @@ def _differences(report: AnswerBiasReport) -> b.Section | None:
 # Verdicts, order, right from wrong
 
 
-def _thresholds(report: AnswerBiasReport) -> b.Section | None:
+def _thresholds(report: AnswerBiasResults) -> d.Section | None:
     rows = []
     for s in report.scorers:
         for place, system in enumerate(s.raw.verdicts.systems):
@@ -237,8 +230,9 @@ def _thresholds(report: AnswerBiasReport) -> b.Section | None:
             rows.append(tuple(cells))
     if not rows:
         return None
-    return b.Section(
+    return d.Section(
         id="thresholds",
+        brief=True,
         nav="Verdicts",
         title="Verdicts at a threshold",
         lead="An answer counts as correct if its score reaches the threshold. Where such verdicts "
@@ -246,23 +240,26 @@ def _thresholds(report: AnswerBiasReport) -> b.Section | None:
         "punished.",
         blocks=(
             _said(report, threshold_sentence),
-            _grid(
-                (
-                    "score",
-                    "system",
-                    "correct, fail",
-                    "wrong, pass",
-                    "adjusted: correct, fail",
-                    "wrong, pass",
-                ),
-                rows,
-                "Verdicts that contradict people, as share of the correct and of the wrong answers",
+            legacy.on_paper(
+                _grid(
+                    (
+                        "score",
+                        "system",
+                        "correct, fail",
+                        "wrong, pass",
+                        "adjusted: correct, fail",
+                        "wrong, pass",
+                    ),
+                    rows,
+                    "Verdicts that contradict people, as share of the correct and of the wrong "
+                    "answers",
+                )
             ),
         ),
     )
 
 
-def _order(report: AnswerBiasReport) -> b.Section | None:
+def _order(report: AnswerBiasResults) -> d.Section | None:
     rows = []
     for s in report.scorers:
         found = [bias.inversions for bias in both(s) if bias.inversions is not None]
@@ -274,24 +271,27 @@ def _order(report: AnswerBiasReport) -> b.Section | None:
             rows.append(tuple(cells))
     if not rows:
         return None
-    return b.Section(
+    return d.Section(
         id="order",
+        brief=True,
         nav="Order",
         title="Order of the systems",
         lead="Who is best, by people and by mean score, over all questions with a verdict and a "
         "score of every system. Systems that lie close may change places by chance.",
         blocks=(
             _said(report, order_sentence),
-            _grid(
-                ("score", "system", "correct, by people", "mean score", "adjusted"),
-                rows,
-                "Systems by people and by score",
+            legacy.on_paper(
+                _grid(
+                    ("score", "system", "correct, by people", "mean score", "adjusted"),
+                    rows,
+                    "Systems by people and by score",
+                )
             ),
         ),
     )
 
 
-def _auc(report: AnswerBiasReport) -> b.Section | None:
+def _auc(report: AnswerBiasResults) -> d.Section | None:
     rows: list[Row] = []
     for s in report.scorers:
         if s.raw.auc is None:
@@ -305,7 +305,7 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
             rows.append((s.name, system, *own))
     if not rows:
         return None
-    return b.Section(
+    return d.Section(
         id="auc",
         nav="Right from wrong",
         title="Telling right from wrong",
@@ -323,20 +323,20 @@ def _auc(report: AnswerBiasReport) -> b.Section | None:
     )
 
 
-def _texts(report: AnswerBiasReport) -> b.Section | None:
+def _texts(report: AnswerBiasResults) -> d.Section | None:
     found = report.text_statistics
     if not found:
         return None
-    return b.Section(
+    return d.Section(
         id="text",
         nav="Texts",
         title="The texts",
         lead="How the correct answers of the systems differ before any score sees them.",
-        pictures=f" {text_key(found)}",
+        note=" ".join(map(str, text_key(found))),
         blocks=(
-            b.Figures(items=text_figures(found, of="Correct answers")),
-            b.Grid(
-                table=text_table(found),
+            d.Pictures(items=text_figures(found, of="Correct answers")),
+            d.Table(
+                frame=text_frame(found),
                 caption="Statistics of the correct answers, against the references",
             ),
         ),
@@ -346,7 +346,7 @@ def _texts(report: AnswerBiasReport) -> b.Section | None:
 # How to read it, what to doubt, what it was made with
 
 
-def _reading(report: AnswerBiasReport) -> b.Section:
+def _reading(report: AnswerBiasResults) -> d.Section:
     rows = [
         (
             "What is unfairness?",
@@ -393,10 +393,10 @@ def _reading(report: AnswerBiasReport) -> b.Section:
                 "new answers it will do a little worse.",
             )
         )
-    return b.reading(rows)
+    return legacy.reading(rows)
 
 
-def _caveats(report: AnswerBiasReport) -> b.Section:
+def _caveats(report: AnswerBiasResults) -> d.Section:
     noted: list[tuple[str, str]] = []
     made: list[tuple[str, Sequence[str]]] = []
     for s in report.scorers:
@@ -405,10 +405,10 @@ def _caveats(report: AnswerBiasReport) -> b.Section:
     for system in report.systems:
         if system.n_empty:
             noted.append((system.name, f"without {counted(system.n_empty, 'empty answer')}"))
-    noted += [("texts", note) for note in text_notes(report.text_statistics)]
-    return b.caveats(
-        b.assumed(made),
-        dict.fromkeys(row for row in noted if row[1] not in report.warnings),
+    noted += [("texts", text) for text in legacy.note_rows(text_notes(report.text_statistics))]
+    return legacy.caveats(
+        made,
+        [row for row in noted if row[1] not in report.warnings],
         warned=bool(report.warnings),
     )
 
@@ -419,14 +419,14 @@ def _intervals(scorer: AnswerScorer) -> Iterator[tuple[str, Interval]]:
     kinds = (
         ("unfairness", bias.unfairness),
         *(("mean scores", mean) for mean in bias.means),
-        *(("differences", d.difference) for d in bias.differences),
+        *(("differences", pair.difference) for pair in bias.differences),
         ("AUC", bias.auc),
         ("AUC within systems", bias.auc_within),
     )
     return ((what, found) for what, found in kinds if found is not None)
 
 
-def _data(report: AnswerBiasReport) -> b.Section:
+def _data(report: AnswerBiasResults) -> d.Section:
     c = report.config
     data = (
         ("name", report.name),
@@ -452,18 +452,18 @@ def _data(report: AnswerBiasReport) -> b.Section:
             about["threshold of the adjusted score"] = value(s, s.adjusted.threshold)
             about["adjustment"] = s.adjustment
         scores.append((s.name, settings(about)))
-    return b.data(
+    return legacy.data(
         (
-            ("Data", b.Table(columns=("data", ""), rows=data)),
-            ("Audit", b.Table(columns=("setting", ""), rows=audit)),
-            ("Scores", b.Table(columns=("score", "settings"), rows=tuple(scores))),
-            ("Environment", b.environment_table(report.environment, report.created)),
+            ("Data", legacy.table(columns=("data", ""), rows=data)),
+            ("Audit", legacy.table(columns=("setting", ""), rows=audit)),
+            ("Scores", legacy.table(columns=("score", "settings"), rows=tuple(scores))),
+            ("Environment", legacy.environment_table(report.environment, report.created)),
         ),
         _systems_grid(report),
     )
 
 
-def _systems_grid(report: AnswerBiasReport) -> b.Grid:
+def _systems_grid(report: AnswerBiasResults) -> d.Table:
     rows = tuple(
         (
             s.name,
@@ -479,4 +479,4 @@ def _systems_grid(report: AnswerBiasReport) -> b.Grid:
     columns = (
         "system", "answers", "correct", "wrong", "empty", "mean words", "of correct ones",
     )  # fmt: skip
-    return b.Grid(table=b.Table(columns=columns, rows=rows), caption="Answers of each system")
+    return d.Table(frame=legacy.table(columns=columns, rows=rows), caption="Answers of each system")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rag_sourcebias.answers.data import (
     AdjustmentCode,
     AnswerBias,
-    AnswerBiasReport,
+    AnswerBiasResults,
     AnswerFinding,
     AnswerScorer,
     AnswerStyle,
@@ -17,22 +17,18 @@ from rag_sourcebias.answers.data import (
     extremes,
 )
 from rag_sourcebias.answers.measure import answer_finding
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.report.blocks import (
-    MISSING,
-    First,
-    FirstRow,
+from rag_sourcebias.core.finding import MISSING, Interval, number, shorten
+from rag_sourcebias.core.names import data_argument
+from rag_sourcebias.report.document import Bar, First, FirstRow, Standing
+from rag_sourcebias.report.legacy import (
     count,
     counted,
-    data_argument,
     ends_about_zero,
     estimate,
     join,
-    number,
+    next_step,
     roughly,
-    shorten,
 )
-from rag_sourcebias.report.document import Bar
 
 _NAME = 40  # characters of a system or score in a sentence
 _WEAK = 0.1  # correlations below are called none
@@ -127,14 +123,14 @@ def percent(share: float | None, *, signed: bool = False) -> str:
 # The headline: no more certain than its intervals
 
 
-def headline(report: AnswerBiasReport) -> str:
+def headline(report: AnswerBiasResults) -> str:
     """Return what a reader in a hurry should take away."""
     if not report.scorers:
         return "No score was examined."
     return " ".join(f"{shorten(s.name, _NAME)}: {_short(report, s)}" for s in report.scorers)
 
 
-def _short(report: AnswerBiasReport, scorer: AnswerScorer) -> str:
+def _short(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
     finding, raw = finding_of(scorer), scorer.raw
     n, k = counted(raw.spread.n_questions, "question"), len(report.systems)
     text = f"on {n} that all {k} systems answered correctly, it {_STYLES[finding.style]}."
@@ -163,7 +159,7 @@ def _gain(scorer: AnswerScorer, lead: SystemDifference) -> str:
 # The first screen
 
 
-def first(report: AnswerBiasReport) -> First:
+def first(report: AnswerBiasResults) -> First:
     """Return the first screen: counts of questions, the verdict, and what to do next."""
     found = report.scorers
     if not found:
@@ -181,15 +177,16 @@ def first(report: AnswerBiasReport) -> First:
         doubts=doubts,
         caption="Mean score" if rows else "",
         rows=rows,
-        why="Check a pass mark:" if clear else "With more questions:",
-        command=f"{command} --threshold 0.7" if clear else f"{command} --report report",
+        next=next_step("Check a pass mark:", f"{command} --threshold 0.7")
+        if clear
+        else next_step("With more questions:", f"{command} --report report"),
     )
 
 
-_STANDINGS = {AnswerStyle.REWARDS: "other", AnswerStyle.ALIKE: "even"}
+_STANDINGS: dict[AnswerStyle, Standing] = {AnswerStyle.REWARDS: "other", AnswerStyle.ALIKE: "even"}
 
 
-def _again(report: AnswerBiasReport) -> str:
+def _again(report: AnswerBiasResults) -> str:
     """Return the data and the scores as the command takes them."""
     data = data_argument(report.name, "answers.csv")
     if data == "--sample":
@@ -201,7 +198,7 @@ def _again(report: AnswerBiasReport) -> str:
     return " ".join([data, *options])
 
 
-def _first_answer(report: AnswerBiasReport, scorer: AnswerScorer) -> str:
+def _first_answer(report: AnswerBiasResults, scorer: AnswerScorer) -> str:
     """Say in how many questions one of the two extreme systems scores above the other."""
     who, names = shorten(scorer.name, _NAME), extremes(scorer.raw)
     if names is None:
@@ -218,7 +215,7 @@ def _first_answer(report: AnswerBiasReport, scorer: AnswerScorer) -> str:
     )
 
 
-def _by_question(report: AnswerBiasReport, scorer: AnswerScorer) -> list[dict[str, float]]:
+def _by_question(report: AnswerBiasResults, scorer: AnswerScorer) -> list[dict[str, float]]:
     """Return the scores by system of each question that every system answered correctly."""
     table: dict[str, dict[str, float]] = {}
     rows = zip(

@@ -20,11 +20,11 @@ from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,
     DebiasOutcome,
-    DebiasReport,
     DebiasScores,
     QualityChange,
     SkewChange,
 )
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.methods import method_of
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, TwinSpec

@@ -19,7 +19,12 @@ from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias import job_command as opt
 from rag_sourcebias.debias.audit import other_sources
-from rag_sourcebias.debias.data import FIT, MIN_SEEDS, DebiasConfig, DebiasMethod, DebiasReport
+from rag_sourcebias.debias.data import (
+    FIT,
+    MIN_SEEDS,
+    DebiasConfig,
+    DebiasMethod,
+)
 from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_projection
 from rag_sourcebias.debias.job_command import (
     Job,
@@ -41,6 +46,7 @@ from rag_sourcebias.debias.job_command import (
     trained_model,
     written_model,
 )
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.methods import (
     calibration_method,
     projection_method,

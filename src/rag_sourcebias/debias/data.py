@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import setting
-from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
@@ -56,7 +55,6 @@ class DebiasScores:
     name: str
     query_ids: tuple[str, ...] = field(repr=False)
     cutoffs: tuple[int, ...]
-    axes_of: ClassVar[PerQuery] = {"values": ("DEBIAS_ROWS", "cutoffs", "query_ids")}
     values: FloatArray = field(repr=False)
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -377,7 +375,7 @@ class DebiasDataset:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DebiasReport(Shown):
+class DebiasResults(Stored):
     """Proof of what a mitigation changed.
 
     Parameters
@@ -413,15 +411,3 @@ class DebiasReport(Shown):
     search: DebiasSearch | None = None
     training: tuple[TrainingHistory, ...] = ()
     warnings: tuple[str, ...] = ()
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        from rag_sourcebias.debias.words import short, standings  # its criteria read these classes
-
-        cutoff = self.config.skew_cutoff
-        for found in standings(self):
-            for v in found.verdicts:
-                where = (
-                    f"{v.system} on {v.dataset.data.name}" if len(self.datasets) > 1 else v.system
-                )
-                figure = f"Relative Δ of NDCG@{cutoff}"
-                yield Outcome(where, v.verdict, figure, v.skew.after, words=short(v))

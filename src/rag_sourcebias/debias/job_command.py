@@ -25,7 +25,8 @@ from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
-from rag_sourcebias.debias.data import JUDGE, DebiasConfig, DebiasMethod, DebiasReport
+from rag_sourcebias.debias.data import JUDGE, DebiasConfig, DebiasMethod
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder

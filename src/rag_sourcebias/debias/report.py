@@ -1,18 +1,18 @@
 """The report of a mitigation, before and after: what it says, in the order in which it says it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
+from rag_sourcebias.core.names import short_names, source_name
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     DebiasDataset,
     DebiasMethod,
     DebiasOutcome,
-    DebiasReport,
+    DebiasResults,
     DebiasSearch,
     QualityChange,
     SkewChange,
@@ -40,23 +40,10 @@ from rag_sourcebias.debias.words import (
     weight_text,
 )
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import document as doc
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import (
-    MISSING,
-    count,
-    delta,
-    estimate,
-    level,
-    number,
-    p_value,
-    score,
-    settings,
-    share,
-    short_names,
-    shorten,
-    source_name,
-)
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.legacy import count, delta, estimate, level, score, settings, share
 
 _KINDS = {
     "projection": "projection",
@@ -82,22 +69,22 @@ _MARKS: dict[QualityKind, pic.Key] = {
 }
 
 
-def document(report: DebiasReport) -> b.Document:
+def document(report: DebiasResults) -> doc.Document:
     """Return everything there is to say about a mitigation."""
     parts = (
         _findings, _skew, _quality, _search, _training, _methods, _reading, _caveats, _data,
     )  # fmt: skip
     before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
     after = list(dict.fromkeys(v.system for v in verdicts(report)))
-    return b.Document(
+    return doc.Document(
         kind="Debias report: before and after",
         title=f"Before and after: {', '.join(after) or 'no changed system'}",
         name=after[0] if len(after) == 1 else f"{len(after) or 'No'} changed systems",
         first=first(report),
-        headline=headline(report),
+        headline=(headline(report),),
         facts=(
-            *((("compared with ", b.Name(", ".join(before))),) if before else ()),
-            (f"{len(report.datasets)} data set{'s' * (len(report.datasets) != 1)}",),
+            *((doc.Name(f"compared with {', '.join(before)}"),) if before else ()),
+            f"{len(report.datasets)} data set{'s' * (len(report.datasets) != 1)}",
         ),
         created=report.created,
         cautions="Before you trust a number",
@@ -106,7 +93,7 @@ def document(report: DebiasReport) -> b.Document:
     )
 
 
-def _warnings(report: DebiasReport) -> tuple[str, ...]:
+def _warnings(report: DebiasResults) -> tuple[str, ...]:
     """Return what to know before any number is trusted; of single data sets with their name."""
     several = len(report.datasets) > 1
     told = [
@@ -117,7 +104,7 @@ def _warnings(report: DebiasReport) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*report.warnings, *told]))
 
 
-def _where(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> str:
+def _where(report: DebiasResults, dataset: DebiasDataset, outcome: DebiasOutcome) -> str:
     return f"{outcome.name} on {data_name(report, dataset)}"
 
 
@@ -128,9 +115,11 @@ def _shown(value: _T | None, write: Callable[[_T], str]) -> str:
 # Findings
 
 
-def _findings(report: DebiasReport) -> b.Section:
+def _findings(report: DebiasResults) -> doc.Section:
     every = verdicts(report)
-    blocks: list[b.Block] = [b.Paragraph(text="There is no changed system in this report.")]
+    blocks: list[doc.Block] = [
+        legacy.on_paper(doc.Say(text="There is no changed system in this report."))
+    ]
     if every:
         rows = tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every)
         measures = (
@@ -138,17 +127,19 @@ def _findings(report: DebiasReport) -> b.Section:
             f"NDCG@{report.config.quality_cutoff}"
         )
         blocks = [
-            b.Items(rows=rows, to=b.EVERYWHERE),
-            b.Paragraph(text=f"All criteria are met where: {criteria(report)}."),
-            b.Grid(
-                table=_verdicts_table(report, every),
-                caption=f"Every system on every data set: {measures}",
+            legacy.listing(rows),
+            legacy.on_paper(
+                doc.Say(text=f"All criteria are met where: {criteria(report)}."),
+                doc.Table(
+                    frame=_verdicts_table(report, every),
+                    caption=f"Every system on every data set: {measures}",
+                ),
             ),
         ]
-    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+    return doc.Section(id="findings", title="Findings", brief=True, blocks=tuple(blocks))
 
 
-def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b.Table:
+def _verdicts_table(report: DebiasResults, every: tuple[DebiasVerdict, ...]) -> Frame:
     names, rows = quality_names(report), []
     for v in every:
         changes = {change.quality: percent(change.relative) for change, _ in v.quality}
@@ -164,13 +155,13 @@ def _verdicts_table(report: DebiasReport, every: tuple[DebiasVerdict, ...]) -> b
             )
         )
     columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
-    return b.Table(columns=columns, rows=tuple(rows), n_heads=4)
+    return legacy.table(columns=columns, rows=tuple(rows), n_heads=4)
 
 
 # Skew and quality
 
 
-def _skew(report: DebiasReport) -> b.Section | None:
+def _skew(report: DebiasResults) -> doc.Section | None:
     c, base = report.config, source_name(report.config.baseline_source)
     rows = tuple(
         (
@@ -194,27 +185,27 @@ def _skew(report: DebiasReport) -> b.Section | None:
         f"within {c.tolerance:g} points of {c.target:g}. * adjusted p of the change below "
         f"{alpha(report):.3g}"
     )
-    return b.Section(
+    return doc.Section(
         id="skew",
+        brief=True,
         nav="Skew",
         title="Skew before and after",
         lead="All sources are searched together. Relative Δ is 0 where both are treated alike, "
         f"positive where {base} text ranks higher; the decision is made at NDCG@{c.skew_cutoff}.",
-        pictures=" The dashed line is the target, the band its tolerance. At smaller cutoffs "
+        note="The dashed line is the target, the band its tolerance. At smaller cutoffs "
         "intervals are wide: lines that end at the edge of the picture go on.",
         blocks=(
-            b.Figures(items=_skew_pictures(report), small=True),
-            b.Grid(
-                table=b.Table(columns=columns, rows=rows, n_heads=2),
+            doc.Pictures(items=_skew_pictures(report), small=True),
+            doc.Table(
+                frame=legacy.table(columns=columns, rows=rows, n_heads=2),
                 caption=caption,
-                to=b.EVERYWHERE,
             ),
-            b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
+            doc.Only(outputs=("markdown",), blocks=(doc.Say(text=f"{caption}."),)),
         ),
     )
 
 
-def _target(report: DebiasReport, *, level: bool = False) -> tuple[pic.Guide, ...]:
+def _target(report: DebiasResults, *, level: bool = False) -> tuple[pic.Guide, ...]:
     at, off = report.config.target, report.config.tolerance
     return (
         pic.Guide(at=at, look="dashed", colour="ink", level=level, name="target"),
@@ -222,7 +213,7 @@ def _target(report: DebiasReport, *, level: bool = False) -> tuple[pic.Guide, ..
     )
 
 
-def _skew_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
+def _skew_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], ...]:
     span = _skew_span(report)
     drawn = []
     for dataset in (d for d in report.datasets if d.outcomes):
@@ -254,7 +245,7 @@ _CHANGED: tuple[pic.Key, ...] = (
 _AS_IT_IS: tuple[pic.Key, ...] = (("as it is", "baseline", False),)
 
 
-def _skew_row(report: DebiasReport, system: str, skew: SkewChange) -> pic.Row:
+def _skew_row(report: DebiasResults, system: str, skew: SkewChange) -> pic.Row:
     marks = []
     if skew.before is not None:
         marks.append(pic.mark(skew.before, "even", solid=False))
@@ -268,7 +259,7 @@ def _skew_row(report: DebiasReport, system: str, skew: SkewChange) -> pic.Row:
     )
 
 
-def _skew_span(report: DebiasReport) -> tuple[float, float]:
+def _skew_span(report: DebiasResults) -> tuple[float, float]:
     """Return the ends of the axis.
 
     Intervals at cutoffs below the one that decides may be so wide that nothing else could be seen:
@@ -285,7 +276,7 @@ def _skew_span(report: DebiasReport) -> tuple[float, float]:
     return max(-210.0, min(values) - margin), min(210.0, max(values) + margin)
 
 
-def _quality(report: DebiasReport) -> b.Section | None:
+def _quality(report: DebiasResults) -> doc.Section | None:
     c, base = report.config, source_name(report.config.baseline_source)
     names = quality_names(report)
     shown = tuple(
@@ -310,28 +301,28 @@ def _quality(report: DebiasReport) -> b.Section | None:
         f"not adjusted. Bound: one-sided, at {level(1 - c.level)}. Needed: queries with which no "
         "change at all would pass with probability 80%"
     )
-    return b.Section(
+    return doc.Section(
         id="quality",
+        brief=True,
         nav="Quality",
         title="What it costs",
         lead=f"Change of NDCG@{c.quality_cutoff} where only {base} texts are searched, only the "
         "other source's, and both together with both versions relevant.",
-        pictures=f" Lines are intervals; the upright tick is the one-sided bound at "
+        note=f"Lines are intervals; the upright tick is the one-sided bound at "
         f"{level(1 - c.level)}, which has to lie right of the dotted line: then a loss of {margin} "
         "or more is excluded.",
         blocks=(
-            b.Figures(items=_quality_pictures(report), small=True),
-            b.Grid(
-                table=b.Table(columns=columns, rows=shown, n_heads=2),
+            doc.Pictures(items=_quality_pictures(report), small=True),
+            doc.Table(
+                frame=legacy.table(columns=columns, rows=shown, n_heads=2),
                 caption=caption,
-                to=b.EVERYWHERE,
             ),
-            b.Paragraph(text=f"{caption}.", to=b.MARKDOWN),
+            doc.Only(outputs=("markdown",), blocks=(doc.Say(text=f"{caption}."),)),
         ),
     )
 
 
-def _quality_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ...]:
+def _quality_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], ...]:
     """Return the change of every quality in percent with the bound of its test."""
     drawn: dict[str, pic.Intervals] = {}
     c, measure = report.config, f"NDCG@{report.config.quality_cutoff}"
@@ -375,7 +366,7 @@ def _quality_pictures(report: DebiasReport) -> tuple[tuple[str, pic.Picture], ..
     return tuple(zip(drawn, pic.aligned(list(drawn.values())), strict=True))
 
 
-def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
+def _test_cells(report: DebiasResults, found: QualityChange) -> tuple[str, ...]:
     if found.test is None:
         return MISSING, "not tested", MISSING
     kind = quality_kind(report.config, found)
@@ -389,7 +380,7 @@ def _test_cells(report: DebiasReport, found: QualityChange) -> tuple[str, ...]:
 # How it was found: search, training, methods
 
 
-def _search(report: DebiasReport) -> b.Section | None:
+def _search(report: DebiasResults) -> doc.Section | None:
     search, names = report.search, quality_names(report)
     if search is None:
         return None
@@ -401,23 +392,25 @@ def _search(report: DebiasReport) -> b.Section | None:
         )
         for p in search.points
     )
-    table = b.Table(columns=(search.searched, "Relative Δ", *names.values()), rows=rows)
-    return b.Section(
+    table = legacy.table(columns=(search.searched, "Relative Δ", *names.values()), rows=rows)
+    return doc.Section(
         id="search",
+        brief=True,
         nav="Search",
         title="The search",
         lead=f"Skew and quality by {search.searched}, with intervals over queries and seeds.",
         blocks=(
-            b.Items(rows=(("", search_sentence(search)),), to=b.EVERYWHERE),
-            b.Figures(items=(("Relative Δ", _search_picture(report, search)),), small=True),
-            b.Grid(
-                table=table, caption="Relative Δ and qualities ×100 with intervals", to=b.EVERYWHERE
+            legacy.listing((("", search_sentence(search)),)),
+            doc.Pictures(items=(("Relative Δ", _search_picture(report, search)),), small=True),
+            doc.Table(
+                frame=table,
+                caption="Relative Δ and qualities ×100 with intervals",
             ),
         ),
     )
 
 
-def _search_picture(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
+def _search_picture(report: DebiasResults, search: DebiasSearch) -> pic.Lines:
     """Return Relative Δ against the weight, with the target ([K] Fig. 8)."""
     points, guides = search.points, _target(report, level=True)
     places = tuple(float(place) for place in range(len(points)))  # evenly spaced
@@ -446,17 +439,17 @@ def _search_picture(report: DebiasReport, search: DebiasSearch) -> pic.Lines:
     )
 
 
-def _training(report: DebiasReport) -> b.Section | None:
+def _training(report: DebiasResults) -> doc.Section | None:
     if not report.training:
         return None
     columns = ("system", "weight", "triples", "steps", "time", "hinge > 0", "end")
-    runs = b.Table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
-    return b.Section(
+    runs = legacy.table(columns=columns, rows=tuple(map(_run, report.training)), n_heads=2)
+    return doc.Section(
         id="training",
         title="Training",
         lead="The share of training pairs on which the LLM version still scored above the human "
         "one (a positive hinge), from the first to the last point.",
-        blocks=(b.Grid(table=runs, caption="Training runs"),),
+        blocks=(doc.Table(frame=runs, caption="Training runs"),),
     )
 
 
@@ -473,21 +466,21 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
     )
 
 
-def _methods(report: DebiasReport) -> b.Section | None:
+def _methods(report: DebiasResults) -> doc.Section | None:
     if not report.methods:
         return None
-    return b.Section(
+    return doc.Section(
         id="methods",
         title="What was done",
         lead="How each changed system was made. A method fitted on pairs that are also judged may "
         "look better than it is.",
         blocks=(
-            b.Facts(tables=tuple((b.Name(m.name), _method(report, m)) for m in report.methods)),
+            doc.Facts(frames=tuple((doc.Name(m.name), _method(report, m)) for m in report.methods)),
         ),
     )
 
 
-def _method(report: DebiasReport, method: DebiasMethod) -> b.Table:
+def _method(report: DebiasResults, method: DebiasMethod) -> Frame:
     seen = [
         f"{count(o.n_seen)} of {count(d.n_pairs)} on {d.data.name}"
         for d in report.datasets
@@ -507,13 +500,13 @@ def _method(report: DebiasReport, method: DebiasMethod) -> b.Table:
         ("judged pairs seen in fitting", "; ".join(seen) or "not judged"),
         *((str(key), str(value)) for key, value in method.settings.items()),
     )
-    return b.Table(columns=(method.name, ""), rows=rows)
+    return legacy.table(columns=(method.name, ""), rows=rows)
 
 
 # How to read it, what to doubt, what it was made with
 
 
-def _reading(report: DebiasReport) -> b.Section:
+def _reading(report: DebiasResults) -> doc.Section:
     c, base = report.config, source_name(report.config.baseline_source)
     rows = [
         (
@@ -550,10 +543,10 @@ def _reading(report: DebiasReport) -> b.Section:
             f"Below {alpha(report):.3g} the adjusted value is called significant.",
         ),
     ]
-    return b.reading(rows)
+    return legacy.reading(rows)
 
 
-def _caveats(report: DebiasReport) -> b.Section:
+def _caveats(report: DebiasResults) -> doc.Section:
     intervals = tuple(_intervals(report))
     assumptions = [(f"{what}, {found.method}", found.assumptions) for _, what, found in intervals]
     noted = [*_refusals(report)]
@@ -563,10 +556,10 @@ def _caveats(report: DebiasReport) -> b.Section:
         for run in report.training
         if run.stopped
     ]
-    return b.caveats(b.assumed(assumptions), dict.fromkeys(noted), warned=bool(_warnings(report)))
+    return legacy.caveats(assumptions, noted, warned=bool(_warnings(report)))
 
 
-def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
+def _intervals(report: DebiasResults) -> Iterator[tuple[str, str, Interval]]:
     """Yield (where, of what, interval) of everything that has one."""
     found: list[tuple[str, str, Interval | None]] = []
     for dataset, outcome in ((d, o) for d in report.datasets for o in d.outcomes):
@@ -586,7 +579,7 @@ def _intervals(report: DebiasReport) -> Iterator[tuple[str, str, Interval]]:
     yield from ((where, what, i) for where, what, i in found if i is not None)
 
 
-def _refusals(report: DebiasReport) -> Iterator[tuple[str, str]]:
+def _refusals(report: DebiasResults) -> Iterator[tuple[str, str]]:
     """Yield (where, why) of intervals and tests that are missing, and of tests made otherwise."""
     names = quality_names(report)
     every = [(_where(report, d, o), o) for d in report.datasets for o in d.outcomes]
@@ -606,18 +599,17 @@ def _refusals(report: DebiasReport) -> Iterator[tuple[str, str]]:
                 yield where, f"test of {q.quality} quality: {q.test.note}"
 
 
-def _data(report: DebiasReport) -> b.Section:
+def _data(report: DebiasResults) -> doc.Section:
     c, base = report.config, source_name(report.config.baseline_source)
-    tables: list[tuple[str, b.Table]] = []
+    tables: list[tuple[doc.Words, Frame]] = []
     systems: dict[str, str] = {}
     for dataset in report.datasets:
-        facts = b.summary_table(dataset.data)
         rows = (
-            *facts.rows,
+            *legacy.summary_rows(dataset.data),
             ("compared", f"{base} with {source_name(dataset.other)}"),
             ("pairs with a relevant version", count(dataset.n_pairs)),
         )
-        tables.append((b.Name(data_name(report, dataset)), replace(facts, rows=rows)))
+        tables.append((doc.Name(data_name(report, dataset)), legacy.table(("data", ""), rows)))
         for outcome in dataset.outcomes:
             systems.setdefault(outcome.name, settings(outcome.scores.settings))
     systems |= {f"training of {run.name}": settings(run.settings) for run in report.training}
@@ -638,8 +630,8 @@ def _data(report: DebiasReport) -> b.Section:
         ("seed", str(c.seed)),
     )
     tables += [
-        ("Comparison", b.Table(columns=("setting", ""), rows=comparison)),
-        ("Systems", b.Table(columns=("system", "settings"), rows=tuple(systems.items()))),
-        ("Environment", b.environment_table(report.environment, report.created)),
+        ("Comparison", legacy.table(columns=("setting", ""), rows=comparison)),
+        ("Systems", legacy.table(columns=("system", "settings"), rows=tuple(systems.items()))),
+        ("Environment", legacy.environment_table(report.environment, report.created)),
     ]
-    return b.data(tables)
+    return legacy.data(tables)

@@ -6,34 +6,31 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
+from rag_sourcebias.core.finding import number, shorten
+from rag_sourcebias.core.names import data_argument, short_names, source_name
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,
     DebiasDataset,
     DebiasMethod,
     DebiasOutcome,
-    DebiasReport,
+    DebiasResults,
     DebiasSearch,
     QualityChange,
     SkewChange,
 )
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.report.blocks import (
-    First,
-    FirstRow,
+from rag_sourcebias.report.document import First, FirstRow
+from rag_sourcebias.report.legacy import (
     capital,
     count,
     counted,
-    data_argument,
     delta,
     estimate,
     join,
-    number,
+    next_step,
     p_clause,
     roughly,
-    short_names,
-    shorten,
-    source_name,
 )
 
 QualityKind: TypeAlias = Literal["kept", "open", "lost", "unknown"]
@@ -53,7 +50,7 @@ def called(name: str) -> str:
     return f"“{text}”" if any(c in " ,;:" for c in text) else text
 
 
-def data_name(report: DebiasReport, dataset: DebiasDataset) -> str:
+def data_name(report: DebiasResults, dataset: DebiasDataset) -> str:
     """Return the name of a data set, with the source compared where the name alone is ambiguous."""
     name = dataset.data.name or "unnamed data"
     if sum(d.data.name == dataset.data.name for d in report.datasets) < 2:
@@ -61,7 +58,7 @@ def data_name(report: DebiasReport, dataset: DebiasDataset) -> str:
     return f"{name}, {source_name(dataset.other)}"
 
 
-def quality_names(report: DebiasReport) -> dict[str, str]:
+def quality_names(report: DebiasResults) -> dict[str, str]:
     """Return the qualities in words: ``human-only``, ``LLM-only``, ``mixed``."""
     base = report.config.baseline_source
     # Sources differ between data sets; the section of each names its own.
@@ -113,7 +110,7 @@ def _margin(config: DebiasConfig) -> str:
     return f"within ±{config.tolerance:g}{of}"
 
 
-def criteria(report: DebiasReport) -> str:
+def criteria(report: DebiasResults) -> str:
     """Return what a system has to do to meet all criteria."""
     c, names = report.config, quality_names(report)
     return (
@@ -126,13 +123,13 @@ def criteria(report: DebiasReport) -> str:
 # Verdicts
 
 
-def alpha(report: DebiasReport) -> float:
+def alpha(report: DebiasResults) -> float:
     """Return the level below which an adjusted p-value is called significant."""
     # Rounded, so that 0.05 is not below 1 − 0.95.
     return round(1 - report.config.confidence_level, 12)
 
 
-def significant(report: DebiasReport, skew: SkewChange) -> bool:
+def significant(report: DebiasResults, skew: SkewChange) -> bool:
     """Whether Relative Δ changed, after correction where there is one."""
     p = skew.p_value if skew.p_adjusted is None else skew.p_adjusted
     return p is not None and p < alpha(report)
@@ -173,7 +170,7 @@ class DebiasVerdict:
         Whether it is shown to lie further from the target than before.
     """
 
-    report: DebiasReport
+    report: DebiasResults
     dataset: DebiasDataset
     outcome: DebiasOutcome
     system: str
@@ -230,7 +227,9 @@ class DebiasVerdict:
         )
 
 
-def _verdict(report: DebiasReport, dataset: DebiasDataset, outcome: DebiasOutcome) -> DebiasVerdict:
+def _verdict(
+    report: DebiasResults, dataset: DebiasDataset, outcome: DebiasOutcome
+) -> DebiasVerdict:
     c, skew = report.config, outcome.skew_at(report.config.skew_cutoff)
     method = next((m for m in report.methods if m.name == outcome.name), None)
     return DebiasVerdict(
@@ -270,7 +269,7 @@ def _role(method: DebiasMethod | None, dataset: DebiasDataset, outcome: DebiasOu
     return "held out" if fitted == judged else "transfer"
 
 
-def verdicts(report: DebiasReport) -> tuple[DebiasVerdict, ...]:
+def verdicts(report: DebiasResults) -> tuple[DebiasVerdict, ...]:
     """Return a verdict for every changed system on every data set.
 
     By system, those with a described method first, then in the order of the data sets.
@@ -298,7 +297,7 @@ class Standing:
     distance: float
 
 
-def standings(report: DebiasReport) -> tuple[Standing, ...]:
+def standings(report: DebiasResults) -> tuple[Standing, ...]:
     """Return every changed system, the best first.
 
     Best is who meets all criteria on most data sets, then who makes fewest worse, then who comes
@@ -448,7 +447,7 @@ def _where(found: Sequence[DebiasVerdict]) -> str:
     return join([called(v.on) for v in found])
 
 
-def choice_sentence(report: DebiasReport) -> str:
+def choice_sentence(report: DebiasResults) -> str:
     """Return which changed system meets all criteria, and where."""
     found, n = standings(report), len(report.datasets)
     if not found:
@@ -468,7 +467,7 @@ def choice_sentence(report: DebiasReport) -> str:
 # The whole report in a few sentences
 
 
-def headline(report: DebiasReport) -> str:
+def headline(report: DebiasResults) -> str:
     """Return what a reader in a hurry should take away."""
     if found := standings(report):
         return f"{choice_sentence(report)} {_numbers(found[0])}".rstrip()
@@ -485,7 +484,7 @@ def headline(report: DebiasReport) -> str:
 # The first screen
 
 
-def first(report: DebiasReport) -> First:
+def first(report: DebiasResults) -> First:
     """Return the first screen: who ranks higher before and after, the verdict, what is next."""
     found = standings(report)
     data = next((d.data.name for d in report.datasets), "")
@@ -494,7 +493,7 @@ def first(report: DebiasReport) -> First:
         f"rag-sourcebias audit source {data_argument(folder)}{f' --split {split}' * bool(split)}"
     )
     if not found:
-        return First(answer="No changed system was compared.", why="First:", command=again)
+        return First(answer="No changed system was compared.", next=next_step("First:", again))
     best = found[0]
     shown = best.verdicts[:_NAMED]
     rows = tuple(row for v in shown for row in _before_and_after(v, several=len(shown) > 1))
@@ -506,8 +505,9 @@ def first(report: DebiasReport) -> First:
         doubts=_first_doubts(best),
         caption=f"Queries, before and after {called(best.system)}",
         rows=rows,
-        why="Try it on your own data:" if best.met else "Look at where it fails:",
-        command=again,
+        next=next_step(
+            "Try it on your own data:" if best.met else "Look at where it fails:", again
+        ),
     )
 
 

@@ -34,11 +34,11 @@ from rag_sourcebias.explain.causes import (
 )
 from rag_sourcebias.explain.data import (
     ExplainConfig,
-    ExplainReport,
     GapDecomposition,
     ModelPerplexity,
     SourceExplanation,
 )
+from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.explain.vectors import (
     map_sources,
     positions_along_source,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, Histogram
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, require_at_least, setting
-from rag_sourcebias.core.shown import Outcome, Shown
 from rag_sourcebias.measure.dataset import DataSummary
 
 # What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.
@@ -332,7 +332,7 @@ class SourceExplanation:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ExplainReport(Shown):
+class ExplainResults(Stored):
     """What distinguishes sources for one encoder: associations, not causes.
 
     Parameters
@@ -360,12 +360,3 @@ class ExplainReport(Shown):
     warnings: tuple[str, ...] = ()
     schema_version: int = EXPLAIN_SCHEMA_VERSION
     kind: Literal["explain"] = "explain"
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for found in self.sources:
-            gap = None if found.decomposition is None else found.decomposition.gap
-            code = "not_computed"
-            if gap is not None:
-                code = "scored_higher" if gap.estimate > 0 else "scored_lower"
-                code = code if gap.excludes(0.0) else "cannot_tell"
-            yield Outcome(found.source, code, "score gap", gap, digits=3)

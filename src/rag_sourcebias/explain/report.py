@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rag_sourcebias.core.data import Histogram
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import MISSING, Interval, number, shorten
+from rag_sourcebias.core.names import source_name
 from rag_sourcebias.explain.data import (
-    ExplainReport,
+    ExplainResults,
     GapDecomposition,
     ModelPerplexity,
     SpectrumComparison,
@@ -27,21 +28,12 @@ from rag_sourcebias.explain.words import (
     score_digits,
     unmeasured,
 )
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import (
-    MISSING,
-    count,
-    counted,
-    ends_about_zero,
-    interval,
-    level,
-    number,
-    share,
-    shorten,
-    source_name,
-)
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.legacy import count, counted, ends_about_zero, interval, level, share
 
+_ESTABLISHED = {True: "established", False: "not established"}
 _MAPS = {"pca": "PCA", "tsne": "t-SNE"}
 _SHORT = 20  # characters of a name in pictures
 _DRAWN, _JOINED = 500, 200  # pairs on a map; more lines between versions than that are a blur
@@ -50,31 +42,30 @@ _COLUMNS = ("", "value", "interval", "n", "method")
 Row = tuple[str, ...]
 
 
-def document(report: ExplainReport) -> b.Document:
+def document(report: ExplainResults) -> d.Document:
     """Return everything there is to say about what distinguishes the sources of a report."""
     sources, name = compared(report), report.data.name or "unnamed data"
-    encoder = (("encoder ", b.Name(report.encoder)),) if report.encoder else ()
-    return b.Document(
+    encoder = (d.Name(f"encoder {report.encoder}"),) if report.encoder else ()
+    return d.Document(
         kind="What distinguishes the sources",
-        title=f"What distinguishes the sources: {name}",
         name=name,
         first=first(report),
-        headline=headline(report),
-        facts=(*encoder, (f"{counted(len(sources), 'source')} beside the baseline",)),
+        headline=(headline(report),),
+        facts=(*encoder, f"{counted(len(sources), 'source')} beside the baseline"),
         created=report.created,
         cautions="Before you trust a number",
         warnings=report.warnings,
         sections=(
             _findings_section(report, sources),
             *_measured(sources),
-            b.reading(_QUESTIONS),
+            legacy.reading(_QUESTIONS),
             _doubts(report),
             _data(report),
         ),
     )
 
 
-def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
+def _measured(sources: Sequence[Compared]) -> Iterator[d.Section]:
     """Return a section for each thing that was measured."""
     sections = (
         ("gap", "Score gap", "What goes with the score gap", _GAP, _gap),
@@ -83,14 +74,14 @@ def _measured(sources: Sequence[Compared]) -> Iterator[b.Section]:
         ("perplexity", "Perplexity", "Perplexity", _PERPLEXITY, _perplexity),
     )
     for place, nav, title, lead, blocks_of in sections:
-        blocks: list[b.Block] = []
+        blocks: list[d.Block] = []
         for s in sources:
             found = list(blocks_of(s))
             if found and len(sources) > 1:
-                blocks.append(b.Heading(text=s.name))
+                blocks.append(d.Heading(text=s.name))
             blocks.extend(found)
         if blocks:
-            yield b.Section(id=place, nav=nav, title=title, lead=lead, blocks=tuple(blocks))
+            yield d.Section(id=place, nav=nav, title=title, lead=lead, blocks=tuple(blocks))
 
 
 _GAP = (
@@ -118,25 +109,26 @@ _PERPLEXITY = (
 # Sections
 
 
-def _findings_section(report: ExplainReport, sources: Sequence[Compared]) -> b.Section:
-    blocks: list[b.Block] = [
-        b.Paragraph(
+def _findings_section(report: ExplainResults, sources: Sequence[Compared]) -> d.Section:
+    blocks: list[d.Block] = [
+        d.Say(
             text=f"{ASSOCIATION}. In brackets are {level(report.config.confidence_level)} "
             "intervals, each by itself.",
-            look="note",
-            to=b.EVERYWHERE,
+            aside=True,
         )
     ]
     for s in sources:
         pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
-        rows = [(found.topic, found.shown, found.text) for found in findings(s)]
-        absent = [(names, None, f"{why}.") for names, why in unmeasured(s)]
-        blocks.append(b.Heading(text=s.name, tags=(pairs,), to=b.EVERYWHERE))
-        blocks.append(b.Findings(rows=(*rows, *absent)))
-    return b.Section(id="findings", title="Findings", blocks=tuple(blocks))
+        rows = [
+            (f"{found.topic} ({_ESTABLISHED[found.shown]})", found.text) for found in findings(s)
+        ]
+        rows += [(f"{names} (not computed)", f"{why}.") for names, why in unmeasured(s)]
+        blocks.append(d.Heading(text=s.name, tags=(pairs,)))
+        blocks.append(legacy.listing(rows))
+    return d.Section(id="findings", title="Findings", blocks=(legacy.everywhere(*blocks),))
 
 
-def _gap(s: Compared) -> Iterator[b.Block]:
+def _gap(s: Compared) -> Iterator[d.Block]:
     if s.found.decomposition is None:
         return
     found: GapDecomposition = s.found.decomposition
@@ -148,26 +140,26 @@ def _gap(s: Compared) -> Iterator[b.Block]:
         rows.append((*part, number(factor.mean, digits=2)))
     remainder = _row("remainder", found.remainder, digits=digits)
     rows.append((*remainder, ""))
-    yield b.Grid(
-        table=b.Table(columns=(*_COLUMNS, "mean difference"), rows=tuple(rows)),
+    yield d.Table(
+        frame=legacy.table(columns=(*_COLUMNS, "mean difference"), rows=tuple(rows)),
         caption=f"{s.name}: score gap of {count(found.n)} relevant pairs of "
         f"{count(found.n_queries)} queries, and its parts",
     )
 
 
-def _texts(s: Compared) -> Iterator[b.Block]:
+def _texts(s: Compared) -> Iterator[d.Block]:
     found, base, other = s.found.texts, s.short_base, s.short_other
     length = in_percent(found.log_length_ratio)
     n = count(s.found.n_pairs)
-    yield b.Figures(
+    yield d.Pictures(
         items=(
             _histogram("Jaccard index", "words in both / words in either", [("", found.jaccard)]),
             _histogram("Overlap", f"words in both / words of {base}", [("", found.overlap)]),
         ),
         small=True,
     )
-    yield b.Grid(
-        table=b.Table(
+    yield d.Table(
+        frame=legacy.table(
             columns=_COLUMNS,
             rows=(
                 (f"words per text, {base}", number(found.mean_words_human), "", n, "mean"),
@@ -181,7 +173,7 @@ def _texts(s: Compared) -> Iterator[b.Block]:
     )
 
 
-def _vectors(s: Compared) -> Iterator[b.Block]:
+def _vectors(s: Compared) -> Iterator[d.Block]:
     pictures: list[tuple[str, pic.Picture]] = []
     rows: list[Row] = []
     if s.found.spectrum:
@@ -198,10 +190,10 @@ def _vectors(s: Compared) -> Iterator[b.Block]:
         n = count(int(cosine.counts.sum()))
         rows.append(("cosine of the versions", number(cosine.mean, digits=3), "", n, "mean"))
     if pictures:
-        yield b.Figures(items=tuple(pictures), small=True)
+        yield d.Pictures(items=tuple(pictures), small=True)
     if rows:
-        yield b.Grid(
-            table=b.Table(columns=_COLUMNS, rows=tuple(rows)),
+        yield d.Table(
+            frame=legacy.table(columns=_COLUMNS, rows=tuple(rows)),
             caption=f"{s.name}: mean difference of singular values, and cosine",
         )
 
@@ -275,14 +267,14 @@ def _map_picture(s: Compared, placed: VectorMap) -> tuple[str, pic.Picture]:
     )
 
 
-def _perplexity(s: Compared) -> Iterator[b.Block]:
+def _perplexity(s: Compared) -> Iterator[d.Block]:
     for found in s.found.perplexity:
         name = f"{model_name(found)} ({found.kind})"
         versions = [(s.short_base, found.human), (s.short_other, found.other)]
         label = "log-perplexity, nats per token"
-        yield b.Figures(items=(_histogram(name, label, versions),), small=True)
-        yield b.Grid(
-            table=b.Table(columns=_COLUMNS, rows=tuple(_perplexity_rows(s, found))),
+        yield d.Pictures(items=(_histogram(name, label, versions),), small=True)
+        yield d.Table(
+            frame=legacy.table(columns=_COLUMNS, rows=tuple(_perplexity_rows(s, found))),
             caption=f"{s.name}: log-perplexity under {name}, nats per token",
         )
 
@@ -374,7 +366,7 @@ _QUESTIONS = (
 )
 
 
-def _doubts(report: ExplainReport) -> b.Section:
+def _doubts(report: ExplainResults) -> d.Section:
     """Return what intervals assume, and what a reader must know besides the warnings."""
     assumptions: list[tuple[str, tuple[str, ...]]] = []
     notes: list[tuple[str, str]] = []
@@ -389,10 +381,10 @@ def _doubts(report: ExplainReport) -> b.Section:
                 ("parts of the score gap", explained.decomposition.remainder.assumptions)
             )
             notes.extend((name, note) for note in explained.decomposition.notes)
-    return b.caveats(b.assumed(assumptions), dict.fromkeys(notes), warned=bool(report.warnings))
+    return legacy.caveats(assumptions, notes, warned=bool(report.warnings))
 
 
-def _data(report: ExplainReport) -> b.Section:
+def _data(report: ExplainResults) -> d.Section:
     c = report.config
     settings = (
         ("encoder", report.encoder or "none"),
@@ -403,11 +395,11 @@ def _data(report: ExplainReport) -> b.Section:
         ("resamples", count(c.resamples)),
         ("seed", str(c.seed)),
     )
-    return b.data(
+    return legacy.data(
         (
-            ("Data", b.summary_table(report.data)),
-            ("Settings", b.Table(columns=("setting", ""), rows=settings)),
-            ("Environment", b.environment_table(report.environment, report.created)),
+            ("Data", legacy.table(("data", ""), legacy.summary_rows(report.data))),
+            ("Settings", legacy.table(columns=("setting", ""), rows=settings)),
+            ("Environment", legacy.environment_table(report.environment, report.created)),
         )
     )
 

@@ -4,26 +4,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Interval, number, shorten
+from rag_sourcebias.core.names import data_argument, short_names, source_name
 from rag_sourcebias.explain.data import (
     PAIRS_HELD,
-    ExplainReport,
+    ExplainResults,
     GapDecomposition,
     GapFactor,
     ModelPerplexity,
     SourceExplanation,
     SpectrumComparison,
 )
-from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.blocks import (
-    count,
-    ends_about_zero,
-    join,
-    number,
-    short_names,
-    shorten,
-    source_name,
-)
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report.legacy import count, ends_about_zero, join, next_step
 
 ASSOCIATION = "These are associations: none is shown to cause a preference"
 #: What may not have been computed, by the field that is then empty.
@@ -55,7 +48,7 @@ class Compared:
         In tables and pictures.
     """
 
-    report: ExplainReport
+    report: ExplainResults
     found: SourceExplanation
     base: str
     other: str
@@ -63,9 +56,9 @@ class Compared:
     short_other: str
 
     @property
-    def name(self) -> b.Name:
+    def name(self) -> d.Name:
         """Its source, as a heading writes it."""
-        return b.Name(source_name(self.found.source))
+        return d.Name(source_name(self.found.source))
 
     def factor(self, found: GapFactor) -> str:
         """Return a difference that the score gap may go with."""
@@ -75,7 +68,7 @@ class Compared:
         return _FACTORS.get(found.name, found.name)
 
 
-def compared(report: ExplainReport) -> tuple[Compared, ...]:
+def compared(report: ExplainResults) -> tuple[Compared, ...]:
     """Return every source of a report with its names."""
     baseline = report.config.baseline_source
     names = short_names((baseline, *(found.source for found in report.sources)))
@@ -239,7 +232,7 @@ def unmeasured(s: Compared) -> list[tuple[str, str]]:
 # The headline
 
 
-def headline(report: ExplainReport) -> str:
+def headline(report: ExplainResults) -> str:
     """Return what distinguishes the sources, what is open and what is missing."""
     told = [sentence for s in compared(report) for sentence in _source_sentences(s)]
     return " ".join([*told, f"{ASSOCIATION}."])
@@ -262,27 +255,29 @@ def _source_sentences(s: Compared) -> Iterator[str]:
 # The first screen
 
 
-def first(report: ExplainReport) -> b.First:
+def first(report: ExplainResults) -> d.First:
     """Return the first screen: what differs beyond doubt, and what comes next."""
-    data = b.data_argument(report.data.name)
+    data = data_argument(report.data.name)
     sources = compared(report)
     why, command = _next(report, data, sources)
-    verdict, standing = _scores(sources[0]) if len(sources) == 1 else ("", "")
-    return b.First(
+    verdict: str = ""
+    standing: d.Standing = ""
+    if len(sources) == 1:
+        verdict, standing = _scores(sources[0])
+    return d.First(
         answer=" ".join(map(_plain, sources)),
         verdict=verdict,
         standing=standing,
         doubts=("What goes together need not be the cause.",),
-        why=why,
-        command=command,
+        next=next_step(why, command),
     )
 
 
-def _next(report: ExplainReport, data: str, sources: tuple[Compared, ...]) -> tuple[str, str]:
+def _next(report: ExplainResults, data: str, sources: tuple[Compared, ...]) -> tuple[str, str]:
     """Return what to ask next, and the command: a remedy where there is something to remedy."""
     if not report.encoder:
         return "With an encoder:", f"rag-sourcebias explain {data} --encoder all-MiniLM-L6-v2"
-    encoder = b.data_argument(report.encoder)
+    encoder = data_argument(report.encoder)
     for s in sources:
         if s.found.decomposition and s.found.decomposition.gap.excludes(0):
             source = f" --source {s.found.source}" if len(sources) > 1 else ""
@@ -303,7 +298,7 @@ def _plain(s: Compared) -> str:
     return f"{pairs}, {s.other} and {s.base} versions differ in {join(topics)}."
 
 
-def _scores(s: Compared) -> tuple[str, str]:
+def _scores(s: Compared) -> tuple[str, d.Standing]:
     """Say which source the encoder scores higher, if either, and its colour."""
     if s.found.decomposition is None:
         return "", ""

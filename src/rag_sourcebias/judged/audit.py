@@ -54,13 +54,13 @@ from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedConfig,
     JudgedMean,
-    JudgedReport,
     JudgeShare,
     LabelledClusters,
     QueryIntervals,
 )
 from rag_sourcebias.judged.evidence import evidence_of
 from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of, rows_of
+from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.judged.plan import ASSURANCE, residual_share
 
 # Pieces both judged evaluations share: one mean, and its worth.

@@ -14,7 +14,9 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
 from rag_sourcebias.judged import options as opt
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
-from rag_sourcebias.judged.data import JudgedConfig, JudgedReport
+from rag_sourcebias.judged.data import (
+    JudgedConfig,
+)
 from rag_sourcebias.judged.files import (
     JUDGED_SAMPLE_LICENSE,
     join_judged,
@@ -24,6 +26,7 @@ from rag_sourcebias.judged.files import (
     read_ragas_result,
 )
 from rag_sourcebias.judged.labels_command import sheet_interval
+from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.judged.sheets import manifest_path
 from rag_sourcebias.reports import print_report, write_report_json
 from rag_sourcebias.terminal.console import (

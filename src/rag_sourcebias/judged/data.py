@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, require_at_least
-from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.samples import Drawn
 
 # The parts of a judged evaluation: means, comparisons, single queries.
@@ -178,9 +177,6 @@ class QueryIntervals:
     upper: FloatArray = field(repr=False)
     human: FloatArray = field(repr=False)
     highest: float
-    axes_of: ClassVar[PerQuery] = dict.fromkeys(
-        ("estimate", "lower", "upper", "human"), ("query_ids",)
-    )
     rule: str
     confidence_level: float
     assumptions: tuple[str, ...]
@@ -515,7 +511,7 @@ class JudgedConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class JudgedReport(Shown):
+class JudgedResults(Stored):
     """The result of a judged evaluation.
 
     Parameters
@@ -561,16 +557,6 @@ class JudgedReport(Shown):
     judges: tuple[JudgeShare, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     inputs: str = ""
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for mean in self.means:
-            apart = mean.judge_alone - mean.interval.estimate
-            code = "judge_too_high" if apart > 0 else "judge_too_low"
-            if not mean.interval.excludes(mean.judge_alone):
-                code = "judge_not_contradicted"
-            several = len({other.measure for other in self.means}) > 1
-            subject = f"{mean.system}, {mean.measure}" if several else mean.system or mean.measure
-            yield Outcome(subject, code, mean.measure, mean.interval, digits=3)
 
     def mean(self, measure: str, system: str = "") -> JudgedMean:
         """Return one mean."""

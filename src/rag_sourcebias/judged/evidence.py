@@ -4,10 +4,11 @@ import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.judged.data import JudgedReport
+from rag_sourcebias.core.finding import number
+from rag_sourcebias.judged.data import JudgedResults
 from rag_sourcebias.judged.words import digits_of
-from rag_sourcebias.report import blocks as b
-from rag_sourcebias.report.evidence import evidence
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report.cases import CaseWords, case_blocks
 
 
 def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
@@ -24,24 +25,23 @@ def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:
     )
 
 
-def evidence_section(report: JudgedReport) -> b.Section:
+def evidence_section(report: JudgedResults) -> d.Section:
     """Return the items that people and the judge see most differently."""
     digits = digits_of(report, report.means[0].measure)
-    return b.Section(
+    words = CaseWords(
+        noun="item",
+        adds="judge − people",
+        sides=("people", "judge"),
+        got="value",
+        write=lambda value: number(value, digits=digits),
+        add=lambda value: number(value, digits=digits, signed=True),
+    )
+    caption = "Items that the judge and people see most differently"
+    return d.Section(
         id="evidence",
         nav="Evidence",
         title="Where the judge is furthest off",
         lead="The labelled items on which the judge lies furthest from people, and some on which "
         "it errs the other way. Read them before you trust the judge.",
-        blocks=tuple(
-            evidence(
-                report.evidence,
-                of="judge − people",
-                noun="item",
-                columns=("people", "judge", "value"),
-                write=lambda value: b.number(value, digits=digits),
-                added=lambda value: b.number(value, digits=digits, signed=True),
-                caption="Items that the judge and people see most differently",
-            )
-        ),
+        blocks=tuple(case_blocks(report.evidence, words, caption=caption)),
     )

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
 from rag_sourcebias.judged.data import (
     Agreement,
     GroupBias,
     JudgeAudit,
     JudgedMean,
     JudgedRanks,
-    JudgedReport,
+    JudgedResults,
     LabelCalibration,
     LabelledClusters,
     QueryIntervals,
@@ -32,25 +32,17 @@ from rag_sourcebias.judged.words import (
     value_of,
     within,
 )
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import (
-    MISSING,
-    count,
-    ends_about_zero,
-    estimate,
-    interval,
-    level,
-    number,
-    p_value,
-    shorten,
-)
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.legacy import count, ends_about_zero, estimate, interval, level
 
 _TICKS = 15  # places that all have a tick: more would run into one another
+_MEANS = "Means with the judge, from labels alone, and of the judge alone"
 _LITTLE = 0.5  # of the range: an interval so wide says little about its query
 
 
-def document(report: JudgedReport) -> b.Document:
+def document(report: JudgedResults) -> d.Document:
     """Return everything there is to say about a judged evaluation."""
     facts = [
         f"{count(report.n_labeled)} {units_of(report)} labelled by people",
@@ -60,14 +52,12 @@ def document(report: JudgedReport) -> b.Document:
         facts.append(f"{count(report.n_judge_missing)} without an answer of the judge")
     if report.clusters:
         facts.append(_in_clusters(report.clusters))
-    return b.Document(
+    return d.Document(
         kind="Judged evaluation",
-        title=f"Judged evaluation: {report.name}",
         name=report.name,
         first=first(report),
-        headline=headline(report),
-        headline_to=b.FILES,
-        facts=tuple((fact,) for fact in facts),
+        headline=(headline(report),),
+        facts=tuple(facts),
         created=report.created,
         cautions="Before you trust a number",
         warnings=_warnings(report),
@@ -75,7 +65,7 @@ def document(report: JudgedReport) -> b.Document:
     )
 
 
-def _sections(report: JudgedReport) -> Iterator[b.Section]:
+def _sections(report: JudgedResults) -> Iterator[d.Section]:
     if report.ranks:
         yield _ranking(report)
     yield _means(report)
@@ -87,7 +77,7 @@ def _sections(report: JudgedReport) -> Iterator[b.Section]:
         yield _queries(report)
     if report.audits:
         yield _judge(report)
-    yield b.reading(how_to_read(report))
+    yield legacy.reading(how_to_read(report))
     yield _doubts(report)
     yield _data(report)
 
@@ -101,7 +91,7 @@ def _in_clusters(found: LabelledClusters) -> str:
     return f"labels in {count(found.n_labeled)} of {count(found.n)} clusters, {how[found.drawn]}"
 
 
-def _warnings(report: JudgedReport) -> tuple[str, ...]:
+def _warnings(report: JudgedResults) -> tuple[str, ...]:
     """Return what must be read before any number: warnings, and audits that found no use."""
     warnings = list(report.warnings)
     for name, audit in report.audits.items():
@@ -112,18 +102,18 @@ def _warnings(report: JudgedReport) -> tuple[str, ...]:
 
 def _grid(
     columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], caption: str, *, n_heads: int = 1
-) -> b.Grid:
-    table = b.Table(columns=columns, rows=tuple(rows), n_heads=n_heads)
-    return b.Grid(table=table, caption=caption)
+) -> d.Table:
+    table = legacy.table(columns=columns, rows=tuple(rows), n_heads=n_heads)
+    return d.Table(frame=table, caption=caption)
 
 
 # Systems and means
 
 
-def _ranking(report: JudgedReport) -> b.Section:
+def _ranking(report: JudgedResults) -> d.Section:
     """Return what a reader of several systems wants first: who is best, and who is tied."""
     columns = ("system", "estimate", "possible places", "judge alone", "place by the judge")
-    blocks: list[b.Block] = []
+    blocks: list[d.Block] = []
     for ranks in report.ranks:
         digits, by_judge = digits_of(report, ranks.measure), _places_by_judge(ranks)
         rows = []
@@ -134,12 +124,13 @@ def _ranking(report: JudgedReport) -> b.Section:
             judge = number(ranks.judge[i], digits=digits)
             rows.append((name, score, places, judge, count(by_judge[i])))
         blocks += [
-            b.Items(rows=(("", ranking(report, ranks)),), to=b.EVERYWHERE),
-            b.Figures(items=((f"Places, {ranks.measure}", _places_picture(ranks)),)),
-            _grid(columns, rows, f"Systems in order of {ranks.measure}"),
+            legacy.listing((("", ranking(report, ranks)),)),
+            d.Pictures(items=((f"Places, {ranks.measure}", _places_picture(ranks)),)),
+            legacy.on_paper(_grid(columns, rows, f"Systems in order of {ranks.measure}")),
         ]
-    return b.Section(
+    return d.Section(
         id="ranking",
+        brief=True,
         title="Which system is best",
         lead="The places each system may have, as far as the labels tell. They rest on all pairs "
         "of systems on the same items and hold all at once. Systems whose places overlap may be "
@@ -176,7 +167,7 @@ def _places_picture(ranks: JudgedRanks) -> pic.Intervals:
     )
 
 
-def _means(report: JudgedReport) -> b.Section:
+def _means(report: JudgedResults) -> d.Section:
     saved = "labels saved" if report.kind == "items" else "queries saved"
     columns = (
         "mean", "estimate", f"{level(report.config.confidence_level)} interval", "labels alone",
@@ -200,25 +191,23 @@ def _means(report: JudgedReport) -> b.Section:
             )
         )
     measures = dict.fromkeys(mean.measure for mean in report.means)
-    return b.Section(
+    return d.Section(
         id="means",
+        brief=True,
         title="Means",
         blocks=(
-            b.Items(
-                rows=tuple((name_of(mean), sentence(report, mean)) for mean in report.means),
-                to=b.EVERYWHERE,
-            ),
-            b.Figures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
-            _grid(columns, rows, "Means with the judge, from labels alone, and of the judge alone"),
+            legacy.listing((name_of(mean), sentence(report, mean)) for mean in report.means),
+            d.Pictures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
+            legacy.on_paper(_grid(columns, rows, _MEANS)),
         ),
     )
 
 
-def _judge_unused(report: JudgedReport, mean: JudgedMean) -> bool:
+def _judge_unused(report: JudgedResults, mean: JudgedMean) -> bool:
     return role(report, mean) in ("absent", "unused")
 
 
-def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
+def _means_picture(report: JudgedResults, measure: str) -> pic.Intervals:
     """Show each system: the interval with the judge, that of labels alone, the judge alone."""
     rows = []
     for mean in report.means:
@@ -252,7 +241,7 @@ def _means_picture(report: JudgedReport, measure: str) -> pic.Intervals:
 # Comparisons and single queries
 
 
-def _comparisons(report: JudgedReport) -> b.Section:
+def _comparisons(report: JudgedResults) -> d.Section:
     clear = [c for c in report.comparisons if c.interval.excludes(0)]
     columns = (
         "measure", "first", "second", "what", "estimate",
@@ -286,31 +275,30 @@ def _comparisons(report: JudgedReport) -> b.Section:
         )
     if alone < len(report.comparisons):
         lead += " The differences between all systems by one measure hold at once."
-    blocks: list[b.Block] = [b.Lines(rows=((),))]
+    blocks: list[d.Block] = []
     if clear:
-        rows_clear = tuple(("", comparison(report, c)) for c in clear)
-        blocks.append(b.Items(rows=rows_clear, to=b.EVERYWHERE))
+        blocks.append(d.Listing(rows=tuple(comparison(report, c) for c in clear)))
     if len(clear) < len(rows):
         left = f"{len(rows) - len(clear)} of {len(rows)} comparisons show no clear difference."
-        blocks.append(b.Paragraph(text=left, to=b.EVERYWHERE))
-    blocks.append(_grid(columns, rows, "Every comparison", n_heads=4))
-    return b.Section(id="comparisons", title="Comparisons", lead=lead, blocks=tuple(blocks))
-
-
-def _queries(report: JudgedReport) -> b.Section:
-    return b.Section(
-        id="queries",
-        title="Single queries",
-        lead="Of all queries, the stated share has its human value inside its interval, which is "
-        "no promise for a particular kind of query. The intervals stand in report.json.",
-        blocks=(
-            b.Lines(rows=((),)),
-            b.Items(rows=tuple(("", _query(report, q)) for q in report.per_query), to=b.EVERYWHERE),
-        ),
+        blocks.append(d.Say(text=left))
+    blocks.append(legacy.on_paper(_grid(columns, rows, "Every comparison", n_heads=4)))
+    return d.Section(
+        id="comparisons", title="Comparisons", brief=True, lead=lead, blocks=tuple(blocks)
     )
 
 
-def _query(report: JudgedReport, query: QueryIntervals) -> str:
+def _queries(report: JudgedResults) -> d.Section:
+    return d.Section(
+        id="queries",
+        brief=True,
+        title="Single queries",
+        lead="Of all queries, the stated share has its human value inside its interval, which is "
+        "no promise for a particular kind of query. The intervals stand in report.json.",
+        blocks=(d.Listing(rows=tuple(_query(report, q) for q in report.per_query)),),
+    )
+
+
+def _query(report: JudgedResults, query: QueryIntervals) -> str:
     """Say how much an interval of one query leaves open."""
     digits = digits_of(report, query.measure)
     width = float((query.upper - query.lower).mean()) if query.query_ids else 0.0
@@ -331,16 +319,16 @@ def _query(report: JudgedReport, query: QueryIntervals) -> str:
 # The judge
 
 
-def _judge(report: JudgedReport) -> b.Section:
+def _judge(report: JudgedResults) -> d.Section:
     blocks = _several(report) if report.judges else []
     for name, audit in report.audits.items():
         blocks += _audit(report, name, audit)
-    return b.Section(
+    return d.Section(
         id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
     )
 
 
-def _several(report: JudgedReport) -> list[b.Block]:
+def _several(report: JudgedResults) -> list[d.Block]:
     text = (
         f"{len(report.judges)} judges are combined: the mean of their standardised values and, "
         "where labels are enough, what they say beyond it. A judge adds what r without it is below "
@@ -360,11 +348,11 @@ def _several(report: JudgedReport) -> list[b.Block]:
         for judge in report.judges
     ]
     columns = ("judge", "no value", "r with people", "r without it", "most like", "r with it")
-    return [b.Paragraph(text=text), _grid(columns, rows, "What each judge adds")]
+    return [d.Say(text=text), _grid(columns, rows, "What each judge adds")]
 
 
-def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Block]:
-    yield b.Heading(text=b.Name(name))
+def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Block]:
+    yield d.Heading(text=d.Name(name))
     if any(other_scale(report, mean) for mean in report.means if mean.measure == name):
         text = (
             "The judge seems to answer on another scale than people, so judge − people is no error "
@@ -377,7 +365,7 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
             "groups does a comparison no harm; one that differs turns a comparison by the judge "
             "alone."
         )
-    yield b.Paragraph(text=text)
+    yield d.Say(text=text)
     groups: list[tuple[str, GroupBias | JudgeAudit]] = [(g.group, g) for g in audit.groups]
     groups.append(("all", audit))
     biases = [
@@ -403,10 +391,10 @@ def _audit(report: JudgedReport, name: str, audit: JudgeAudit) -> Iterator[b.Blo
         yield _grid(columns, differences, caption)
     if audit.calibration:
         yield _grades(audit.calibration)
-    yield b.Facts(tables=(("", _audit_table(audit)),))
+    yield d.Facts(frames=(("", _audit_table(audit)),))
 
 
-def _grades(fit: LabelCalibration) -> b.Grid:
+def _grades(fit: LabelCalibration) -> d.Table:
     columns = ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated")
     rows = [
         (
@@ -427,7 +415,7 @@ def _signed(found: Interval | None) -> str:
     return estimate(found, digits=3, signed=True)
 
 
-def _audit_table(audit: JudgeAudit) -> b.Table:
+def _audit_table(audit: JudgeAudit) -> Frame:
     """Return how the judge and people agree; what is not known is left out."""
     rows = [
         ("items with both values", count(audit.n)),
@@ -459,7 +447,7 @@ def _audit_table(audit: JudgeAudit) -> b.Table:
             ("expected calibration error, mean of the grades", number(fit.ece, digits=3)),
         ]
     known = tuple(row for row in rows if row[1] != MISSING)
-    return b.Table(columns=("audit", ""), rows=known)
+    return legacy.table(columns=("audit", ""), rows=known)
 
 
 def _agreement_rows(agreement: Agreement) -> list[tuple[str, str]]:
@@ -482,7 +470,7 @@ def _agreement_rows(agreement: Agreement) -> list[tuple[str, str]]:
 # What to doubt, and what it was made with
 
 
-def _doubts(report: JudgedReport) -> b.Section:
+def _doubts(report: JudgedResults) -> d.Section:
     """Return what the intervals assume, and for which numbers; and what to know of each."""
     assumed: list[tuple[str, tuple[str, ...]]] = []
     noted: list[tuple[str, str]] = []
@@ -502,10 +490,10 @@ def _doubts(report: JudgedReport) -> b.Section:
         notes = audit.notes[1:] if audit.useless else audit.notes  # the first is a warning then
         noted += [(f"audit of {name}", note) for note in notes if note not in report.warnings]
     warned = bool(_warnings(report))
-    return b.caveats(b.assumed(assumed), dict.fromkeys(noted), warned=warned)
+    return legacy.caveats(assumed, noted, warned=warned)
 
 
-def _data(report: JudgedReport) -> b.Section:
+def _data(report: JudgedResults) -> d.Section:
     c = report.config
     what, judged = ("items", "items") if report.kind == "items" else ("queries", "pairs")
     data = (
@@ -523,10 +511,10 @@ def _data(report: JudgedReport) -> b.Section:
     if report.kind == "ranking":
         gain = "2^r − 1" if c.gain == "exponential" else "r"
         settings += [("gain of a grade", gain), ("lowest relevant grade", str(c.min_grade))]
-    return b.data(
+    return legacy.data(
         (
-            ("Data", b.Table(columns=("data", ""), rows=data)),
-            ("Evaluation", b.Table(columns=("setting", ""), rows=tuple(settings))),
-            ("Environment", b.environment_table(report.environment, report.created)),
+            ("Data", legacy.table(columns=("data", ""), rows=data)),
+            ("Evaluation", legacy.table(columns=("setting", ""), rows=tuple(settings))),
+            ("Environment", legacy.environment_table(report.environment, report.created)),
         )
     )

@@ -4,28 +4,25 @@ import math
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Interval, number, shorten
 from rag_sourcebias.infer.regression import LONG_TAIL
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedMean,
     JudgedRanks,
-    JudgedReport,
+    JudgedResults,
     QueryIntervals,
 )
-from rag_sourcebias.report.blocks import (
-    First,
-    FirstRow,
+from rag_sourcebias.report.document import Bar, First, FirstRow
+from rag_sourcebias.report.legacy import (
     capital,
     count,
     ends_about_zero,
     estimate,
     join,
     level,
-    number,
-    shorten,
+    next_step,
 )
-from rag_sourcebias.report.document import Bar
 
 Role: TypeAlias = Literal[
     "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"
@@ -67,7 +64,7 @@ _NAME = 40  # characters of a name in a sentence
 # The first screen
 
 
-def first(report: JudgedReport) -> First:
+def first(report: JudgedResults) -> First:
     """Return the first screen: what people would say, what the judge says, and what is next."""
     if not report.means:
         return First(answer="No mean was estimated.")
@@ -87,12 +84,11 @@ def first(report: JudgedReport) -> First:
         doubts=_plain_doubts(report),
         caption=caption,
         rows=_mean_rows(report),
-        why=_next(report),
-        command=_command(report),
+        next=next_step(_next(report), _command(report)),
     )
 
 
-def _command(report: JudgedReport) -> str:
+def _command(report: JudgedResults) -> str:
     """Return what draws or plans more labels, of the files that were read where these are known."""
     if report.kind == "ranking":
         files = report.inputs or "--run bm25.run --labels judge.tsv"
@@ -105,7 +101,7 @@ def _command(report: JudgedReport) -> str:
     return f"rag-sourcebias labels {file} --half-width {narrower:.1g}"
 
 
-def _next(report: JudgedReport) -> str:
+def _next(report: JudgedResults) -> str:
     """Say what more labels would tell, or ask how many."""
     if not report.ranks or len(_may_be_best(report.ranks[0])) == 1:
         return "How many more labels?" if report.kind == "items" else "How many more judgments?"
@@ -118,12 +114,12 @@ def _next(report: JudgedReport) -> str:
 estimated:"
 
 
-def _each(report: JudgedReport, n: int) -> int:
+def _each(report: JudgedResults, n: int) -> int:
     """Return n shared items in labels: of items, each system has its own."""
     return n * len(report.ranks[0].systems) if report.kind == "items" else n
 
 
-def _plain_mean(report: JudgedReport, mean: JudgedMean) -> str:
+def _plain_mean(report: JudgedResults, mean: JudgedMean) -> str:
     found = mean.interval
     about = _measure(mean.measure)
     if mean.system:
@@ -140,7 +136,7 @@ def _may_be_best(ranks: JudgedRanks) -> list[str]:
     return [shorten(name, _NAME) for name, best in pairs if best == 1]
 
 
-def _plain_best(report: JudgedReport) -> str:
+def _plain_best(report: JudgedResults) -> str:
     """Say who is best, or who may be, and else what can be told apart."""
     if report.ranks:
         ranks = report.ranks[0]
@@ -170,7 +166,7 @@ def _measure(name: str) -> str:
     return "the quality of rankings" if "@" in name else name
 
 
-def _plain_judge(report: JudgedReport) -> str:
+def _plain_judge(report: JudgedResults) -> str:
     """Say of how many means the judge alone would have been wrong, and whether it is of use."""
     n = len(report.means)
     contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
@@ -194,7 +190,7 @@ def _plain_judge(report: JudgedReport) -> str:
     return f"The labels contradict the judge about none of {n} means."
 
 
-def _plain_doubts(report: JudgedReport) -> tuple[str, ...]:
+def _plain_doubts(report: JudgedResults) -> tuple[str, ...]:
     """Say where the judge does not help."""
     doubts = []
     if useless := [m for m in report.means if role(report, m) == "useless"]:
@@ -210,7 +206,7 @@ def _plain_doubts(report: JudgedReport) -> tuple[str, ...]:
     return tuple(doubts)
 
 
-def _who(report: JudgedReport, means: list[JudgedMean], link: str) -> str:
+def _who(report: JudgedResults, means: list[JudgedMean], link: str) -> str:
     if len(report.means) == 1:
         return ""
     if len(means) >= _NAMED:
@@ -219,7 +215,7 @@ def _who(report: JudgedReport, means: list[JudgedMean], link: str) -> str:
     return f" {link} {join(names)}"
 
 
-def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
+def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
     """Return each system with its ends, of the first measure; or one mean beside the judge's."""
     means = [m for m in report.means if m.measure == report.means[0].measure]
     places: dict[str, tuple[int, int]] = {}
@@ -256,7 +252,7 @@ def _mean_rows(report: JudgedReport) -> tuple[FirstRow, ...]:
     return tuple(rows)
 
 
-def _scale(report: JudgedReport, means: list[JudgedMean]) -> tuple[float, float]:
+def _scale(report: JudgedResults, means: list[JudgedMean]) -> tuple[float, float]:
     """Return a scale on which intervals and judge values of some means can be drawn."""
     ends = [end for m in means for end in (m.interval.lower, m.interval.upper)]
     ends += [m.judge_alone for m in means if not other_scale(report, m)]
@@ -272,7 +268,7 @@ def _bar(found: Interval, span: tuple[float, float], side: str, *, was: float | 
 # Means
 
 
-def headline(report: JudgedReport) -> str:
+def headline(report: JudgedResults) -> str:
     """Return what a reader in a hurry should take away."""
     total = len(report.means)
     if total == 0:
@@ -287,7 +283,7 @@ def headline(report: JudgedReport) -> str:
     )
 
 
-def sentence(report: JudgedReport, mean: JudgedMean) -> str:
+def sentence(report: JudgedResults, mean: JudgedMean) -> str:
     """Return one mean with its interval, its labels, the judge alone, and the judge's worth."""
     i = mean.interval
     labels = f"{count(i.n_labeled)} labelled"
@@ -305,7 +301,7 @@ def sentence(report: JudgedReport, mean: JudgedMean) -> str:
     return f"{with_interval(report, mean)} ({', '.join(facts)}). {worth_of(report, mean)}."
 
 
-def role(report: JudgedReport, mean: JudgedMean) -> Role:
+def role(report: JudgedResults, mean: JudgedMean) -> Role:
     """Return what the judge did to one interval.
 
     ``"absent"``: labels alone were asked for. ``"unused"``: the method set the judge aside.
@@ -340,7 +336,7 @@ def role(report: JudgedReport, mean: JudgedMean) -> Role:
     return "same"
 
 
-def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
+def other_scale(report: JudgedResults, mean: JudgedMean) -> bool:
     """Whether the judge seems to answer on another scale than people.
 
     Then its mean is far from theirs and its values are no grades of theirs, and neither the one nor
@@ -354,12 +350,12 @@ def other_scale(report: JudgedReport, mean: JudgedMean) -> bool:
     return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
 
 
-def excludes_judge(report: JudgedReport, mean: JudgedMean) -> bool:
+def excludes_judge(report: JudgedResults, mean: JudgedMean) -> bool:
     """Whether the interval shows that the judge alone is wrong."""
     return not other_scale(report, mean) and mean.interval.excludes(mean.judge_alone)
 
 
-def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
+def worth_of(report: JudgedResults, mean: JudgedMean) -> str:
     """Return the worth of the judge in a few words."""
     kind = role(report, mean)
     if kind == "unused" and mean.interval.judge == "few":
@@ -370,7 +366,7 @@ def worth_of(report: JudgedReport, mean: JudgedMean) -> str:
 # Comparisons, and how to read the numbers
 
 
-def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
+def ranking(report: JudgedResults, ranks: JudgedRanks) -> str:
     """Say how far the judge's own order agrees, and what would tell the first two apart."""
     tau, low, high = (
         number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
@@ -396,7 +392,7 @@ def ranking(report: JudgedReport, ranks: JudgedRanks) -> str:
     return agrees
 
 
-def comparison(report: JudgedReport, c: JudgedComparison) -> str:
+def comparison(report: JudgedResults, c: JudgedComparison) -> str:
     """Return a clear comparison: who is higher, and by how much."""
     i, higher, lower = c.interval, c.first, c.second
     relative = c.kind == "relative_delta"
@@ -418,12 +414,12 @@ def within(c: JudgedComparison) -> str:
     return f" in {c.system}" if c.system else ""
 
 
-def decimals(report: JudgedReport, c: JudgedComparison) -> int:
+def decimals(report: JudgedResults, c: JudgedComparison) -> int:
     """Return the decimals of a comparison."""
     return 1 if c.kind == "relative_delta" else digits_of(report, c.measure)
 
 
-def how_to_read(report: JudgedReport) -> tuple[tuple[str, str], ...]:
+def how_to_read(report: JudgedResults) -> tuple[tuple[str, str], ...]:
     """Return questions a reader may have, with their answers."""
     units, target = units_of(report), report.config.target
     return (
@@ -462,12 +458,12 @@ def name_of(of: JudgedMean | QueryIntervals, link: str = ", ") -> str:
     return f"{of.measure}{link}{of.system}" if of.system else of.measure
 
 
-def units_of(report: JudgedReport) -> str:
+def units_of(report: JudgedResults) -> str:
     """Return what is labelled: items or queries."""
     return "items" if report.kind == "items" else "queries"
 
 
-def _labels(report: JudgedReport, n: int, before: str = "") -> str:
+def _labels(report: JudgedResults, n: int, before: str = "") -> str:
     """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
     if report.kind == "items":
         noun = "label" if n == 1 else "labels"
@@ -477,7 +473,7 @@ def _labels(report: JudgedReport, n: int, before: str = "") -> str:
     return f"{count(n)} {before}{noun}"
 
 
-def digits_of(report: JudgedReport, measure: str) -> int:
+def digits_of(report: JudgedResults, measure: str) -> int:
     """Return the decimals of a measure: two significant digits of its narrowest half width."""
     half = [
         i.half_width
@@ -491,11 +487,11 @@ def digits_of(report: JudgedReport, measure: str) -> int:
     return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
 
 
-def value_of(report: JudgedReport, mean: JudgedMean, value: float) -> str:
+def value_of(report: JudgedResults, mean: JudgedMean, value: float) -> str:
     """Return a value with the decimals of its measure."""
     return number(value, digits=digits_of(report, mean.measure))
 
 
-def with_interval(report: JudgedReport, mean: JudgedMean) -> str:
+def with_interval(report: JudgedResults, mean: JudgedMean) -> str:
     """Return the mean with its interval, such as ``0.829 [0.795, 0.862]``."""
     return estimate(mean.interval, digits=digits_of(report, mean.measure))

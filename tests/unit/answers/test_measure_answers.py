@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.answers.audit import auc_change_interval, auc_interval, measure_answer_bias
-from rag_sourcebias.answers.data import AnswerBiasReport, AnswerConfig, AnswerScores, AnswerTexts
+from rag_sourcebias.answers.data import (
+    AnswerConfig,
+    AnswerScores,
+    AnswerTexts,
+)
+from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.answers.measure import (
     best_threshold,
     length_correlation,

@@ -16,7 +16,12 @@ from rag_sourcebias.debias.audit import (
     two_sources,
     unchanged_qualities,
 )
-from rag_sourcebias.debias.data import DebiasConfig, DebiasMethod, DebiasReport, QualityChange
+from rag_sourcebias.debias.data import (
+    DebiasConfig,
+    DebiasMethod,
+    QualityChange,
+)
+from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
 from rag_sourcebias.infer.decide import adjust_p_values

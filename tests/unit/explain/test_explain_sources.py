@@ -20,7 +20,10 @@ from rag_sourcebias.core.data import Corpus, Dataset, Qrels
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
 from rag_sourcebias.explain import vectors as maps
 from rag_sourcebias.explain.audit import explain_sources
-from rag_sourcebias.explain.data import ExplainConfig, ExplainReport
+from rag_sourcebias.explain.data import (
+    ExplainConfig,
+)
+from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.reports import read_report_json, write_report_json
 
 CONFIG = ExplainConfig(resamples=60)

@@ -5,7 +5,10 @@ import dataclasses
 import pytest
 from style_reports import similarities, style_report
 
-from rag_sourcebias.style.data import StyleCode, StyleReport
+from rag_sourcebias.style.data import (
+    StyleCode,
+)
+from rag_sourcebias.style.legacy_report import StyleReport
 from rag_sourcebias.style.words import (
     chance_sentence,
     headline,
