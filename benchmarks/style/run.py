@@ -21,8 +21,8 @@ from pathlib import Path
 import findings
 
 from rag_sourcebias.answers.audit import audit_answers
-from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.answers.files import read_answer_texts
+from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache

@@ -13,7 +13,7 @@ from rag_sourcebias.report import render
 from rag_sourcebias.report.first import first_html, first_lines
 from rag_sourcebias.report.report import Report
 from rag_sourcebias.reports import document_of, read_report_json
-from rag_sourcebias.source.data import SkewReport
+from rag_sourcebias.source.report import SkewReport
 
 JARGON = re.compile(
     r"NDCG|MAP@|\bAUC\b|Relative Δ|centred|permut|regress|bootstrap|p-value|\bp [<=]|adjusted|"

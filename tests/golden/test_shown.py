@@ -46,7 +46,7 @@ def test_a_code_in_a_line_is_seen() -> None:
 def test_about_ten_lines(name: str) -> None:
     text = str(REPORTS[name])
     assert 3 <= len(text.splitlines()) <= 14
-    assert (".table(name)" if isinstance(REPORTS[name], Report) else ".to_pandas()") in text
+    assert text.endswith(".save(folder), .open()")
 
 
 class Tags(HTMLParser):
@@ -90,11 +90,17 @@ def intervals(value: Any) -> int:
 def test_frames_hold_every_figure(name: str) -> None:
     report = REPORTS[name]
     if isinstance(report, Report):
-        columns = [frame.values() for frame in report.frames.values()]
+        columns = [frame.values() for name, frame in report.frames.items() if name != "queries"]
         lower = [
-            cell for one in columns for key in one if key.endswith("_lower") for cell in one[key]
+            cell
+            for one in columns
+            for key in one
+            if key == "lower" or key.endswith("_lower")
+            for cell in one[key]
         ]
         assert sum(cell is not None for cell in lower) == intervals(report.to_dict())
+        for frame in report.frames.values():
+            assert len(frame.to_pandas()) == len(frame.to_polars()) == len(frame)
         return
     frame = report.to_pandas()
     assert len(frame) == len(report.to_polars())
@@ -114,33 +120,33 @@ def test_frames_hold_the_values_of_every_query() -> None:
         expected = system.scores.of("NDCG@5", system.scores.sources[0])
         np.testing.assert_array_equal(first["value"], expected)
     for name in ("style-full", "answers-several", "judged-ranking", "debias-full"):
-        assert len(REPORTS[name].to_pandas("queries"))
-    with pytest.raises(DataError, match="'everything' is none of figures, queries, cases"):
-        report.to_pandas("everything")
+        assert len(REPORTS[name].table("queries"))
+
+
+def test_the_rank_of_every_query_stands_under_its_names() -> None:
+    report = REPORTS["style-full"]
+    frame = report.table("queries").to_pandas()
+    system = report.systems[1]
+    rows = frame[(frame.system == system.name) & (frame.query_id == system.query_ids[3])]
+    rows = rows[rows.query_style == report.data.query_styles[1]]
+    assert list(rows.doc_style) == list(report.data.doc_styles)
+    np.testing.assert_array_equal(rows.value, system.ranks[3, 1])
 
 
 def test_frames_hold_the_cases_that_matter_most() -> None:
-    for name in ("skew-evidence", "style-evidence"):
-        frame = REPORTS[name].to_pandas("cases")
-        assert len(frame) == 11
-        assert frame["first_text"].str.len().min() > 20
-        assert len(REPORTS[name].to_polars("cases")) == 11
-        assert ".to_pandas('cases')" in str(REPORTS[name])
-    assert list(REPORTS["skew-evidence"].to_pandas("cases")["system"].unique()) == ["bm25"]
+    frame = REPORTS["style-evidence"].table("cases").to_pandas()
+    assert len(frame) == 11
+    assert frame["first_text"].str.len().min() > 20
+    assert list(frame["system"].unique()) == ["bm25"]
+    assert "cases" in str(REPORTS["style-evidence"]).splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("name", "held"),
-    [
-        ("explain-clear", "ExplainReport keeps no queries, only 'figures'"),
-        ("judged-mean", "JudgedReport keeps no queries, only 'figures'"),
-    ],
-)
-def test_a_report_without_values_of_queries_says_so(name: str, held: str) -> None:
-    with pytest.raises(DataError) as caught:
-        REPORTS[name].to_pandas("queries")
-    assert str(caught.value) == f"this {held}: its figures are of whole texts or items"
-    assert "queries" not in str(REPORTS[name]).splitlines()[-1]
+@pytest.mark.parametrize("name", ["explain-clear", "judged-mean"])
+def test_a_report_without_values_of_queries_says_so(name: str) -> None:
+    report = REPORTS[name]
+    with pytest.raises(DataError, match=r"has no table 'queries'; it has 'figures'"):
+        report.table("queries")
+    assert "queries" not in str(report).splitlines()[-1]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
@@ -152,11 +158,11 @@ def test_what_a_frame_needs(package: str, monkeypatch: pytest.MonkeyPatch) -> No
             raise ModuleNotFoundError(f"No module named {name!r}", name=package)
         return real(name, *args)
 
-    report = REPORTS["skew-full"]
+    frame = REPORTS["style-full"].table("figures")
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr(builtins, "__import__", blocked)
     with pytest.raises(MissingExtraError, match=rf"rag-sourcebias\[{package}\]"):
-        getattr(report, f"to_{package}")()
+        getattr(frame, f"to_{package}")()
 
 
 def test_saved_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.report import blocks as b
+from rag_sourcebias.report import document as d
 from rag_sourcebias.reports import document_of, read_report_json
 from rag_sourcebias.source.system import adjusted
 
@@ -293,8 +295,13 @@ class Said:
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, tuple):
+    elif isinstance(value, d.Finding):
+        yield str(value)
+    elif isinstance(value, tuple | list):
         for part in value:
+            yield from _texts(part)
+    elif isinstance(value, Mapping):
+        for part in value.values():
             yield from _texts(part)
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
@@ -311,32 +318,37 @@ def _read(place: str, block: object) -> Iterator[Said]:
         yield from (Said(place, "", "".join(t for t, _ in row)) for row in block.rows)
     elif isinstance(block, b.Items):
         yield from (Said(place, str(row[0]), str(row[-1])) for row in block.rows)
-    elif isinstance(block, b.Fold):
+    elif isinstance(block, d.Listing):
+        for who, text in zip_longest(block.of, block.rows, fillvalue=""):
+            yield Said(place, str(who), str(text))
+    elif isinstance(block, b.Fold | d.Fold | d.Only):
         for inner in block.blocks:
             yield from _read(place, inner)
     else:
         yield from (Said(place, "", text) for text in _texts(block))
 
 
-def said(document: b.Document) -> list[Said]:
+def said(document: Any) -> list[Said]:
     """Return all texts: the row of a statement, an item or a card as one, the rest on its own."""
-    found = [Said("headline", "", document.headline)]
-    found += [Said("warning", "", text) for text in document.warnings]
+    found = [Said("headline", "", text) for text in _texts(document.headline)]
+    found += [Said("warning", "", str(text)) for text in document.warnings]
     for section in document.sections:
-        found += [Said(section.id, "", text) for text in (section.title, section.lead)]
+        found += [Said(section.id, "", str(text)) for text in (section.title, section.lead)]
         found += [one for block in section.blocks for one in _read(section.id, block)]
     return [one for one in found if one.text]
 
 
-def tables(document: b.Document) -> Iterator[b.Table]:
-    def grids(block: object) -> Iterator[b.Grid]:
+def tables(document: Any) -> Iterator[b.Table]:
+    def grids(block: object) -> Iterator[b.Table]:
         if isinstance(block, b.Grid):
-            yield block
+            yield block.table
+        if isinstance(block, d.Table):
+            yield b.Table(columns=block.frame.titles(), rows=block.frame.rows())
         for inner in getattr(block, "blocks", ()):
             yield from grids(inner)
 
     for section in document.sections:
-        yield from (grid.table for grid in grids(section))
+        yield from grids(section)
 
 
 def value_of(text: str) -> float:
@@ -589,7 +601,7 @@ RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
 }
 
 
-def problems(kind: str, report: Any, document: b.Document) -> list[str]:
+def problems(kind: str, report: Any, document: Any) -> list[str]:
     texts = said(document)
     found = [f"{rule.__name__}: {s.text}" for rule in TEXT_RULES for s in texts if rule(s.text)]
     found += [f"marks: {t.rows}" for t in tables(document) if starred_in_vain(t)]
@@ -612,10 +624,12 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
     """Return blocks with another wording in every text in which a pattern is found."""
     if isinstance(value, str):
         return re.sub(pattern, by, value)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return tuple(spoiled(part, pattern, by) for part in value)
+    if isinstance(value, Mapping):
+        return {key: spoiled(part, pattern, by) for key, part in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, b.Figures):
+        if isinstance(value, b.Figures | d.Pictures):
             return value
         changes = {
             f.name: spoiled(getattr(value, f.name), pattern, by) for f in dataclasses.fields(value)
@@ -674,6 +688,6 @@ def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, 
     pytest.fail(f"{rule} lets pass, or no report says, {pattern!r}")
 
 
-def _texts_of(document: b.Document) -> Iterator[str]:
+def _texts_of(document: Any) -> Iterator[str]:
     yield from (s.text for s in said(document))
     yield from (str(cell) for table in tables(document) for row in table.rows for cell in row)

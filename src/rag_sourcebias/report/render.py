@@ -100,13 +100,12 @@ def _asset(name: str) -> str:
 def words_html(words: Words) -> str:
     """Return what is said as HTML: all of it escaped, a name isolated, a command as code."""
     if isinstance(words, Finding):
+        pieces = ((escape(text, quote=False), is_command) for text, is_command in words.pieces())
         return "".join(
-            f"<code>{escape(text)}</code>" if is_command else escape(text)
-            for text, is_command in words.pieces()
+            f"<code>{text}</code>" if is_command else text for text, is_command in pieces
         )
-    if isinstance(words, Name):
-        return f"<bdi>{escape(words)}</bdi>"
-    return escape(words)
+    text = escape(words, quote=False)
+    return f"<bdi>{text}</bdi>" if isinstance(words, Name) else text
 
 
 def first_html(first: First) -> str:

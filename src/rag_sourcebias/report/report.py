@@ -129,8 +129,8 @@ class Report(Stored, ABC):
         if warnings:
             many = "warnings" if len(warnings) > 1 else "warning"
             lines.append(f"{len(warnings)} {many}: {warnings[0]}")
-        lines.append(f".table(name) of {', '.join(self.frames)}; .save(folder), .open()")
-        return "\n".join(lines)
+        tables = f".table(name) of {', '.join(self.frames)}; " if self.frames else ""
+        return "\n".join([*lines, f"{tables}.save(folder), .open()"])
 
     def _repr_html_(self) -> str:
         """Return the first screen, for a notebook."""

@@ -314,8 +314,8 @@ def test_the_first_screen_says_who_may_be_best_in_order_and_what_to_label_next()
         assert row.text.endswith(f"#{best}" if best == worst else f"#{best}–{worst}")
         assert (row.bar.side == "baseline") == (best == 1)
     open_ = replace(report, ranks=(replace(ranks, best=(1, 1, 3), to_tell=75),))
-    said = first(open_)
-    assert "135 more labels would tell" in said.why  # 45 more questions, answered by three systems
+    said = first(open_).next
+    assert "135 more labels would tell" in str(said)  # 45 more questions, answered by three systems
     assert said.command.endswith("labels answers.csv -n 225 --output sheet.csv")
     far = first(replace(open_, ranks=(replace(ranks, best=(1, 1, 3), to_tell=None),)))
-    assert "too close for labels" in far.why
+    assert "too close for labels" in str(far.next)

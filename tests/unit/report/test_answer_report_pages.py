@@ -12,7 +12,9 @@ from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
-from rag_sourcebias.report.blocks import Items, number, score
+from rag_sourcebias.core.finding import number
+from rag_sourcebias.report.document import Listing
+from rag_sourcebias.report.legacy import score
 from rag_sourcebias.reports import (
     print_report,
     to_html,
@@ -102,7 +104,7 @@ def test_markdown_and_terminal_say_what_was_found(report):
     markdown, terminal = plain(to_markdown(report)), printed(report)
     for text in (markdown, terminal):
         assert headline(report) in text
-        for _, sentence in blocks_of(report, Items)[0].rows:
+        for sentence in blocks_of(report, Listing)[0].rows:
             assert sentence in text
         for warning in report.warnings:
             assert warning in text

@@ -10,7 +10,7 @@ from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.report.blocks import Items
+from rag_sourcebias.report.document import Listing
 
 ALIKE = (20, 20, 20, 20)
 
@@ -23,8 +23,8 @@ def section(report, name):
 def told(report):
     """Return everything that is said about the only score."""
     found = [section(report, name) for name in ("findings", "thresholds", "order")]
-    items = [next(x for x in one.blocks if isinstance(x, Items)) for one in found]
-    return " ".join(text for block in items for _, text in block.rows)
+    items = [next(x for x in one.blocks if isinstance(x, Listing)) for one in found]
+    return " ".join(text for block in items for text in block.rows)
 
 
 def changed(report, **changes):

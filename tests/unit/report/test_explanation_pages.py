@@ -9,8 +9,10 @@ import pytest
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
+from rag_sourcebias.core.finding import number
 from rag_sourcebias.explain.report import document, headline
-from rag_sourcebias.report.blocks import Findings, ends_about_zero, number
+from rag_sourcebias.report.document import Listing
+from rag_sourcebias.report.legacy import ends_about_zero
 from rag_sourcebias.reports import (
     print_report,
     read_report_json,
@@ -56,13 +58,15 @@ def printed(report, width=4000):
 
 
 def findings(report):
-    """Return (topic, established or None, sentence) of all sources."""
+    """Return (topic, sentence) of all sources."""
     return [
-        row
+        (topic, text)
         for section in document(report).sections
-        for block in section.blocks
-        if isinstance(block, Findings)
-        for row in block.rows
+        if section.id == "findings"
+        for only in section.blocks
+        for block in only.blocks
+        if isinstance(block, Listing)
+        for topic, text in zip(block.of, block.rows, strict=True)
     ]
 
 
@@ -78,9 +82,9 @@ def test_all_outputs_say_what_was_found(name):
         assert headline(report) in text
         for warning in report.warnings:
             assert warning in text
-        for topic, shown, told in findings(report):
+        for topic, told in findings(report):
             assert topic in text
-            assert (told[1:] if shown is None else told) in text
+            assert told in text
     for table in re.findall(r"(?:^\|.*\n)+", to_markdown(report), flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 

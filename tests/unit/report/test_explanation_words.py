@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import explain_reports as made
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.report import document, headline
-from rag_sourcebias.report.blocks import Findings
+from rag_sourcebias.report.document import Listing
 
 
 def ends(estimate: float, half: float) -> Interval:
@@ -20,7 +21,9 @@ def blocks(report, kind):
     return [
         block
         for section in document(report).sections
-        for block in section.blocks
+        if section.id == "findings"
+        for only in section.blocks
+        for block in only.blocks
         if isinstance(block, kind)
     ]
 
@@ -35,8 +38,12 @@ def told(part, **changes):
         else dataclasses.replace(old, **changes)
     )
     report = made.explain_report(dataclasses.replace(source, **{part: new}))
-    (found,) = blocks(report, Findings)
-    return {topic: (shown, text) for topic, shown, text in found.rows}, headline(report)
+    (found,) = blocks(report, Listing)
+    topics = [of.partition(" (") for of in found.of]
+    return {
+        topic: (word == "established)", text)
+        for (topic, _, word), text in zip(topics, found.rows, strict=True)
+    }, headline(report)
 
 
 def test_a_clear_difference_of_spectra():
@@ -65,10 +72,15 @@ def test_a_tail_that_resamples_cannot_hold_is_not_judged():
 
 def test_no_page_calls_perplexity_a_cause():
     for report in (made.clear_report(), made.several_report()):
-        rows = [row for found in blocks(report, Findings) for row in found.rows]
-        assert any(topic.startswith("perplexity") and shown for topic, shown, _ in rows)
-        for topic, shown, text in rows:
-            if topic.startswith("perplexity") and shown:
+        rows = [
+            row
+            for found in blocks(report, Listing)
+            for row in zip(found.of, found.rows, strict=True)
+        ]
+        established = re.compile(r"perplexity.* \(established\)")
+        assert any(established.match(topic) for topic, _ in rows)
+        for topic, text in rows:
+            if established.match(topic):
                 assert "it does not follow that an encoder's scores come from it" in text
             assert "because" not in text
 

@@ -7,9 +7,9 @@ import pytest
 from judged_reports import answers, rankings, single
 from test_report_pages import Page, assert_sound
 
+from rag_sourcebias.core.finding import p_value
 from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.judged.words import sentence, with_interval
-from rag_sourcebias.report.blocks import p_value
 from rag_sourcebias.reports import (
     read_report_json,
     to_html,

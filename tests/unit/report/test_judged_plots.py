@@ -8,7 +8,7 @@ import pytest
 from judged_reports import answers, single
 
 from rag_sourcebias.judged.report import document
-from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.document import Pictures
 from rag_sourcebias.report.figures import COLOURS, draw
 
 
@@ -26,7 +26,7 @@ def picture(report, caption):
     """Return a picture of a report by its caption; nothing where there is none."""
     for section in document(report).sections:
         for block in section.blocks:
-            for name, found in block.items if isinstance(block, Figures) else ():
+            for name, found in block.items if isinstance(block, Pictures) else ():
                 if name == caption:
                     return draw(found, uid="u")
     return ""

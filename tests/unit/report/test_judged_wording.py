@@ -7,7 +7,7 @@ from judged_reports import answers, single
 
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.judged.words import headline, role, sentence
-from rag_sourcebias.report.blocks import Items
+from rag_sourcebias.report.document import Listing
 
 
 def only(report):
@@ -18,7 +18,7 @@ def only(report):
 def listed(report, section):
     """Return the sentences of a section."""
     (found,) = (s for s in document(report).sections if s.id == section)
-    return [text for block in found.blocks if isinstance(block, Items) for _, text in block.rows]
+    return [text for block in found.blocks if isinstance(block, Listing) for text in block.rows]
 
 
 def test_a_good_judge_says_everything_in_one_sentence():

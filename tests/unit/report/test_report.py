@@ -168,7 +168,7 @@ def test_saved_opened_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ({"schema_version": 2}, UnsupportedVersionError, "lengths schema version 2 cannot be read"),
         ({"kind": "other"}, DataError, "report of kind 'other' is unknown"),
         ({"kind": ["x"]}, DataError, r"report of kind \['x'\] is unknown"),
-        ({"deltas": "x"}, DataError, "is not a complete length report: field 'deltas'"),
+        ({"deltas": "x"}, DataError, "is not a complete length report: .*deltas"),
         ({"systems": [{}]}, DataError, "is not a complete length report"),
     ],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import io
 import re
+from itertools import zip_longest
 
 import pytest
 from debias_reports import (
@@ -17,6 +18,7 @@ from debias_reports import (
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
+from rag_sourcebias.core.finding import p_value
 from rag_sourcebias.debias.report import document
 from rag_sourcebias.debias.words import (
     delta_ends,
@@ -26,7 +28,8 @@ from rag_sourcebias.debias.words import (
     verdict_text,
     verdicts,
 )
-from rag_sourcebias.report.blocks import Items, count, estimate, p_value, score
+from rag_sourcebias.report.document import Listing
+from rag_sourcebias.report.legacy import count, estimate, score
 from rag_sourcebias.reports import (
     print_report,
     to_html,
@@ -141,7 +144,11 @@ def test_all_outputs_say_what_was_found(name):
         assert verdict_text(verdict) in html
         for text in (markdown, terminal):
             assert f"{verdict.system} on {verdict.on}: {verdict_text(verdict)}" in text
-    for where, what in (row for found in blocks_of(report, "caveats", Items) for row in found.rows):
+    for where, what in (
+        row
+        for found in blocks_of(report, "caveats", Listing)
+        for row in zip_longest(found.of, found.rows, fillvalue="")
+    ):
         for text in (html, markdown):
             assert where in text
             assert what in text.replace("&lt;", "<")

@@ -24,7 +24,7 @@ from rag_sourcebias.debias.words import (
     verdicts,
 )
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
-from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.document import Pictures
 
 NAME = "debiased"
 
@@ -109,7 +109,7 @@ def method(fitted_on="", **settings):
 
 def pictures(report, section):
     blocks = next(part.blocks for part in document(report).sections if part.id == section)
-    return next(block.items for block in blocks if isinstance(block, Figures))
+    return next(block.items for block in blocks if isinstance(block, Pictures))
 
 
 def only(report):
