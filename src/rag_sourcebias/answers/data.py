@@ -16,7 +16,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, check_settings, setting
+from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
 from rag_sourcebias.infer.texts import TextStatistic
 
 # Answers of several systems as texts, with the references they are compared with.
@@ -433,8 +433,8 @@ class AnswerConfig:
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
+        require_at_least(100, resamples=self.resamples)
         check_settings(
-            (self.resamples >= 100, "resamples", f"{self.resamples} is too few; use at least 100"),
             (self.folds >= 2, "folds", f"{self.folds} must be at least 2"),
             (self.ddof in (0, 1), "ddof", f"{self.ddof} must be 0 or 1"),
         )

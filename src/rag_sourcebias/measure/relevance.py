@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.errors import DataError, MissingTagsError, SettingError
 
 # Join a run with qrels once; every measure is then a sum over the relevant entries.
 
@@ -196,7 +196,7 @@ Gain = Literal["linear", "exponential"]
 def check_cutoffs(cutoffs: Sequence[int]) -> None:
     """Raise unless there are cutoffs, all of at least 1."""
     if min(cutoffs, default=0) < 1:
-        raise DataError(f"cutoffs {cutoffs} must be one or more numbers of at least 1")
+        raise SettingError("cutoffs", f"{cutoffs} must be one or more numbers of at least 1")
 
 
 def score_run(

@@ -15,6 +15,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.relevance import check_cutoffs
 
 # What was checked about texts and their rewrites, one row per pair.
 
@@ -408,12 +409,8 @@ class PairCheckConfig:
     def __post_init__(self) -> None:
         largest = max(self.cutoffs, default=0)
         check_level(self.confidence_level)
+        check_cutoffs(self.cutoffs)
         check_settings(
-            (
-                min(self.cutoffs, default=0) >= 1,
-                "cutoffs",
-                f"{self.cutoffs} must be one or more numbers of at least 1",
-            ),
             (self.depth >= largest, "depth", f"{self.depth} is below the largest cutoff {largest}"),
             (
                 0 < self.margin < 1,

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, check_settings, setting
+from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
 from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.dataset import DataSummary
-from rag_sourcebias.measure.relevance import SourceScores
+from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
 
 # What was found, as a code with its numbers; sentences are made of these at the very end.
 
@@ -438,17 +438,9 @@ class AuditConfig:
     def __post_init__(self) -> None:
         names = [f"{measure}@{k}" for measure in self.measures for k in self.cutoffs]
         check_level(self.confidence_level)
+        check_cutoffs(self.cutoffs)
+        require_at_least(100, resamples=self.resamples)
         check_settings(
-            (
-                min(self.cutoffs, default=0) >= 1,
-                "cutoffs",
-                f"{self.cutoffs} must be one or more numbers of at least 1",
-            ),
-            (
-                self.resamples >= 100,
-                "resamples",
-                f"{self.resamples} is too few for a test; use at least 100",
-            ),
             (
                 0 <= self.margin < math.inf,
                 "margin",

@@ -20,11 +20,12 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.names import require_name
-from rag_sourcebias.core.settings import check_level, check_settings, setting
+from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE
 from rag_sourcebias.io.tables import names_of, read_table
+from rag_sourcebias.measure.relevance import check_cutoffs
 
 # Queries and documents in several writing styles.
 
@@ -300,22 +301,14 @@ class StyleConfig:
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
+        check_cutoffs(self.cutoffs)
+        require_at_least(100, resamples=self.resamples)
         check_settings(
             (
                 0 < self.margin < 1,
                 "margin",
                 f"{self.margin!r} is outside (0, 1); 0.1 lets average ranks of 11 styles "
                 "differ by 1 place",
-            ),
-            (
-                min(self.cutoffs, default=0) >= 1,
-                "cutoffs",
-                f"{self.cutoffs} must be one or more numbers of at least 1",
-            ),
-            (
-                self.resamples >= 100,
-                "resamples",
-                f"{self.resamples} is too few for a test; use at least 100",
             ),
             (self.ddof in (0, 1), "ddof", f"{self.ddof} must be 0 or 1"),
         )
