@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -65,6 +65,7 @@ from rag_sourcebias.debias.words import short, verdicts
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.loading import SentenceEncoder, write_projected_model
 from rag_sourcebias.neural.named import SpecBuilder, parse_spec
+from rag_sourcebias.neural.training_data import HISTORY_FILE, TrainingSettings, read_history
 from rag_sourcebias.retrieval.projection import (
     PROJECTION_FILE,
     ProjectedEncoder,
@@ -76,10 +77,6 @@ from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.terminal.console import INTERRUPTED, err, stages, tell
 from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.options import Texts, choice, spread, used
-
-if TYPE_CHECKING:
-    from rag_sourcebias.neural.training_data import TrainingSettings
-
 
 # ``--search``: systems at several weights or strengths.
 
@@ -722,8 +719,6 @@ def _compared(
 
 def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
     """Say how a model was made where its folder tells."""
-    from rag_sourcebias.neural.training_data import HISTORY_FILE, read_history
-
     folder = Path(parse_spec(f"dense:{text}").model).expanduser()
     file = folder / PROJECTION_FILE
     # A projection of a trained model keeps the history of the model it was made from.

@@ -31,13 +31,13 @@ from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.neural.named import parse_spec
+from rag_sourcebias.neural.training_data import TrainingSettings, data_identity, read_history
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.terminal.console import err
 from rag_sourcebias.terminal.options import require_writable
 
 if TYPE_CHECKING:
     from rag_sourcebias.neural.train import TrainedModel
-    from rag_sourcebias.neural.training_data import TrainingSettings
 
 
 # Options of ``debias``, named once.
@@ -581,8 +581,6 @@ def train_model(
 
 def read_settings(given: Sequence[str] | None, *, seed: int) -> TrainingSettings:
     """Read ``name=value,…`` as settings of a training."""
-    from rag_sourcebias.neural.training_data import TrainingSettings
-
     known = get_type_hints(TrainingSettings)
     del known["seed"]
     found: dict[str, Any] = {"seed": seed}
@@ -610,8 +608,6 @@ def trained_model(
     progress: Stages,
 ) -> TrainingHistory:
     """Train a model of a search, unless that was done."""
-    from rag_sourcebias.neural.training_data import read_history
-
     if not place.exists():
         return train_model(
             job, model, settings, place, untrained=before, progress=progress,
@@ -630,8 +626,6 @@ def _check_same(
     before: Encoder,
 ) -> None:
     """Refuse a model that another search left."""
-    from rag_sourcebias.neural.training_data import data_identity
-
     pairs = training_pairs(
         job.fitting.judged, source=job.source, baseline=job.baseline, exclude=job.excluded
     )

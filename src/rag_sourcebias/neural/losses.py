@@ -1,4 +1,4 @@
-"""The debiasing hinge on twins, and the loss for encoders that adds it."""
+"""The loss for encoders that adds the debiasing hinge on twins, and what is counted of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from rag_sourcebias.core.errors import DataError, TrainingDivergedError
+from rag_sourcebias.core.errors import TrainingDivergedError
 from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.neural.hinge import Reduction, Similarity, TwinHinge
 from rag_sourcebias.neural.loading import require_torch
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
@@ -17,80 +18,8 @@ require_torch("debiased training")
 import torch
 from sentence_transformers.base.losses.merged_forward import embed_columns
 from torch import Tensor, nn
-from torch.nn import functional
 
-# The hinge on twins that losses of debiased training add, and what is counted of it.
-
-
-Reduction = Literal["sum", "mean"]
-Similarity = Literal["cosine", "dot"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TwinHinge:
-    """Penalty on twins (two texts of one content) of which the LLM's scores higher.
-
-    With the gap ``g = s(q, d_llm) − s(q, d_human)``, the hinge of one pair is ``max(0, g)``
-    ([K] Eq. 1 at scale 1).
-
-    Parameters
-    ----------
-    weight : float
-        α of [K] Eq. 2, at least 0. Comparable between runs of one reduction and scale only.
-    reduction : {"sum", "mean"}
-        Over the pairs of the batch: the sum of [K] Eq. 1, or the mean of the official code.
-    scale : float
-        Factor on similarities before the hinge, above 0; the official code has 20 for cosine
-        and 1 for the dot product.
-    similarity : {"cosine", "dot"}
-        Between embeddings.
-
-    Raises
-    ------
-    DataError
-        If a value is not one of these.
-    """
-
-    weight: float
-    reduction: Reduction
-    scale: float
-    similarity: Similarity = "cosine"
-
-    def __post_init__(self) -> None:
-        for name, value, zero in (
-            ("debias_weight", self.weight, True),
-            ("scale", self.scale, False),
-        ):
-            if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-                least = "at least 0" if zero else "above 0"
-                raise DataError(f"{name} is {value!r}; accepted is a finite number {least}")
-        for name, choice, accepted in (
-            ("reduction", self.reduction, get_args(Reduction)),
-            ("similarity", self.similarity, get_args(Similarity)),
-        ):
-            require_one_of(name, choice, accepted)
-
-    def gaps(self, query: Tensor, human: Tensor, llm: Tensor) -> Tensor:
-        """Return unscaled ``s(q, d_llm) − s(q, d_human)``, shape (pairs,).
-
-        Embeddings have shape (pairs, dimensions). Half precision is left first: a difference of
-        two nearly equal similarities would have no digits in it.
-        """
-        vectors = [query, human, llm]
-        if query.dtype in (torch.float16, torch.bfloat16):
-            vectors = [vector.float() for vector in vectors]
-        if self.similarity == "cosine":
-            vectors = [functional.normalize(vector, dim=-1) for vector in vectors]
-        query, human, llm = vectors
-        return (query * (llm - human)).sum(dim=-1)
-
-    def hinges(self, gaps: Tensor) -> Tensor:
-        """Return the hinge of each pair from unscaled gaps, both of shape (pairs,)."""
-        return (self.scale * gaps).relu()
-
-    def component(self, hinges: Tensor) -> Tensor:
-        """Return α·L_debias, a scalar, from the hinges of a batch."""
-        return self.weight * (hinges.sum() if self.reduction == "sum" else hinges.mean())
+# What training saw of the hinge.
 
 
 @dataclass(kw_only=True, slots=True)

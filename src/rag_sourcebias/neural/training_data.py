@@ -21,7 +21,7 @@ from rag_sourcebias.core.settings import require, require_one_of
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
-from rag_sourcebias.neural.losses import Reduction, Similarity, TwinHinge
+from rag_sourcebias.neural.hinge import Reduction, Similarity, TwinHinge
 from rag_sourcebias.retrieval.search import DenseSpec
 
 # Settings of a debiased training.

@@ -15,7 +15,8 @@ from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from rag_sourcebias.core.errors import DataError, TrainingDivergedError
-from rag_sourcebias.neural.losses import DebiasedRankingLoss, TwinHinge
+from rag_sourcebias.neural.hinge import TwinHinge
+from rag_sourcebias.neural.losses import DebiasedRankingLoss
 
 pytestmark = pytest.mark.frameworks
 
