@@ -1,7 +1,6 @@
 """Fill a collection with a corpus, or go on with one that was left half filled."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -41,12 +40,9 @@ def request_size(
         If more is wanted than the client takes, or less than 1.
     """
     client = getattr(collection, "_client", None)
-    return _checked(wanted, _SMALLEST if client is None else client.get_max_batch_size())
-
-
-def _checked(wanted: int | None, most: int) -> int:
+    most = _SMALLEST if client is None else client.get_max_batch_size()
     if wanted is None:
-        return most
+        return int(most)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= most:
         raise DataError(
             f"batch_size {wanted!r} is not a whole number from 1 to {most}, the most that this "
@@ -150,36 +146,6 @@ def _node(doc_id: str, content: str) -> dict[str, Any]:
 
 Scalar: TypeAlias = str | int | float | bool
 _KEYS = frozenset((*METADATA_KEYS, FINGERPRINT_KEY))
-_PLAIN = frozenset((str, float))
-_MOST = 2**63  # beyond it Chroma silently stores a float
-
-
-def scalars(doc_id: str, values: Mapping[str, object]) -> dict[str, Scalar]:
-    """Cast values to what every Chroma release stores and gives back as it was.
-
-    Numpy scalars become Python's. None is left out.
-
-    Raises
-    ------
-    DataError
-        Naming document, key and value, for a number that is not finite (Chroma stores it as
-        nothing), an integer beyond 64 bits (it becomes a float) or a value of another type.
-    """
-    return {key: _scalar(doc_id, key, value) for key, value in values.items() if value is not None}
-
-
-def _scalar(doc_id: str, key: str, value: object) -> Scalar:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if (
-        isinstance(plain, str | bool)
-        or (isinstance(plain, float) and math.isfinite(plain))
-        or (isinstance(plain, int) and -_MOST <= plain < _MOST)
-    ):
-        return plain
-    raise DataError(
-        f"document {doc_id!r}: metadata {key!r} is {value!r} ({type(value).__name__}), which "
-        "Chroma cannot keep; expected a text, a finite number of at most 64 bits, true or false"
-    )
 
 
 def held_tags(metadata: Mapping[str, object]) -> dict[str, object]:
@@ -205,15 +171,15 @@ def read_tags(doc_id: str, metadata: Mapping[str, object]) -> DocTags:
 
 
 def tag_update(
-    doc_id: str, metadata: Mapping[str, object], tags: DocTags, fingerprint: str
+    metadata: Mapping[str, object], tags: DocTags, fingerprint: str
 ) -> dict[str, Scalar | None]:
     """Return what ``Collection.update`` merges into the metadata so that it holds these tags.
 
     A tag that is no longer known is None, which deletes its key.
     """
     new: dict[str, Scalar | None] = {**to_metadata(tags), FINGERPRINT_KEY: fingerprint}
-    if not _PLAIN.issuperset(map(type, new.values())):
-        new = {**scalars(doc_id, new)}
+    if tags.confidence is not None:  # Chroma refuses the numbers of numpy
+        new[METADATA_KEYS[-1]] = float(tags.confidence)
     if not _KEYS.isdisjoint(metadata):
         new |= dict.fromkeys(_KEYS.intersection(metadata).difference(new))
     return new

@@ -210,7 +210,7 @@ class TagPass:
                     "a backup, or tag with the same rules as before"
                 )
             plan.backup.append((doc_id, read_tags(doc_id, metadata)))
-        update = tag_update(doc_id, metadata, tags, self._fingerprint)
+        update = tag_update(metadata, tags, self._fingerprint)
         if isinstance(metadata.get(NODE_KEY), str):
             update[NODE_KEY] = rewrite_node(doc_id, str(metadata[NODE_KEY]), update)
         plan.ids.append(doc_id)

@@ -120,7 +120,7 @@ class Completer(Model, Protocol):
     Methods are called from up to ``max_concurrency`` threads at once. They raise
     ``rag_sourcebias.core.completions.CompletionError`` for a request that failed and make
     one attempt only: retries, caching and counting are done by
-    :func:`rag_sourcebias.llm.ask_all`.
+    :class:`rag_sourcebias.llm.ask.Asker`.
     """
 
     max_concurrency: int

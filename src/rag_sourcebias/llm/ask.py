@@ -193,21 +193,6 @@ class Outcome:
     cached: bool = False
 
 
-def ask_all(
-    completer: Completer,
-    requests: Iterable[Request],
-    *,
-    cache: CompletionCache | None = None,
-    concurrency: int | None = None,
-    retry: RetryPolicy | None = None,
-) -> Iterator[Outcome]:
-    """Yield one outcome per request, in the order in which they end.
-
-    See :class:`Asker`, which also counts.
-    """
-    return Asker(completer, cache=cache, concurrency=concurrency, retry=retry).ask(requests)
-
-
 @dataclass
 class _Run:
     """What is on its way, and what has been counted."""

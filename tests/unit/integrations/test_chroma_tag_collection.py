@@ -6,6 +6,7 @@ import itertools
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rag_sourcebias.tagging.rules import IdTagger
 pytest.importorskip("chromadb")
 
 
-from rag_sourcebias_integrations.chroma.collections import open_client, scalars
+from rag_sourcebias_integrations.chroma.collections import open_client
 from rag_sourcebias_integrations.chroma.tagging import tag_collection
 
 pytestmark = pytest.mark.frameworks
@@ -275,12 +276,14 @@ def test_tags_damaged_by_hand_are_named() -> None:
         tag_collection(collection, IdTagger())
 
 
-def test_what_chroma_would_lose_is_refused() -> None:
-    cast = scalars(
-        "d", {"a": np.float32(1.5), "b": np.int64(2), "c": np.bool_(True), "d": None, "e": "x"}
-    )
-    assert cast == {"a": 1.5, "b": 2, "c": True, "e": "x"}
-    assert [type(value) for value in cast.values()] == [float, int, bool, str]
-    for value in (float("nan"), float("inf"), np.float64("nan"), 2**63, ("x",), {"a": 1}, b"x"):
-        with pytest.raises(DataError, match=r"document 'd7': metadata 'score' is .* cannot keep"):
-            scalars("d7", {"score": value})
+class OfNumpy:
+    fingerprint = "of numpy"
+
+    def __call__(self, doc_id: str, text: str, metadata: Mapping[str, object]) -> DocTags:
+        return DocTags(source="human", origin="detected", confidence=np.float32(0.5))  # type: ignore[arg-type]
+
+
+def test_a_number_of_numpy_is_stored() -> None:
+    collection = make(1)
+    tag_collection(collection, OfNumpy())
+    assert collection.get(limit=1)["metadatas"][0]["rsb_confidence"] == 0.5
