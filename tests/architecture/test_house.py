@@ -30,7 +30,7 @@ NODES = {
     "infer": 18490,
     "io": 18016,
     "judged": 39844,
-    "llm": 4189,
+    "llm": 4115,
     "measure": 5657,
     "monitor": 37698,
     "neural": 12408,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2901,
     "testing": 3005,
     ".": 4613,
-    "integrations": 32088,
+    "integrations": 31968,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
