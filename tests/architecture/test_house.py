@@ -35,7 +35,7 @@ NODES = {
     "monitor": 37698,
     "neural": 12408,
     "observe": 6247,
-    "pairs": 21347,
+    "pairs": 21295,
     "report": 18430,
     "retrieval": 7592,
     "source": 19993,

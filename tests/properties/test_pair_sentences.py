@@ -424,6 +424,25 @@ def test_every_number_of_every_sentence_stands_in_a_table(seed: int) -> None:
     assert problems(report_of(seed)) == []
 
 
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from strings(part)
+
+
+@pytest.mark.parametrize("seed", range(N_REPORTS))
+def test_a_stored_report_holds_no_sentence(seed: int) -> None:
+    report = report_of(seed)
+    pairs = [pair for part in report.sources for pair in part.worst]
+    given = "\n".join(text for pair in pairs for text in (pair.baseline_text, pair.other_text))
+    stored = report.to_dict()
+    for test in stored["sole_corpus"]:
+        del test["difference"]  # what an interval assumes is said by who computes it
+    assert [text for text in strings(stored) if len(text.split()) > 3 and text not in given] == []
+
+
 def test_random_reports_say_nearly_everything() -> None:
     spoken = {
         finding.code for seed in range(N_REPORTS) for finding, _ in said(report_of(seed).page())

@@ -49,6 +49,7 @@ from rag_sourcebias.pairs.report import PairReport
 
 
 _FIRST = 5  # ids that a report names
+_SAME = 1e-12  # scores that differ by less are the same but for rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -217,35 +218,36 @@ def sole_corpus_tests(
         alone.append(scores)
     for measure in alone[0].measures:
         baseline, other = (scores.of(measure, "all")[shared] for scores in alone)
-        test, needed, refusal = _equivalence(baseline, other, config, n_tests)
+        difference = baseline - other
+        test, needed = _equivalence(baseline, other, config, n_tests)
+        few = test is not None and test.note is not None
         yield SoleCorpusTest(
             system=retriever.name,
             other=sources[1],
             measure=measure,
             mean_baseline=float(baseline.mean()),
             mean_other=float(other.mean()),
-            difference=_difference(baseline - other, config.confidence_level),
-            p_different=difference_test(baseline - other, np.arange(len(baseline))),
+            difference=_difference(difference, config.confidence_level),
+            p_different=difference_test(difference, np.arange(len(difference))),
             margin=config.margin,
             level=config.level,
             p_equivalent=None if test is None else test.p_value,
-            n_queries=len(baseline),
+            n_queries=len(difference),
             n_needed=needed,
-            note=None if test is None else test.note,
-            refusal=refusal,
+            n_changed=int(np.count_nonzero(np.abs(difference) > _SAME)) if few else None,
         )
 
 
 def _equivalence(
     baseline: FloatArray, other: FloatArray, config: PairCheckConfig, n_tests: int
-) -> tuple[EquivalenceTest | None, int | None, str | None]:
-    """Return the test, the queries needed after correction, and why there is none."""
+) -> tuple[EquivalenceTest | None, int | None]:
+    """Return the test, None where there are too few queries, and those needed after correction."""
     test = partial(equivalence_test, baseline, other, margin=config.margin)
     try:
         # Holm asks the smallest p-value to pass at the level over the number of tests.
-        return test(level=config.level), test(level=config.level / n_tests).n_needed, None
+        return test(level=config.level), test(level=config.level / n_tests).n_needed
     except InsufficientDataError as error:
-        return None, error.n_needed, str(error)
+        return None, error.n_needed
 
 
 def _difference(values: FloatArray, level: float) -> Interval | None:

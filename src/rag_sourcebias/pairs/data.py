@@ -310,16 +310,14 @@ class SoleCorpusTest:
         Test of no difference, which inverts the interval.
     margin, level : float
     p_equivalent, p_equivalent_adjusted : float or None
-        Two one-sided tests of a difference of the margin or more.
+        Two one-sided tests of a difference of the margin or more; None with too few queries.
     n_queries : int
         With a text and a relevant document in both corpora.
     n_needed : int or None
         Queries with which equal means would pass the test of equivalence with probability .8,
         corrected as the first of all tests; None where the difference seen is not within it.
-    note : str or None
-        Why it was not a t test.
-    refusal : str or None
-        Why there is no test.
+    n_changed : int or None
+        Queries on which the means differ, where they are too few for a t test.
     """
 
     system: str
@@ -336,8 +334,7 @@ class SoleCorpusTest:
     n_needed: int | None
     p_different_adjusted: float | None = None
     p_equivalent_adjusted: float | None = None
-    note: str | None = None
-    refusal: str | None = None
+    n_changed: int | None = None
 
     @property
     def verdict(self) -> Literal["equivalent", "different", "open"]:

@@ -101,7 +101,8 @@ class PairsCode(Code, home="pairs"):
         "both are equally hard, a difference in the mixed corpus is not one of quality. A p-value "
         "that shows no difference does not show that there is none: “equivalent” means that a "
         "difference of ±{margin:score} or more is excluded at level {level:2}, after correction. "
-        "Differences carry {confidence_level:level} intervals, ×100."
+        "Differences carry {confidence_level:level} intervals, ×100. “differing” counts the "
+        "queries on which both differ, where they are too few for a t test."
     )
     ALONE_ALIKE = (
         "Searched alone, both corpora are equally hard within ±{margin:score} on all "

@@ -188,6 +188,7 @@ def _sole_corpus(report: PairResults) -> Frame:
             test.p_different_adjusted,
             test.p_equivalent_adjusted,
             test.n_queries,
+            test.n_changed,
             test.needs_queries,
             decision(test),
         )
@@ -196,7 +197,7 @@ def _sole_corpus(report: PairResults) -> Frame:
     return _frame(
         (
             *("system", "measure", "source", "baseline", "rewrites", "difference"),
-            *("p_different", "p_equivalent", "queries", "needed", "verdict"),
+            *("p_different", "p_equivalent", "queries", "differing", "needed", "verdict"),
         ),
         rows,
         formats={

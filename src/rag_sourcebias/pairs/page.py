@@ -217,21 +217,6 @@ def _guides(report: PairResults, part: SourcePairs, name: str) -> Iterator[pic.G
 
 def _sole(report: PairResults, tables: Mapping[str, Frame]) -> d.Section:
     config = report.config
-    notes = dict.fromkeys(
-        (test.system, note)
-        for test in report.sole_corpus
-        for note in (test.note, test.refusal)
-        if note is not None
-    )
-    blocks: list[d.Block] = [
-        d.Table(
-            caption="Means ×100 on each corpus alone; p-values are adjusted",
-            frame=tables["sole corpus"],
-        )
-    ]
-    if notes:
-        systems, said = zip(*notes, strict=True)
-        blocks.append(d.Listing(rows=said, of=tuple(map(d.Name, systems))))
     return d.Section(
         id="sole",
         nav="Each corpus alone",
@@ -242,7 +227,12 @@ def _sole(report: PairResults, tables: Mapping[str, Frame]) -> d.Section:
             level=config.level,
             confidence_level=config.confidence_level,
         ),
-        blocks=tuple(blocks),
+        blocks=(
+            d.Table(
+                caption="Means ×100 on each corpus alone; p-values are adjusted",
+                frame=tables["sole corpus"],
+            ),
+        ),
     )
 
 
