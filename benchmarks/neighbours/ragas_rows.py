@@ -63,7 +63,7 @@ def ragas_rows(data: Path, *, quick: bool) -> dict[str, Any]:
         )
         theirs = time.process_time() - start
     start = time.process_time()
-    ours = reference_similarity(answers.references, answers.answers, encoder, separator=None)
+    ours = reference_similarity(answers.references, answers.answers, encoder)
     seconds = time.process_time() - start
     scores = np.array(result["semantic_similarity"], dtype=float)
 

@@ -280,8 +280,8 @@ def _write_adjustment(folder: Path) -> None:
     from rag_sourcebias.answers.measure import StyleAdjustment, write_adjustment
 
     found = StyleAdjustment(
-        shortest=0.0, longest=10.0, knots=(1.5, 3.0), covariates=("lists",),
-        coefficients=np.array([-0.1, 0.2, 0.3, 0.4]), center=0.0, n_answers=10, n_questions=5,
+        shortest=0.0, longest=10.0, knots=(1.5, 3.0),
+        coefficients=np.array([-0.1, 0.2, 0.3]), center=0.0, n_answers=10, n_questions=5,
     )  # fmt: skip
     write_adjustment(found, folder / "adjustment.json")
 

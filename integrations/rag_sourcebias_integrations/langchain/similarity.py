@@ -1,16 +1,15 @@
 """LangChain's embedding distance without what the style of a prediction adds."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.utils import pre_init
 from pydantic import PrivateAttr
 
-from rag_sourcebias.answers.measure import ResponseAdjuster, StyleAdjustment, cosine_similarities
+from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations._require import require, require_kind
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
 require(
@@ -40,8 +39,6 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
     adjustment : StyleAdjustment
         Of :func:`~rag_sourcebias.answers.fit_similarity_adjustment` or
         :func:`~rag_sourcebias.answers.read_adjustment`.
-    covariates : mapping of str to function, optional
-        How covariates of the fit are computed from a prediction.
     **options
         As for ``EmbeddingDistanceEvalChain``.
 
@@ -52,28 +49,26 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
         evaluation, if a vector is zero or not finite.
     """
 
-    _adjust: Any = PrivateAttr()
+    _adjustment: StyleAdjustment = PrivateAttr()
 
     def __init__(
         self,
         embeddings: Embeddings | Encoder,
         adjustment: StyleAdjustment,
-        *,
-        covariates: Mapping[str, Callable[[str], float]] | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        adjuster = ResponseAdjuster(adjustment, covariates)
+        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
         if not isinstance(embeddings, Embeddings):
             embeddings = EncoderEmbeddings(embeddings)  # refuses what is no encoder
         if isinstance(embeddings, EncoderEmbeddings):
-            adjuster.check_encoder(embeddings.encoder.fingerprint)
+            adjustment.check_encoder(embeddings.encoder.fingerprint)
         super().__init__(embeddings=embeddings, **options)
         if self.distance_metric is not EmbeddingDistance.COSINE:
             raise DataError(
                 f"distance {self.distance_metric.value!r} cannot be adjusted; the adjustment is "
                 "one of the cosine"
             )
-        self._adjust = adjuster
+        self._adjustment = adjustment
 
     @pre_init
     def _validate_tiktoken_installed(cls, values: dict[str, Any]) -> dict[str, Any]:  # noqa: N805
@@ -112,5 +107,7 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
 
     def _scored(self, prediction: str, vectors: list[list[float]]) -> dict[str, Any]:
         cosine = cosine_similarities([vectors[0]], [vectors[1]])
-        similarity, offset, score = (float(x[0]) for x in self._adjust([prediction], cosine))
+        similarity, offset, score = (
+            float(x[0]) for x in self._adjustment.adjust([prediction], cosine)
+        )
         return {"score": 1 - score, "raw_score": 1 - similarity, "style_offset": offset}

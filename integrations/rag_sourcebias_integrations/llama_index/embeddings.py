@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -15,12 +15,12 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_sourcebias.answers.measure import ResponseAdjuster, StyleAdjustment, cosine_similarities
+from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
 from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias_integrations._require import require_encoder
+from rag_sourcebias_integrations._require import require_encoder, require_kind
 from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
 from rag_sourcebias_integrations.llama_index.observe import query_text
 
@@ -117,8 +117,6 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
         :func:`~rag_sourcebias.answers.read_adjustment`.
     similarity_threshold : float
         Adjusted score from which on a response passes.
-    covariates : mapping of str to function, optional
-        How covariates of the fit are computed from a response.
 
     Raises
     ------
@@ -133,13 +131,13 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
         adjustment: StyleAdjustment,
         *,
         similarity_threshold: float = 0.8,
-        covariates: Mapping[str, Callable[[str], float]] | None = None,
     ) -> None:
-        self._adjust = ResponseAdjuster(adjustment, covariates)
+        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
+        self._adjustment = adjustment
         if not isinstance(embed_model, BaseEmbedding):
             embed_model = EncoderEmbedding(embed_model)  # refuses what is no encoder
         if isinstance(embed_model, EncoderEmbedding):
-            self._adjust.check_encoder(embed_model.fingerprint)
+            self._adjustment.check_encoder(embed_model.fingerprint)
         super().__init__(embed_model=embed_model, similarity_threshold=similarity_threshold)
 
     async def aevaluate(
@@ -156,7 +154,9 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
             raise DataError(f"{missing} is missing; both response and reference are compared")
         vectors = await self._embed_model.aget_text_embedding_batch([response, reference])
         cosine = cosine_similarities([vectors[0]], [vectors[1]])
-        similarity, offset, score = (float(x[0]) for x in self._adjust([response], cosine))
+        similarity, offset, score = (
+            float(x[0]) for x in self._adjustment.adjust([response], cosine)
+        )
         return AdjustedResult(
             query=query,
             contexts=contexts,

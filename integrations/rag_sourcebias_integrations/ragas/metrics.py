@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -16,12 +16,11 @@ from ragas.run_config import RunConfig
 
 from rag_sourcebias.answers.measure import (
     AdjustedScores,
-    ResponseAdjuster,
     StyleAdjustment,
     cosine_similarities,
 )
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias_integrations._require import require_encoder
+from rag_sourcebias_integrations._require import require_encoder, require_kind
 
 # An encoder of this library as a ragas embedding.
 
@@ -108,13 +107,13 @@ class AdjustedCosine:
         self,
         embeddings: BaseRagasEmbedding | Encoder,
         adjustment: StyleAdjustment,
-        covariates: Mapping[str, Callable[[str], float]] | None,
     ) -> None:
-        self._adjust = ResponseAdjuster(adjustment, covariates)
+        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
+        self._adjustment = adjustment
         if not isinstance(embeddings, BaseRagasEmbedding):
             embeddings = EncoderEmbedding(embeddings)
         if isinstance(embeddings, EncoderEmbedding):
-            self._adjust.check_encoder(embeddings.encoder.fingerprint)
+            self._adjustment.check_encoder(embeddings.encoder.fingerprint)
         self.embeddings = embeddings
 
     async def __call__(
@@ -128,7 +127,7 @@ class AdjustedCosine:
             return AdjustedScores(*np.zeros((3, 0)))
         vectors = np.array(await self.embeddings.aembed_texts(list(place)), dtype=np.float64)
         sides = (vectors[[place[text] for text in texts]] for texts in (given, wanted))
-        return self._adjust(given, cosine_similarities(*sides))
+        return self._adjustment.adjust(given, cosine_similarities(*sides))
 
 
 # ragas' semantic similarity without what the style of a response adds.
@@ -158,8 +157,6 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
     name : str
     threshold : float, optional
         Makes the score 1 from this adjusted similarity on, and 0 below.
-    covariates : mapping of str to function, optional
-        How covariates of the fit are computed from a response.
 
     Raises
     ------
@@ -176,9 +173,8 @@ class StyleAdjustedSimilarity(SemanticSimilarity, SingleTurnMetric):
         *,
         name: str = "style_adjusted_similarity",
         threshold: float | None = None,
-        covariates: Mapping[str, Callable[[str], float]] | None = None,
     ) -> None:
-        self._cosine = AdjustedCosine(embeddings, adjustment, covariates)
+        self._cosine = AdjustedCosine(embeddings, adjustment)
         super().__init__(
             embeddings=self._cosine.embeddings,
             name=name,
@@ -238,7 +234,7 @@ class StyleAdjustedAnswerCorrectness(AnswerCorrectness):
     Parameters
     ----------
     llm : InstructorBaseRagasLLM
-    embeddings, adjustment, covariates
+    embeddings, adjustment
         As for :class:`StyleAdjustedSimilarity`.
     name : str
     weights : sequence of float
@@ -260,9 +256,8 @@ class StyleAdjustedAnswerCorrectness(AnswerCorrectness):
         name: str = "style_adjusted_answer_correctness",
         weights: Sequence[float] = (0.75, 0.25),
         beta: float = 1.0,
-        covariates: Mapping[str, Callable[[str], float]] | None = None,
     ) -> None:
-        self._cosine = AdjustedCosine(embeddings, adjustment, covariates)
+        self._cosine = AdjustedCosine(embeddings, adjustment)
         super().__init__(
             llm=llm,
             embeddings=self._cosine.embeddings,

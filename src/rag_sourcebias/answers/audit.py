@@ -684,16 +684,22 @@ def measure_answer_bias(
 def _scored(
     name: str, column: npt.ArrayLike, answers: AnswerTexts, words: npt.NDArray[np.int64]
 ) -> AnswerScores:
+    where = f"scorer {name!r}, answers {answers.name!r}"
     try:
-        return AnswerScores(
-            question_ids=answers.question_ids,
-            systems=answers.systems,
-            scores=np.asarray(column, dtype=np.float64),
-            correct=answers.correct,
-            words=words,
-        )
+        scores = np.array(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"scorer {name!r}, answers {answers.name!r}: {error}") from error
+        raise DataError(f"{where}: scores must be numbers ({error})") from error
+    if scores.shape != (len(answers),):
+        raise DataError(f"{where}: scores of shape {scores.shape} for {len(answers)} answers")
+    if np.isinf(scores).any():
+        raise DataError(f"{where}: a score is infinite; NaN says that there is none")
+    return AnswerScores(
+        question_ids=answers.question_ids,
+        systems=answers.systems,
+        scores=scores,
+        correct=answers.correct,
+        words=words,
+    )
 
 
 def _fit_data(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
@@ -103,14 +102,6 @@ class AnswerScores:
     words : int64 array of shape (n,)
         Length of the answer. One without words has no style: it takes part in no measure, with or
         without a score, and is counted.
-    covariates : mapping of str to float64 array of shape (n,)
-        Other properties of style, finite.
-
-    Raises
-    ------
-    DataError
-        If columns differ in length, an answer occurs twice, or a value is outside its range; the
-        message names question and system.
     """
 
     question_ids: tuple[str, ...]
@@ -118,62 +109,6 @@ class AnswerScores:
     scores: FloatArray
     correct: FloatArray
     words: IntArray
-    covariates: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if len(self.systems) != len(self):
-            raise DataError(f"{len(self.systems)} systems for {len(self)} question ids")
-        if not len(self):
-            raise DataError("there is no answer; at least one row is needed")
-        seen: set[tuple[str, str]] = set()
-        for row, pair in enumerate(zip(self.question_ids, self.systems, strict=True)):
-            if pair in seen:
-                raise DataError(f"{self._answer(row)} occurs twice; keep one row per answer")
-            seen.add(pair)
-        object.__setattr__(self, "scores", self._column("scores", self.scores))
-        object.__setattr__(self, "correct", self._column("correct", self.correct))
-        words = self._column("words", self.words)
-        covariates = {name: self._column(name, v) for name, v in self.covariates.items()}
-        object.__setattr__(self, "covariates", covariates)
-        self._check("score", self.scores, np.isinf, "a finite number, or NaN for no score")
-        self._check(
-            "human verdict",
-            self.correct,
-            lambda v: ~(np.isnan(v) | (v == 0) | (v == 1)),
-            "1 for correct, 0 for wrong or NaN for not judged",
-        )
-        self._check(
-            "number of words",
-            words,
-            lambda v: ~((v >= 0) & (v < 2**53) & (v == np.floor(v))),
-            "a whole number of at least 0",
-        )
-        for name, values in covariates.items():
-            self._check(f"covariate {name!r}", values, lambda v: ~np.isfinite(v), "a finite number")
-        object.__setattr__(self, "words", words.astype(np.int64))
-
-    def _column(self, name: str, values: npt.ArrayLike) -> FloatArray:
-        try:
-            column = np.array(values, dtype=np.float64)  # a copy: the caller's array may change
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{name} must be numbers ({error})") from error
-        if column.shape != (len(self),):
-            raise DataError(f"{name} of shape {column.shape} for {len(self)} question ids")
-        column.setflags(write=False)
-        return column
-
-    def _check(
-        self, name: str, values: FloatArray, bad: Callable[[FloatArray], BoolArray], accepted: str
-    ) -> None:
-        rows = np.flatnonzero(bad(values))
-        if len(rows):
-            raise DataError(
-                f"{name} {values[rows[0]]:g} of {self._answer(int(rows[0]))} is not accepted "
-                f"({len(rows)} such answer(s)); expected {accepted}"
-            )
-
-    def _answer(self, row: int) -> str:
-        return f"the answer of {self.systems[row]!r} to question {self.question_ids[row]!r}"
 
     def __len__(self) -> int:
         return len(self.question_ids)
@@ -198,10 +133,6 @@ class AnswerScores:
         """Which answers have words and a score."""
         return ~np.isnan(self.scores) & (self.words > 0)
 
-    def with_scores(self, scores: npt.ArrayLike) -> AnswerScores:
-        """Return the same answers with other scores, such as adjusted ones."""
-        return replace(self, scores=np.asarray(scores, dtype=np.float64))
-
     def take(self, rows: npt.NDArray[np.integer[Any]] | BoolArray) -> AnswerScores:
         """Return some of the answers, chosen by index or by mask."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -212,21 +143,6 @@ class AnswerScores:
             scores=self.scores[index],
             correct=self.correct[index],
             words=self.words[index],
-            covariates={name: values[index] for name, values in self.covariates.items()},
-        )
-
-    def judged_items(self) -> JudgedItems:
-        """Return the answers as items with the score as the judge, grouped by system.
-
-        From these, :func:`rag_sourcebias.judged.judge_items_with_intervals` gives each system's
-        human correctness with an interval where only some answers were judged by people.
-        """
-        return JudgedItems(
-            ids=tuple(f"{q}/{s}" for q, s in zip(self.question_ids, self.systems, strict=True)),
-            human=self.correct,
-            judge=self.scores,
-            groups=self.systems,
-            clusters=self.question_ids,
         )
 
 

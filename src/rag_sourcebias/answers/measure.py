@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from rag_sourcebias.answers.data import (
     RankInversions,
     ThresholdVerdicts,
 )
-from rag_sourcebias.answers.files import split_references
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
@@ -32,6 +31,7 @@ from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
+from rag_sourcebias.retrieval.cache import checked_vectors
 
 # How much a correctness score rewards the system rather than the answer ([W] §5).
 
@@ -172,10 +172,8 @@ class StyleAdjustment:
         ln(1 + words) of the correct answers it was fitted on; beyond them the offset is constant.
     knots : tuple of float
         ln(1 + words) where the slope changes.
-    covariates : tuple of str
-        Other properties, each linear.
-    coefficients : float64 array of shape (1 + knots + covariates,)
-        Of ln(1 + words), of the change at each knot, of each covariate.
+    coefficients : float64 array of shape (1 + knots,)
+        Of ln(1 + words), and of the change at each knot.
     center : float
         Makes the mean offset of the fitted answers 0: the score keeps its level.
     n_answers, n_questions : int
@@ -188,35 +186,54 @@ class StyleAdjustment:
     shortest: float
     longest: float
     knots: tuple[float, ...]
-    covariates: tuple[str, ...]
     coefficients: FloatArray
     center: float
     n_answers: int
     n_questions: int
     encoder: str = ""
 
-    def offset(self, answers: AnswerScores) -> FloatArray:
-        """What style adds to the score of each answer; shape (len(answers),)."""
+    def offset(self, words: IntArray) -> FloatArray:
+        """What style adds to the score of answers of so many words; of the same shape."""
         span = (self.shortest, self.longest)
-        return _terms(answers, span, self.knots, self.covariates) @ self.coefficients - self.center
+        return _terms(words, span, self.knots) @ self.coefficients - self.center
 
     def apply(self, answers: AnswerScores) -> AnswerScores:
-        """Return the answers with the offset subtracted from their scores.
+        """Return the answers with the offset subtracted from their scores."""
+        return replace(answers, scores=answers.scores - self.offset(answers.words))
+
+    def adjust(self, responses: Sequence[str], similarities: FloatArray) -> AdjustedScores:
+        """Adjust the similarity of each response; the texts are only measured.
+
+        A response without words gets the offset of the shortest answers of the fit.
+
+        Parameters
+        ----------
+        responses : sequence of str, length n
+        similarities : float64 array of shape (n,)
+        """
+        offset = self.offset(word_counts(responses))
+        return AdjustedScores(similarities, offset, np.clip(similarities - offset, -1.0, 1.0))
+
+    def check_encoder(self, fingerprint: str) -> None:
+        """Refuse an encoder other than the one that the adjustment was fitted on.
 
         Raises
         ------
         DataError
-            If the answers lack a covariate of the fit.
+            If both are known and differ: what style adds is a property of the encoder.
         """
-        return answers.with_scores(answers.scores - self.offset(answers))
+        if self.encoder and self.encoder != fingerprint:
+            raise DataError(
+                f"the adjustment was fitted on encoder {self.encoder!r}, not on {fingerprint!r}; "
+                "fit it on this one (dataclasses.replace(adjustment, encoder='') skips this check)"
+            )
 
 
 def fit_adjustment(answers: AnswerScores, *, encoder: str = "") -> StyleAdjustment:
     """Learn from correct answers to the same questions what style adds to the score.
 
     Least squares of score − mean over the question on the same differences of ln(1 + words),
-    linear between knots at its quartiles, and of the covariates. Wrong and unjudged answers are
-    not used.
+    linear between knots at its quartiles. Wrong and unjudged answers are not used.
 
     Parameters
     ----------
@@ -248,12 +265,11 @@ def fit_adjustment(answers: AnswerScores, *, encoder: str = "") -> StyleAdjustme
     n = int(np.count_nonzero(used))
     questions = answers.question_codes[used]
     n_questions = len(np.unique(questions))
-    covariates = tuple(answers.covariates)
     lengths = np.log1p(answers.words[used]) if n else np.zeros(1)
     span = (float(lengths.min()), float(lengths.max()))
     inner = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75]))
     knots = tuple(inner[(inner > span[0]) & (inner < span[1])].tolist())
-    needed = _PER_COEFFICIENT * (1 + len(knots) + len(covariates))
+    needed = _PER_COEFFICIENT * (1 + len(knots))
     if n - n_questions < needed:
         raise InsufficientDataError(
             f"{n} correct, scored answers to {n_questions} question(s) with several of them are "
@@ -261,9 +277,8 @@ def fit_adjustment(answers: AnswerScores, *, encoder: str = "") -> StyleAdjustme
             n=n - n_questions,
             n_needed=needed,
         )
-    chosen = answers.take(used)
-    terms = _terms(chosen, span, knots, covariates)
-    scores, within = _within(chosen.scores, questions), _within(terms, questions)
+    terms = _terms(answers.words[used], span, knots)
+    scores, within = _within(answers.scores[used], questions), _within(terms, questions)
     # A constant column differs from its mean by rounding only, which must not become a slope.
     moved = within.std(axis=0) > _CONSTANT * (1e-300 + np.abs(terms).max(axis=0))
     scale = np.where(moved, within.std(axis=0), np.inf)
@@ -272,7 +287,6 @@ def fit_adjustment(answers: AnswerScores, *, encoder: str = "") -> StyleAdjustme
         shortest=span[0],
         longest=span[1],
         knots=knots,
-        covariates=covariates,
         coefficients=coefficients,
         center=float((terms @ coefficients).mean()),
         n_answers=n,
@@ -314,25 +328,13 @@ def cross_fit_adjustment(
         inside = (part == fold)[codes]
         fit = fit_adjustment(answers.take(~inside))
         scores[inside] = fit.apply(answers.take(inside)).scores
-    return answers.with_scores(scores)
+    return replace(answers, scores=scores)
 
 
-def _terms(
-    answers: AnswerScores,
-    span: tuple[float, float],
-    knots: tuple[float, ...],
-    covariates: tuple[str, ...],
-) -> FloatArray:
+def _terms(words: IntArray, span: tuple[float, float], knots: tuple[float, ...]) -> FloatArray:
     """One column per coefficient."""
-    lacking = [name for name in covariates if name not in answers.covariates]
-    if lacking:
-        raise DataError(
-            f"the adjustment was fitted with covariate {lacking[0]!r}, which these answers lack; "
-            f"they have {list(answers.covariates)}"
-        )
-    length = np.clip(np.log1p(answers.words), *span)
-    bends = [np.maximum(length - knot, 0.0) for knot in knots]
-    return np.column_stack([length, *bends, *(answers.covariates[name] for name in covariates)])
+    length = np.clip(np.log1p(words), *span)
+    return np.column_stack([length, *(np.maximum(length - knot, 0.0) for knot in knots)])
 
 
 def _within(values: FloatArray, groups: IntArray) -> npt.NDArray[Any]:
@@ -372,11 +374,11 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
         If it was written by a release with another schema.
     """
     found = read_fitted(StyleAdjustment, path, kind=_KIND, version=_SCHEMA_VERSION)
-    wanted = 1 + len(found.knots) + len(found.covariates)
+    wanted = 1 + len(found.knots)
     if found.coefficients.shape != (wanted,):
         raise DataError(
             f"{path}: {found.coefficients.size} coefficients; expected {wanted}, one for the "
-            "length, each knot and each covariate"
+            "length and each knot"
         )
     numbers = (found.shortest, found.longest, found.center, *found.knots, *found.coefficients)
     if not np.isfinite(numbers).all():
@@ -388,11 +390,7 @@ def read_adjustment(path: PathLike) -> StyleAdjustment:
 
 
 def reference_similarity(
-    references: Sequence[str | Sequence[str]],
-    answers: Sequence[str],
-    encoder: Encoder,
-    *,
-    separator: str | None = "/",
+    references: Sequence[Sequence[str]], answers: Sequence[str], encoder: Encoder
 ) -> FloatArray:
     """Cosine of each answer with the nearest alternative of its reference ([W] §5).
 
@@ -400,8 +398,8 @@ def reference_similarity(
 
     Parameters
     ----------
-    references : sequence, length n
-        Alternatives of each reference, as :func:`split_references` takes them.
+    references : sequence of sequences of str, length n
+        Alternatives of each reference.
     answers : sequence of str, length n
         An empty answer has no similarity.
 
@@ -413,17 +411,9 @@ def reference_similarity(
     Raises
     ------
     DataError
-        If the lengths differ, a reference is empty (with its row), or a vector is not finite or
-        has length 0.
+        If a vector is not finite or has length 0.
     """
-    if len(references) != len(answers):
-        raise DataError(f"{len(references)} references for {len(answers)} answers")
-    wanted = []
-    for row, reference in enumerate(references):
-        try:
-            wanted.append(split_references(reference, separator=separator))
-        except DataError as error:
-            raise DataError(f"row {row}: {error}") from error
+    wanted = [[part.strip() for part in parts if part.strip()] for parts in references]
     filled = [row for row, answer in enumerate(answers) if answer.strip()]
     similarity = np.full(len(answers), np.nan)
     if not filled:
@@ -432,28 +422,26 @@ def reference_similarity(
     place = {text: i for i, text in enumerate(sorted(texts))}
     vectors = _unit(encoder, list(place))
     for row in filled:
-        similarity[row] = (
-            vectors[[place[part] for part in wanted[row]]] @ vectors[place[answers[row]]]
-        ).max()
+        parts = vectors[[place[part] for part in wanted[row]]]
+        similarity[row] = (parts @ vectors[place[answers[row]]]).max()
     return np.asarray(np.clip(similarity, -1.0, 1.0))  # rounding may exceed the bounds
 
 
 def _unit(encoder: Encoder, texts: list[str]) -> FloatArray:
-    vectors: FloatArray = np.array(encoder.encode_documents(texts), dtype=np.float64)
-    if vectors.ndim != 2 or len(vectors) != len(texts):
+    found = checked_vectors(
+        encoder.encode_documents(texts),
+        what=f"encoder {encoder.name!r}",
+        names=[text[:80] for text in texts],
+        similarity="dot",
+    )
+    vectors = found.astype(np.float64)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not norms.all():
         raise DataError(
-            f"encoder {encoder.name!r} returned shape {vectors.shape} for {len(texts)} texts; "
-            "expected one row each"
+            f"encoder {encoder.name!r} returned a vector of zeros for "
+            f"{texts[int(norms.argmin())][:80]!r}, which has no cosine"
         )
-    norms = np.linalg.norm(vectors, axis=1)
-    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
-    if len(bad):
-        raise DataError(
-            f"encoder {encoder.name!r} returned a vector that is zero or not finite for "
-            f"{len(bad)} text(s), such as {texts[bad[0]][:80]!r}"
-        )
-    vectors /= norms[:, None]
-    return vectors
+    return np.asarray(vectors / norms)
 
 
 # The style adjustment of a similarity, from texts: fit it once, apply it to any response.
@@ -477,85 +465,6 @@ class AdjustedScores(NamedTuple):
     similarity: FloatArray
     offset: FloatArray
     score: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseAdjuster:
-    """A fitted adjustment as a function of responses and their similarities.
-
-    Parameters
-    ----------
-    adjustment : StyleAdjustment
-    covariates : mapping of str to function
-        How each covariate of the fit is computed from a response.
-
-    Raises
-    ------
-    DataError
-        If a covariate of the fit has no function, or ``adjustment`` is none.
-    """
-
-    adjustment: StyleAdjustment
-    covariates: Mapping[str, Callable[[str], float]] | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.adjustment, StyleAdjustment):
-            raise DataError(
-                f"an object of type {type(self.adjustment).__qualname__} is no StyleAdjustment; "
-                "make one with fit_similarity_adjustment or read_adjustment"
-            )
-        given = self.covariates or {}
-        lacking = [name for name in self.adjustment.covariates if name not in given]
-        if lacking:
-            raise DataError(
-                f"the adjustment was fitted with covariate {lacking[0]!r}; say how to compute it "
-                f"from a response: covariates={{{lacking[0]!r}: function of the text}}"
-            )
-
-    def check_encoder(self, fingerprint: str) -> None:
-        """Refuse an encoder other than the one that the adjustment was fitted on.
-
-        Raises
-        ------
-        DataError
-            If both are known and differ: what style adds is a property of the encoder.
-        """
-        fitted = self.adjustment.encoder
-        if fitted and fitted != fingerprint:
-            raise DataError(
-                f"the adjustment was fitted on encoder {fitted!r}, not on {fingerprint!r}; fit it "
-                "on this one (dataclasses.replace(adjustment, encoder='') skips this check)"
-            )
-
-    def __call__(self, responses: Sequence[str], similarities: npt.ArrayLike) -> AdjustedScores:
-        """Adjust the similarity of each response; the texts are only measured.
-
-        A response without words gets the offset of the shortest answers of the fit.
-
-        Parameters
-        ----------
-        responses : sequence of str, length n
-        similarities : array-like of shape (n,)
-        """
-        similarity = np.asarray(similarities, dtype=np.float64)
-        n = len(responses)
-        if not n:
-            return AdjustedScores(similarity, similarity, similarity)
-        known = self.covariates or {}
-        offset = self.adjustment.offset(
-            AnswerScores(
-                question_ids=tuple(map(str, range(n))),
-                systems=("",) * n,
-                scores=similarity,
-                correct=np.full(n, np.nan),
-                words=word_counts(responses),
-                covariates={
-                    name: np.array([known[name](text) for text in responses], dtype=np.float64)
-                    for name in self.adjustment.covariates
-                },
-            )
-        )
-        return AdjustedScores(similarity, offset, np.clip(similarity - offset, -1.0, 1.0))
 
 
 def fit_similarity_adjustment(answers: AnswerTexts, encoder: Encoder) -> StyleAdjustment:

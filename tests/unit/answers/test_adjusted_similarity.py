@@ -12,7 +12,6 @@ from judged_answers import SYSTEMS, judged_answers
 
 from rag_sourcebias.answers.data import AnswerScores
 from rag_sourcebias.answers.measure import (
-    ResponseAdjuster,
     StyleAdjustment,
     cosine_similarities,
     fit_adjustment,
@@ -31,7 +30,6 @@ def flat(**changes):
         shortest=0.0,
         longest=10.0,
         knots=(),
-        covariates=(),
         coefficients=np.array([-0.1]),
         center=0.0,
         n_answers=10,
@@ -55,7 +53,7 @@ def test_the_fit_is_that_of_the_scores_of_the_texts():
     assert found.encoder == "hashing-512"
     assert expected.encoder == ""
     np.testing.assert_array_equal(found.coefficients, expected.coefficients)
-    adjusted = ResponseAdjuster(found)(answers.answers, similarity)
+    adjusted = found.adjust(answers.answers, similarity)
     np.testing.assert_allclose(adjusted.score, expected.apply(scores).scores)
     np.testing.assert_array_equal(adjusted.similarity, similarity)
     means = {
@@ -69,29 +67,19 @@ def test_the_fit_is_that_of_the_scores_of_the_texts():
 
 
 def test_the_offset_is_taken_off_and_the_range_kept():
-    found = ResponseAdjuster(flat())(["", "one", "one two three"], [0.5, 1.0, -0.9])
+    found = flat().adjust(["", "one", "one two three"], np.array([0.5, 1.0, -0.9]))
     np.testing.assert_allclose(found.offset, -0.1 * np.log([1, 2, 4]))
     np.testing.assert_allclose(found.score, [0.5, 1.0, -0.9 + 0.1 * np.log(4)])
-    low = ResponseAdjuster(flat(coefficients=np.array([9.0])))(["one two"], [0.5])
+    low = flat(coefficients=np.array([9.0])).adjust(["one two"], np.array([0.5]))
     assert low.score.tolist() == [-1.0]
-    assert ResponseAdjuster(flat())([], []).score.shape == (0,)
-
-
-def test_covariates_are_computed_from_the_response():
-    bulleted = flat(covariates=("bullets",), coefficients=np.array([0.0, 0.2]))
-    with pytest.raises(DataError, match="covariate 'bullets'; say how to compute it"):
-        ResponseAdjuster(bulleted)
-    adjust = ResponseAdjuster(bulleted, {"bullets": lambda text: text.count("*")})
-    assert adjust(["* a * b", "a b"], [0.9, 0.9]).score.tolist() == pytest.approx([0.5, 0.9])
+    assert flat().adjust([], np.empty(0)).score.shape == (0,)
 
 
 def test_another_encoder_is_refused():
-    ResponseAdjuster(flat()).check_encoder("anything")
-    ResponseAdjuster(flat(encoder="a")).check_encoder("a")
+    flat().check_encoder("anything")
+    flat(encoder="a").check_encoder("a")
     with pytest.raises(DataError, match="fitted on encoder 'a', not on 'b'"):
-        ResponseAdjuster(flat(encoder="a")).check_encoder("b")
-    with pytest.raises(DataError, match="type dict is no StyleAdjustment"):
-        ResponseAdjuster({})
+        flat(encoder="a").check_encoder("b")
 
 
 def test_cosines_row_by_row():
@@ -113,7 +101,7 @@ def test_a_file_keeps_an_adjustment_exactly(tmp_path):
     found = fit_similarity_adjustment(judged_answers(), HashingEncoder())
     write_adjustment(found, tmp_path / "style.json")
     back = read_adjustment(tmp_path / "style.json")
-    for name in ("shortest", "longest", "knots", "covariates", "center", "n_answers", "encoder"):
+    for name in ("shortest", "longest", "knots", "center", "n_answers", "encoder"):
         assert getattr(back, name) == getattr(found, name)
     assert back.coefficients.tobytes() == found.coefficients.tobytes()
 

@@ -21,7 +21,7 @@ def answers(n=60, *, seed=0, shift=0.0, share=(0.8, 0.5, 0.6)):
         systems=("a", "b", "c") * n,
         scores=scores.ravel(),
         correct=correct.astype(float).ravel(),
-        words=[3] * (n * k),
+        words=np.full(n * k, 3),
     )
 
 
@@ -47,9 +47,9 @@ def test_without_a_pair_of_one_system_there_is_nothing_to_compare():
     given = AnswerScores(
         question_ids=("1", "1"),
         systems=("a", "b"),
-        scores=[0.9, 0.1],
-        correct=[1.0, 0.0],
-        words=[3, 3],
+        scores=np.array([0.9, 0.1]),
+        correct=np.array([1.0, 0.0]),
+        words=np.array([3, 3]),
     )
     assert question_auc(given).auc == 1
     with pytest.raises(InsufficientDataError, match="both of the same system are needed"):

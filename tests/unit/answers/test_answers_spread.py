@@ -33,9 +33,9 @@ def table(scores, correct, systems=None, words=None):
     return AnswerScores(
         question_ids=tuple(f"q{i}" for i, _ in cells),
         systems=tuple(names[j] for _, j in cells),
-        scores=[scores[c] for c in cells],
-        correct=[correct[c] for c in cells],
-        words=[5 if words is None else words[i][j] for i, j in cells],
+        scores=np.array([scores[c] for c in cells]),
+        correct=np.array([correct[c] for c in cells]),
+        words=np.array([5 if words is None else words[i][j] for i, j in cells]),
     )
 
 

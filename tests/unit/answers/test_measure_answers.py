@@ -55,7 +55,7 @@ def measure(texts, scores, config=FAST, **options):
 
 
 def as_scores(texts, scores):
-    words = [len(a.split()) for a in texts.answers]
+    words = np.array([len(a.split()) for a in texts.answers])
     return AnswerScores(
         question_ids=texts.question_ids,
         systems=texts.systems,
@@ -158,9 +158,9 @@ def test_best_threshold(scores, correct, threshold):
     answers = AnswerScores(
         question_ids=tuple("abcd"),
         systems=("s",) * 4,
-        scores=scores,
-        correct=correct,
-        words=[1] * 4,
+        scores=np.array(scores),
+        correct=np.array(correct),
+        words=np.ones(4, dtype=int),
     )
     assert best_threshold(answers) == (threshold and pytest.approx(threshold, abs=0))
 
@@ -213,13 +213,13 @@ def test_auc_interval_agrees_with_a_question_bootstrap():
 def test_auc_edges():
     texts, scores = simulated(60)
     answers = as_scores(texts, scores)
-    perfect = auc_interval(answers.with_scores(texts.correct))
+    perfect = auc_interval(replace(answers, scores=texts.correct))
     assert (perfect.estimate, perfect.upper) == (1.0, 1.0)
     assert 0.8 < perfect.lower < 1
-    turned = auc_interval(answers.with_scores(-texts.correct))
+    turned = auc_interval(replace(answers, scores=-texts.correct))
     assert (turned.lower, turned.upper) == pytest.approx((0, 1 - perfect.lower))
     with pytest.raises(InsufficientDataError, match="do not differ in how well"):
-        auc_interval(answers.with_scores(np.zeros(180)))
+        auc_interval(replace(answers, scores=np.zeros(180)))
     with pytest.raises(InsufficientDataError, match=r"only 1 pair\(s\) .* an interval needs 5"):
         auc_interval(as_scores(*simulated(3, right=0.5)))
     with pytest.raises(InsufficientDataError, match="do not differ"):
@@ -245,8 +245,8 @@ def test_length_correlation_is_spearman_within_questions():
     one = answers.take(np.flatnonzero(np.arange(120) < 3))
     if (one.correct == 1).all():
         assert length_correlation(one) == pytest.approx(spearmanr(one.scores, one.words)[0])
-    assert length_correlation(answers.with_scores(np.zeros(120))) is None
-    assert length_correlation(answers.with_scores(np.full(120, np.nan))) is None
+    assert length_correlation(replace(answers, scores=np.zeros(120))) is None
+    assert length_correlation(replace(answers, scores=np.full(120, np.nan))) is None
 
 
 def test_an_adjustment_fitted_elsewhere():
@@ -319,9 +319,7 @@ def test_what_cannot_be_measured_is_refused():
         measure(texts, scores[:3])
     infinite = scores.copy()
     infinite[4] = np.inf
-    with pytest.raises(
-        DataError, match=r"scorer 's'.*score inf of the answer of 'plain' to .*'q1'"
-    ):
+    with pytest.raises(DataError, match=r"scorer 's'.*a score is infinite"):
         measure(texts, infinite)
     with pytest.raises(DataError, match="scorer 's'"):
         measure(texts, ["high"] * 90)

@@ -23,7 +23,6 @@ from langchain_classic.evaluation.embedding_distance import (
 from llama_index.core.evaluation import BatchEvalRunner, SemanticSimilarityEvaluator
 
 from rag_sourcebias.answers.measure import (
-    ResponseAdjuster,
     fit_similarity_adjustment,
     reference_similarity,
 )
@@ -65,7 +64,7 @@ def adjustment() -> Any:
 @pytest.fixture(scope="module")
 def expected(adjustment: Any) -> Any:
     cosine = reference_similarity(ANSWERS.references, ANSWERS.answers, HashingEncoder(512))
-    return ResponseAdjuster(adjustment)(ANSWERS.answers, cosine)
+    return adjustment.adjust(ANSWERS.answers, cosine)
 
 
 # LlamaIndex
