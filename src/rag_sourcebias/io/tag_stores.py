@@ -14,7 +14,6 @@ from rag_sourcebias.core.tags import (
     TAG_FIELDS,
     UNKNOWN,
     DamagedRowError,
-    TagRow,
     TagStore,
     check_rows,
     check_strings,
@@ -46,15 +45,14 @@ class MemoryTagStore:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._tags: dict[str, DocTags] = {}
-        self._hash_of: dict[str, bytes] = {}
-        # Every document with that text, the one put last at the end; a dict because removal from
-        # a list is slow where thousands share a text.
-        self._ids_of: dict[bytes, dict[str, None]] = {}
+        #: Tags, and the hash of the text where it is known; the document put last at the end.
+        self._rows: dict[str, tuple[DocTags, bytes | None]] = {}
+        self._by_hash: dict[bytes, DocTags] | None = {}  # None until it is made anew
 
     def get(self, doc_ids: Sequence[str]) -> list[DocTags]:
         """Tags of each document in order; all unknown where the id is not in the store."""
-        return [self._tags.get(i, UNKNOWN) for i in check_strings(doc_ids, "document id")]
+        found = [self._rows.get(i) for i in check_strings(doc_ids, "document id")]
+        return [UNKNOWN if row is None else row[0] for row in found]
 
     def get_by_text(self, texts: Sequence[str]) -> list[DocTags]:
         """Tags of the document put last with exactly this text; all unknown where none was."""
@@ -63,8 +61,10 @@ class MemoryTagStore:
     def get_by_hash(self, hashes: Sequence[bytes]) -> list[DocTags]:
         """As :meth:`get_by_text`, for texts known by their hash only."""
         with self._lock:
-            found = map(self._ids_of.get, hashes)
-            return [UNKNOWN if ids is None else self._tags[next(reversed(ids))] for ids in found]
+            if self._by_hash is None:
+                rows = self._rows.values()
+                self._by_hash = {text_hash: tags for tags, text_hash in rows if text_hash}
+            return [self._by_hash.get(text_hash, UNKNOWN) for text_hash in hashes]
 
     def put(
         self, rows: Iterable[tuple[str, DocTags]], texts: Mapping[str, str] | None = None
@@ -72,50 +72,34 @@ class MemoryTagStore:
         """Store tags, replacing those a document had; of an id given twice the last row counts."""
         checked = check_rows(rows, texts)
         with self._lock:
-            self._apply(checked)
+            self._by_hash = None
+            for doc_id, tags, text_hash in checked:
+                _, known = self._rows.pop(doc_id, (UNKNOWN, None))  # the document moves to the end
+                self._rows[doc_id] = (tags, text_hash or known)
 
     def remove(self, doc_ids: Sequence[str]) -> int:
         """Forget documents; return how many of them were in the store."""
         with self._lock:
-            before = len(self._tags)
+            self._by_hash = None
+            before = len(self._rows)
             for doc_id in check_strings(doc_ids, "document id"):
-                self._forget(doc_id)
-            return before - len(self._tags)
+                self._rows.pop(doc_id, None)
+            return before - len(self._rows)
 
     def __len__(self) -> int:
-        return len(self._tags)
+        return len(self._rows)
 
     def counts(self) -> dict[str, int]:
         """Documents per source; the key ``""`` counts those stored as unknown, if any."""
         with self._lock:
-            found = Counter(tags.source or "" for tags in self._tags.values())
+            found = Counter(tags.source or "" for tags, _ in self._rows.values())
         return dict(sorted(found.items(), key=lambda item: (not item[0], item[0])))
 
     def table(self) -> TagTable:
         """All tags as columns, the document put last at the end."""
         with self._lock:
-            items = list(self._tags.items())
+            items = [(doc_id, tags) for doc_id, (tags, _) in self._rows.items()]
         return TagTable.from_tags(items)
-
-    def _apply(self, rows: Iterable[TagRow]) -> None:
-        for doc_id, tags, text_hash in rows:
-            old = self._forget(doc_id)  # so that the document moves to the end
-            key = old if text_hash is None else text_hash
-            self._tags[doc_id] = tags
-            if key is not None:
-                self._hash_of[doc_id] = key
-                self._ids_of.setdefault(key, {})[doc_id] = None
-
-    def _forget(self, doc_id: str) -> bytes | None:
-        """Remove a document that may be there and return the hash of its text, if known."""
-        self._tags.pop(doc_id, None)
-        key = self._hash_of.pop(doc_id, None)
-        if key is not None:
-            ids = self._ids_of[key]
-            del ids[doc_id]
-            if not ids:
-                del self._ids_of[key]
-        return key
 
 
 # The SQLite file of a tag store: its table, and what its cells can hold.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -477,30 +477,6 @@ class Attachment(NamedTuple):
 
     target: object
     detach: Callable[[], None]
-
-
-class Adapter(Protocol):
-    """Instruments the objects of one framework.
-
-    A package offers one by an entry point in the group ``rag_sourcebias.adapters``. The name of
-    the entry point is the top-level package of the objects' classes (a subclass counts), or a
-    word by which users ask for the whole framework: ``instrument("langchain", observer)``.
-
-    An adapter may offer more, each looked up by name in :mod:`rag_sourcebias.adapters` and absent
-    where its framework has no such thing: ``completer(model, options)`` with the text
-    ``completes``, and ``search(obj, depth)`` with ``describe(found)``, which returns a
-    :class:`~rag_sourcebias.retrieval.application.Hit`, and the text ``searches``.
-    """
-
-    accepts: str
-    """What can be given, for error messages: "a LangChain retriever or vector store"."""
-
-    def attach(self, obj: object, recorder: Recorder) -> Attachment | None:
-        """Instrument an object, or everything when given the name; None for a wrong object.
-
-        The adapter of functions, named "callable", is also given ``hits``, ``metadata`` and
-        ``score``, those that the user gave.
-        """
 
 
 class Observing:
