@@ -8,7 +8,7 @@ from string import Formatter
 import pytest
 
 from rag_sourcebias.core.finding import Code, Finding
-from rag_sourcebias.pairs.data import PairThresholds
+from rag_sourcebias.pairs.data import CheckedPair, PairThresholds
 from rag_sourcebias.pairs.findings import PairsCode, reasons_of
 
 EDGES = (0, 1, 2, 12_345, -1, 0.125, -0.004, None)
@@ -90,8 +90,6 @@ def test_numbers_are_read_as_they_are() -> None:
 
 
 def reason(flag: str, thresholds: PairThresholds | None = None, **found: object) -> Finding:
-    from rag_sourcebias.pairs.data import CheckedPair
-
     chance = found.pop("chance", 0.5)
     pair = CheckedPair(pair_id="d", flags=(flag,), **{"values": {}, **found})  # type: ignore[arg-type]
     (told,) = reasons_of(pair, thresholds or PairThresholds(), chance)  # type: ignore[arg-type]
