@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_sourcebias.style.measure import max_unfairness, summarise_unfairness
+from rag_sourcebias.style.measure import max_unfairness
 
 GOLDEN = json.loads((Path(__file__).parent / "cao2025.json").read_text(encoding="utf-8"))
 ROWS = GOLDEN["rows"]
@@ -17,9 +17,8 @@ CELLS = np.array([row["cells"] for row in ROWS])
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["model"])
 def test_mean_and_spread_over_query_styles(row):
-    mean, spread = summarise_unfairness(np.array(row["cells"]))
-    assert mean == pytest.approx(row["row_mean"], abs=0.0051)
-    assert spread == pytest.approx(row["row_sd"], abs=0.0051)
+    assert np.mean(row["cells"]) == pytest.approx(row["row_mean"], abs=0.0051)
+    assert np.std(row["cells"]) == pytest.approx(row["row_sd"], abs=0.0051)
 
 
 def test_table_is_complete():
@@ -34,6 +33,6 @@ def test_no_published_score_is_above_the_maximum_of_ten_styles():
 
 
 def test_finding_e_the_most_robust_model_spreads_least_over_query_styles():
-    spread = summarise_unfairness(CELLS)[:, 1]
+    spread = CELLS.std(axis=1)
     assert ROWS[int(spread.argmin())]["model"] == "mxbai-embed-large-v1"
     assert spread.min() == pytest.approx(1.09, abs=0.0051)

@@ -1,5 +1,1 @@
 """Which writing styles a retriever favours, in documents and queries."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import compress
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from rag_sourcebias.style.legacy_report import StyleReport
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     adjusted_from_means,
-    complete_queries,
     length_adjusted,
     length_columns,
     matching_gains,
@@ -46,11 +45,12 @@ from rag_sourcebias.style.measure import (
     style_finding,
     unfairness,
     unfairness_score,
-    unique_names,
 )
 from rag_sourcebias.style.ranks import compare_ranks, friedman_test
 
 # The queries of a style audit that have every version, and what to warn about.
+
+Missing = Literal["balanced", "refuse"]
 
 
 _FEW = 100
@@ -59,7 +59,7 @@ _SHOWN = 5
 _LENGTH_DIFFERS = 0.1
 
 
-def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:
+def with_every_version(texts: StyledTexts, missing: Missing) -> BoolArray:
     """Tell which queries have a text in every style; shape (n,). A blank text is none.
 
     Raises
@@ -70,29 +70,39 @@ def with_every_version(texts: StyledTexts, config: StyleConfig) -> BoolArray:
     InsufficientDataError
         If no query has every version.
     """
-    unique_names(tuple(texts.documents), "document style", at_least=2)
-    columns = [
-        (side, style, column)
-        for side, versions in (("query", texts.queries), ("document", texts.documents))
-        for style, column in versions.items()
-    ]
-    has = np.array([[bool(text and text.strip()) for text in column] for *_, column in columns])
-    keep = np.asarray(has.all(axis=0), dtype=np.bool_)
-    absent = np.argwhere(~has.T)
-    if len(absent) and config.missing == "refuse":
-        query, at = absent[0]
+    styles = list(texts.documents)
+    if len(styles) < 2:
+        raise DataError(f"there is 1 document style ({styles[0]!r}); a comparison needs at least 2")
+    versions, columns = [], []
+    for side, of_side in (("query", texts.queries), ("document", texts.documents)):
+        for style, column in of_side.items():
+            versions.append(f"{side} style {style!r}")
+            columns.append([bool(text and text.strip()) for text in column])
+    return _complete(np.column_stack(columns), texts.query_ids, versions, "text", missing)
+
+
+def _complete(
+    has: BoolArray,
+    query_ids: Sequence[str],
+    versions: Sequence[str],
+    what: str,
+    missing: Missing,
+) -> BoolArray:
+    """Tell which rows of (queries, versions) are complete; shape (n,)."""
+    keep = np.asarray(has.all(axis=1), dtype=np.bool_)
+    if missing == "refuse" and not keep.all():
+        query, version = np.argwhere(~has)[0]
         raise DataError(
-            f"{len(absent)} version(s) have no text, first {columns[at][0]} style "
-            f"{columns[at][1]!r} of query {texts.query_ids[query]!r}; add it, or use only the "
-            f"{np.count_nonzero(keep)} of {len(keep)} queries that have every version "
-            "(missing='balanced')"
+            f"{np.count_nonzero(~has)} version(s) have no {what}, first {versions[version]} of "
+            f"query {query_ids[query]!r}; add it, or use only the {np.count_nonzero(keep)} of "
+            f"{len(keep)} queries that have every version (missing='balanced')"
         )
     if not keep.any():
-        lacking = np.count_nonzero(~has, axis=1)
-        side, style, _ = columns[int(lacking.argmax())]
+        lacking = np.count_nonzero(~has, axis=0)
         raise InsufficientDataError(
-            f"none of {len(keep)} queries has a text in every style; {side} style {style!r} lacks "
-            f"{lacking.max()} of them: leave that style out, or add versions",
+            f"none of the {len(keep)} queries left has a {what} in every style; "
+            f"{versions[int(lacking.argmax())]} lacks {lacking.max()} of them: leave that style "
+            "out, or add versions",
             n=0,
             n_needed=1,
         )
@@ -615,10 +625,10 @@ def measure_style_bias(
     if unknown:
         raise DataError(f"settings name {unknown[0]!r}; systems are {list(similarities)}")
     config, warnings = style_settings(texts, config)
-    keep = with_every_version(texts, config)
+    keep = with_every_version(texts, config.missing)
     arrays = {name: _checked(name, array, texts) for name, array in similarities.items()}
     for name, array in arrays.items():
-        keep = _scored(name, array, texts, keep, config)
+        keep = _scored(name, array, texts, keep, config.missing)
     complete = texts.take(keep)
     systems = [
         style_system(name, array[keep], complete, config, settings=(settings or {}).get(name))
@@ -678,30 +688,23 @@ def _checked(name: str, array: npt.NDArray[np.floating[Any]], texts: StyledTexts
 
 
 def _scored(
-    name: str,
-    values: FloatArray,
-    texts: StyledTexts,
-    keep: npt.NDArray[np.bool_],
-    config: StyleConfig,
-) -> npt.NDArray[np.bool_]:
+    name: str, values: FloatArray, texts: StyledTexts, keep: BoolArray, missing: Missing
+) -> BoolArray:
     """Which of the queries kept so far have a similarity for every version; shape (n,)."""
     rows = np.flatnonzero(keep)
-    found = np.zeros(len(keep), dtype=np.bool_)
-    try:
-        found[rows] = complete_queries(
-            values[rows],
-            [texts.query_ids[row] for row in rows],
-            tuple(texts.queries),
-            tuple(texts.documents),
-            missing=config.missing,
+    ids = [texts.query_ids[row] for row in rows]
+    versions = [
+        f"query style {query!r} and document style {document!r}"
+        for query in texts.queries
+        for document in texts.documents
+    ]
+    table = values[rows].reshape(len(rows), -1)
+    if np.isinf(table).any():
+        query, version = np.argwhere(np.isinf(table))[0]
+        raise DataError(
+            f"similarities of {name!r} are infinite, first for {versions[version]} of query "
+            f"{ids[query]!r}; a similarity must be a finite number"
         )
-    except DataError as error:
-        raise DataError(f"similarities of {name!r}: {error}") from error
-    except InsufficientDataError as error:
-        raise InsufficientDataError(
-            f"similarities of {name!r}, for the queries that every text and the systems before it "
-            f"have: {error}",
-            n=error.n,
-            n_needed=error.n_needed,
-        ) from error
+    found = np.zeros(len(keep), dtype=np.bool_)
+    found[rows] = _complete(~np.isnan(table), ids, versions, f"similarity of {name!r}", missing)
     return found

@@ -3,96 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.settings import require_finite
 from rag_sourcebias.infer.decide import queries_to_tell
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.resampling import dirichlet_sums
 from rag_sourcebias.style.data import FriedmanTest, RankPair, StyleCode, StyleFinding, Unfairness
-
-# Names and missing versions in tables of style scores.
-
-
-Missing = Literal["refuse", "balanced"]
-
-
-def unique_names(names: Sequence[str], kind: str, *, at_least: int = 1) -> tuple[str, ...]:
-    """Return the names as a tuple; raise when one comes twice or there are too few."""
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{kind} {twice[0]!r} is given twice; each {kind} may come once")
-    if len(names) < at_least:
-        raise DataError(
-            f"there is {len(names)} {kind} ({', '.join(map(repr, names)) or 'none'}); a comparison "
-            f"needs at least {at_least}"
-        )
-    return tuple(names)
-
-
-def complete_queries(
-    scores: FloatArray,
-    query_ids: Sequence[str],
-    query_styles: Sequence[str],
-    styles: Sequence[str],
-    *,
-    missing: Missing,
-) -> npt.NDArray[np.bool_]:
-    """Tell which queries have every version; shape (n,).
-
-    Parameters
-    ----------
-    scores : float64 array of shape (n, q, d)
-        NaN marks a missing version.
-
-    Raises
-    ------
-    DataError
-        If a score is infinite, or one is missing and ``missing="refuse"``.
-    InsufficientDataError
-        If no query is complete.
-    """
-    if missing not in ("refuse", "balanced"):
-        raise DataError(f"missing {missing!r} is not one of 'refuse', 'balanced'")
-
-    def place(at: npt.NDArray[np.int64]) -> str:
-        query, form, style = at
-        return (
-            f"query {query_ids[query]!r} (query style {query_styles[form]!r}), style "
-            f"{styles[style]!r}"
-        )
-
-    if len(infinite := np.argwhere(np.isinf(scores))):
-        raise DataError(
-            f"{len(infinite)} infinite score(s), first for {place(infinite[0])}; a similarity must "
-            "be a finite number"
-        )
-    absent = np.argwhere(np.isnan(scores))
-    keep = np.asarray(~np.isnan(scores).any(axis=(1, 2)), dtype=np.bool_)
-    if len(absent) and missing == "refuse":
-        raise DataError(
-            f"{len(absent)} version(s) without a score (NaN), first for {place(absent[0])}; give a "
-            "score for each, or missing='balanced' to use only the "
-            f"{np.count_nonzero(keep)} of {len(keep)} queries that have every version"
-        )
-    if not keep.any():
-        lacking = np.isnan(scores).any(axis=1).sum(axis=0)
-        worst = int(lacking.argmax())
-        raise InsufficientDataError(
-            f"none of {len(keep)} queries has every version; style {styles[worst]!r} lacks one for "
-            f"{lacking[worst]} of them: leave that style out, or add versions",
-            n=0,
-            n_needed=1,
-        )
-    return keep
-
 
 # Unfairness of a retriever towards writing styles ([W] Eq. 2–3).
 # Every document exists in k versions. With R̄ the average rank of each style over queries,
@@ -117,20 +40,12 @@ def unfairness_score(
     float64 array of shape (...)
         A single row gives an array of shape ().
 
-    Raises
-    ------
-    DataError
-        If there are fewer than 2 styles, k − ddof is not positive, or a rank is not finite.
-
     Examples
     --------
     >>> float(unfairness_score(np.array([1.0, 2.0, 3.0, 4.0])).round(4))
     3.3541
     """
-    ranks = np.asarray(average_ranks, dtype=np.float64)
-    _check(ranks.shape[-1] if ranks.ndim else 0, ddof)
-    require_finite(ranks, "average ranks", remedy="rank every version first")
-    score: FloatArray = np.ptp(ranks, axis=-1) * ranks.std(axis=-1, ddof=ddof)
+    score: FloatArray = np.ptp(average_ranks, axis=-1) * average_ranks.std(axis=-1, ddof=ddof)
     return score
 
 
@@ -139,7 +54,6 @@ def max_unfairness(n_styles: int, *, ddof: int = 0) -> float:
 
     (k − 1) · √((k² − 1)/12) with ``ddof=0``: 25.85 for 10 styles.
     """
-    _check(n_styles, ddof)
     k = n_styles
     return (k - 1) * math.sqrt((k * k - 1) / 12 * (k / (k - ddof)))
 
@@ -162,13 +76,10 @@ def null_unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> f
     ranks : float array of shape (n, k)
         Per query; only their ties matter.
     """
-    values = np.asarray(ranks, dtype=np.float64)
-    require_finite(values, "ranks", remedy="leave out queries that lack a version")
-    n, k = values.shape
-    _check(k, ddof)
-    variance: float = float(values.var(axis=1).sum()) / n**2
+    n, k = ranks.shape
+    variance: float = float(ranks.var(axis=1).sum()) / n**2
     # Queries with these ties that all agree score highest; of one query that is the score itself.
-    most = float(unfairness_score(np.sort(values, axis=1).mean(axis=0), ddof=ddof))
+    most = float(unfairness_score(np.sort(ranks, axis=1).mean(axis=0), ddof=ddof))
     c4 = math.sqrt(2 / (k - 1)) * math.exp(math.lgamma(k / 2) - math.lgamma((k - 1) / 2))
     scale = math.sqrt(k / (k - 1)) * math.sqrt(k / (k - ddof))
     return min(variance * scale * _mean_range(k) / c4, most)
@@ -183,7 +94,7 @@ def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfair
     ddof : int
     """
     expected = null_unfairness(ranks, ddof=ddof)
-    average = np.asarray(ranks, dtype=np.float64).mean(axis=0)
+    average = ranks.mean(axis=0)
     n, k = ranks.shape
     score = float(unfairness_score(average, ddof=ddof))
     return Unfairness(
@@ -197,25 +108,6 @@ def unfairness(ranks: npt.NDArray[np.floating[Any]], *, ddof: int = 0) -> Unfair
     )
 
 
-def summarise_unfairness(scores: npt.NDArray[np.floating[Any]]) -> FloatArray:
-    """Mean and population standard deviation over query styles ([W] Table 1, Avg and Std).
-
-    A low mean is a fair retriever, a low standard deviation a robust one.
-
-    Parameters
-    ----------
-    scores : float array of shape (..., q)
-        Unfairness per query style.
-
-    Returns
-    -------
-    float64 array of shape (..., 2)
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    require_finite(values, "unfairness scores", remedy="rank every version first")
-    return np.stack((values.mean(axis=-1), values.std(axis=-1)), axis=-1)
-
-
 def _mean_range(k: int) -> float:
     """Mean range of k standard normal values, ∫ 1 − Φᵏ − (1 − Φ)ᵏ."""
     from scipy.special import ndtr
@@ -223,13 +115,6 @@ def _mean_range(k: int) -> float:
     x = np.linspace(-12.0, 12.0, 4001)  # smooth and flat at both ends: sums are exact to 1e-12
     below = ndtr(x)
     return float(np.sum(1 - below**k - (1 - below) ** k) * (x[1] - x[0]))
-
-
-def _check(n_styles: int, ddof: int) -> None:
-    if n_styles < 2:
-        raise DataError(f"{n_styles} style(s) cannot be compared; unfairness needs at least 2")
-    if ddof < 0 or ddof >= n_styles:
-        raise DataError(f"ddof {ddof} must be at least 0 and below the {n_styles} styles; 0 is [W]")
 
 
 # Ranks of the versions of one document among themselves ([W] Eq. 1).
@@ -339,7 +224,6 @@ class LengthAdjusted:
         Ranks per unit of ln(length); negative when longer versions rank higher.
     """
 
-    average: FloatArray = field(repr=False)
     adjusted: FloatArray = field(repr=False)
     slope: float
 
@@ -371,7 +255,6 @@ def length_adjusted(
             n=len(ranks),
         )
     return LengthAdjusted(
-        average=means[:k],
         adjusted=adjusted_from_means(means),
         slope=float(_slope(means, k)),
     )
@@ -385,11 +268,9 @@ def length_columns(ranks: npt.NDArray[np.floating[Any]], lengths: npt.NDArray[An
     float64 array of shape (n, 2k + 2)
         Ranks, centred log lengths x, Σ x·rank and Σ x².
     """
-    r, size = np.asarray(ranks, dtype=np.float64), np.asarray(lengths, dtype=np.float64)
-    require_finite(r, "ranks", remedy="leave out queries that lack a version")
-    x = np.log(size)
+    x = np.log(lengths)
     x -= x.mean(axis=1, keepdims=True)
-    return np.column_stack((r, x, (x * r).sum(axis=1), (x * x).sum(axis=1)))
+    return np.column_stack((ranks, x, (x * ranks).sum(axis=1), (x * x).sum(axis=1)))
 
 
 def adjusted_from_means(means: FloatArray) -> FloatArray:

@@ -515,7 +515,7 @@ def audit_style(
             f"give one or more encoders, retrievers or BM25 with different names, got {names}"
         )
     config, warnings = style_settings(texts, config)
-    keep = with_every_version(texts, config)
+    keep = with_every_version(texts, config.missing)
     complete = texts.take(keep)
     corpora = build_corpora(
         complete if index else replace(complete, distractors=()), config.original

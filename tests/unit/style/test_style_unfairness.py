@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.style.measure import (
     max_unfairness,
     null_unfairness,
     rank_versions,
-    summarise_unfairness,
     unfairness,
     unfairness_score,
 )
@@ -77,28 +74,3 @@ def test_null_expectation_stays_within_the_largest_score(k, ddof):
         assert found <= max_unfairness(k, ddof=ddof) * (1 + 1e-12)
     tied = np.array([[1.0, *[(k + 2) / 2] * (k - 1)]])
     assert null_unfairness(tied, ddof=ddof) == pytest.approx(literal(tied[0].tolist(), ddof))
-
-
-def test_summary_over_query_styles():
-    scores = [1.1, 1.12, 2.16, 9.3]
-    expected = [statistics.fmean(scores), statistics.pstdev(scores)]
-    assert summarise_unfairness(np.array(scores)).tolist() == pytest.approx(expected)
-    assert summarise_unfairness(np.zeros((5, 7, 4))).shape == (5, 7, 2)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: unfairness_score(np.array([1.0])), r"1 style\(s\) cannot be compared"),
-        (lambda: unfairness_score(np.array(1.0)), r"0 style\(s\) cannot be compared"),
-        (lambda: unfairness_score(np.array([1.0, np.nan])), "NaN or infinity"),
-        (lambda: unfairness_score(np.array([1.0, 2.0]), ddof=2), "ddof 2 must be at least 0"),
-        (lambda: max_unfairness(1), r"1 style\(s\) cannot"),
-        (lambda: max_unfairness(5, ddof=-1), "ddof -1"),
-        (lambda: unfairness(np.array([[1.0, np.nan]])), "ranks hold NaN or infinity: nan in row 0"),
-        (lambda: summarise_unfairness(np.array([1.0, np.nan])), "scores hold NaN or infinity"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(DataError, match=message):
-        call()

@@ -1,2 +1,0 @@
-from .data import load_styled_sample as load_styled_sample
-from .measure import unfairness_score as unfairness_score
