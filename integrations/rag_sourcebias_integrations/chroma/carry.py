@@ -15,7 +15,7 @@ from chromadb.errors import NotFoundError
 from rag_sourcebias.core.data import Float32Array
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.projection import SourceProjection
-from rag_sourcebias_integrations.chroma.collections import embedded_text, pages, stored_ids
+from rag_sourcebias_integrations.chroma.collections import embedded_text, pages, parts, stored_ids
 from rag_sourcebias_integrations.chroma.embeddings import EncoderEmbeddingFunction
 
 # What a migration remembers in Chroma itself: how far it is, and what both sides agreed on.
@@ -205,9 +205,7 @@ class Ledger:
         self._rows = None
 
     def _put(self, rows: Mapping[str, Mapping[str, str]]) -> None:
-        ids = list(rows)
-        for start in range(0, len(ids), 100):
-            part = ids[start : start + 100]
+        for part in parts(list(rows), 100):
             self._opened().upsert(
                 ids=part, embeddings=[[0.0]] * len(part), metadatas=[dict(rows[i]) for i in part]
             )
@@ -462,8 +460,8 @@ def make_equal(
     found.n_documents = len(seen)
     if target.count() != len(seen):
         strays = _absent(source, stored_ids(target, size), seen, size)
-        for start in range(0, len(strays), size):
-            target.delete(ids=strays[start : start + size])
+        for part in parts(strays, size):
+            target.delete(ids=part)
         found.ids += strays
     agreed.keep_only(set(map(id_key, seen)))
     return found
@@ -542,8 +540,7 @@ def carry(
         if doc_id not in seen and (agreed.get(doc_id) or agreed.announced(to, doc_id)) is not None
     ]
     gone = _absent(source, known, seen, size)
-    for start in range(0, len(gone), size):
-        part = gone[start : start + size]
+    for part in parts(gone, size):
         # What a killed writer of ours took out of the source was deleted in the target before.
         others = [i for i in part if agreed.announced(here, i) != _DELETING]
         _delete(target, others, agreed, found, announce)
@@ -730,8 +727,8 @@ def _absent(
     """Which documents a collection does not hold: asked for by id, as a pass may miss some."""
     asked = [i for i in dict.fromkeys(ids) if i not in seen]
     found: set[str] = set()
-    for start in range(0, len(asked), size):
-        found.update(collection.get(ids=asked[start : start + size], include=[])["ids"])
+    for part in parts(asked, size):
+        found.update(collection.get(ids=part, include=[])["ids"])
     return [i for i in asked if i not in found]
 
 

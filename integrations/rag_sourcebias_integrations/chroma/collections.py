@@ -282,6 +282,12 @@ def pages(
         yield page
 
 
+def parts(ids: Sequence[Any], size: int) -> Iterator[Any]:
+    """Yield ids in lists, as many as one request may hold at a time."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
 def stored_ids(collection: Any, size: int = _PAGE) -> list[str]:  # noqa: ANN401 - a chromadb collection
     """All ids of a collection, read page by page."""
     return [i for page in pages(collection, size, include=[]) for i in page["ids"]]
@@ -316,9 +322,7 @@ def fill_collection(
         ) from error
     there = set(stored_ids(collection))
     missing = [row for row, doc_id in enumerate(doc_ids) if doc_id not in there]
-    size = client.get_max_batch_size()
-    for start in range(0, len(missing), size):
-        part = missing[start : start + size]
+    for part in parts(missing, client.get_max_batch_size()):
         collection.add(ids=[doc_ids[row] for row in part], embeddings=vectors[part])
     if collection.count() != len(doc_ids):
         raise DataError(

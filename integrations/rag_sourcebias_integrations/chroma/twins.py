@@ -18,6 +18,7 @@ from rag_sourcebias.debias.twins import (
     read_twins,
     write_twins,
 )
+from rag_sourcebias_integrations.chroma.collections import pages
 from rag_sourcebias_integrations.chroma.observe import best_score
 
 _PAGE = 2_000
@@ -40,8 +41,7 @@ def fit_collection_twins(
     ids: list[str] = []
     texts: list[str] = []
     vectors: list[Any] = []
-    for start in range(0, collection.count(), _PAGE):
-        page = collection.get(limit=_PAGE, offset=start, include=["documents", "embeddings"])
+    for page in pages(collection, _PAGE, include=["documents", "embeddings"]):
         ids += page["ids"]
         texts += [text or "" for text in page["documents"]]
         vectors.append(np.asarray(page["embeddings"], dtype=np.float32))

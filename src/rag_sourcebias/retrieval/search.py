@@ -671,15 +671,10 @@ class BM25Spec:
         )
 
     def _derived_name(self) -> str:
-        changed = [f"{key}={getattr(self, key):g}" for key in ("k1", "b") if self._differs(key)]
-        changed += [self.method] if self._differs("method") else []
-        changed += [f"stemmer={self.stemmer}"] if self._differs("stemmer") else []
-        changed += [f"stopwords={self.settings['stopwords']}"] if self._differs("stopwords") else []
-        return f"bm25({', '.join(changed)})" if changed else "bm25"
-
-    def _differs(self, key: str) -> bool:
-        default = next(field.default for field in fields(self) if field.name == key)
-        return bool(getattr(self, key) != default)
+        """Return a name that says what is not as usual."""
+        given = [f for f in fields(self) if f.name != "name" and getattr(self, f.name) != f.default]
+        changed = ", ".join(f"{f.name}={self.settings[f.name]}" for f in given)
+        return f"bm25({changed})" if changed else "bm25"
 
 
 # BM25 as a similarity between a query and the versions of one document ([W] W2).
