@@ -37,14 +37,14 @@ NODES = {
     "observe": 6247,
     "pairs": 21295,
     "report": 18430,
-    "retrieval": 7592,
+    "retrieval": 7538,
     "source": 19993,
     "style": 14529,
     "tagging": 14583,
     "terminal": 2901,
     "testing": 3005,
     ".": 4613,
-    "integrations": 31968,
+    "integrations": 31912,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 2
