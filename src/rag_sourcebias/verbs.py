@@ -30,7 +30,6 @@ from rag_sourcebias.io.given import (
     said,
 )
 from rag_sourcebias.io.samples import cache_dir, list_datasets
-from rag_sourcebias.io.tables import table_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import (
     JudgedConfig,
@@ -414,7 +413,7 @@ def _items(data: Any, columns: Mapping[str, Any]) -> tuple[JudgedItems, str]:  #
         if not is_path(data):
             raise DataError(f"there is no file {str(data)!r}")
         return read_judged_items(data, **columns), Path(data).name
-    return judged_items_of(table_of(columns_of(data, "data"), "data"), **columns), "data"
+    return judged_items_of(columns_of(data, "data"), "data", **columns), "data"
 
 
 def _shown(verb: Callable[..., Any], kind: type) -> None:

@@ -32,41 +32,34 @@ class Stages:
     def __init__(self, write: Callable[[str], None] = _to_stderr) -> None:
         self._write = write
         self._ended = Event()
-        self._start("starting")
-
-    def _start(self, stage: str) -> None:
-        self._stage = stage
-        self._began = self._counted_from = monotonic()
-        self._done_before: int | None = None
-        self._done = 0
-        self._total: int | None = None
+        Stages.begin(self, "starting")
 
     def begin(self, description: str) -> None:
         """Begin the next stage."""
-        self._start(description)
+        self._stage = description
+        self._began = monotonic()
+        self._counted: tuple[float, int] | None = None
+        self._done = 0
+        self._total: int | None = None
 
     def advance(self, done: int, total: int | None) -> None:
         """Report progress within the stage."""
-        if self._done_before is None:  # what a cache held at once says nothing of the rest
-            self._done_before, self._counted_from = done, monotonic()
+        if self._counted is None:  # what a cache held at once says nothing of the rest
+            self._counted = monotonic(), done
         self._done, self._total = done, total
 
     @property
     def line(self) -> str:
         """What is known of the stage now."""
         said = f"{timedelta(seconds=int(monotonic() - self._began))} so far"
-        if self._total is not None:
-            said = f"{self._done:,} of {self._total:,}, {said}"
-            seconds = self._seconds_left(self._total)
-            if seconds is not None:
-                said += f", about {timedelta(seconds=seconds)} left"
+        if self._counted is None or self._total is None:
+            return f"  {self._stage}: {said}"
+        said = f"{self._done:,} of {self._total:,}, {said}"
+        since, before = self._counted
+        if self._done > before:
+            seconds = (monotonic() - since) * (self._total - self._done) / (self._done - before)
+            said += f", about {timedelta(seconds=round(seconds))} left"
         return f"  {self._stage}: {said}"
-
-    def _seconds_left(self, total: int) -> int | None:
-        counted = self._done - (self._done_before or 0)
-        if counted <= 0:
-            return None
-        return round((monotonic() - self._counted_from) * (total - self._done) / counted)
 
     def __enter__(self) -> Self:
         Thread(target=self._log, daemon=True).start()

@@ -235,15 +235,16 @@ class Table:
         return f"{self.path}:{self.unit}{self.lines[row]}"
 
 
-def table_of(columns: Mapping[str, Sequence[Any]], name: str) -> Table:
-    """Return columns in memory as a table, their cells as JSON would hold them."""
-    plain = {column: [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
-    n_rows = len(next(iter(plain.values()), ()))
+def table_of(columns: Mapping[str, Sequence[Any]], name: str, choose: Chooser) -> Table:
+    """Return some columns in memory as a table, their cells as JSON would hold them."""
+    n_rows = max(map(len, columns.values()), default=0)
     return Table(
         path=name,
-        names=tuple(plain),
+        names=tuple(columns),
         lines=range(1, n_rows + 1),
-        columns=plain,
+        columns={
+            chosen: list(map(_plain_cell, columns[chosen])) for chosen in choose(tuple(columns))
+        },
         unit=" row ",
     )
 

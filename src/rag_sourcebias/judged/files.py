@@ -6,11 +6,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from rag_sourcebias.core.data import FloatArray, LabelDistributions
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.files import PathLike, jsonl_text, write_atomic
 from rag_sourcebias.io.tables import (
+    Chooser,
     Table,
     find_column,
     find_ids,
@@ -28,6 +30,7 @@ from rag_sourcebias.io.tables import (
     names_of,
     numbers_of,
     read_table,
+    table_of,
     unescaped,
 )
 from rag_sourcebias.judged.judge_bias import BiasColumns
@@ -82,17 +85,20 @@ def read_judged_items(
     MissingExtraError
         If a Parquet file is given and pyarrow is not installed.
     """
-    asked = _Asked(
-        id=id, human=human, judges=_judge_names(judge), group=group, cluster=cluster,
+    return _read_items(
+        partial(read_table, path),
+        os.fspath(path),
+        id,
+        human=human,
+        judge=judge,
+        factors={"group": group, "cluster": cluster},
         require_human=require_human,
-    )  # fmt: skip
-    name = os.fspath(path)
-    table = read_table(path, lambda names: asked.roles(names, path=name).columns)
-    return _items(table, asked.roles(table.names, path=name))
+    )[0]
 
 
 def judged_items_of(
-    table: Table,
+    columns: Mapping[str, Sequence[Any]],
+    name: str,
     *,
     id: _Ids = None,
     human: str | None = None,
@@ -100,96 +106,84 @@ def judged_items_of(
     group: str | None = None,
     cluster: str | None = None,
 ) -> JudgedItems:
-    """Take items from a table in memory, as :func:`read_judged_items` does from a file."""
-    asked = _Asked(id=id, human=human, judges=_judge_names(judge), group=group, cluster=cluster)
-    return _items(table, asked.roles(table.names, path=table.path))
+    """Take items from columns in memory, as :func:`read_judged_items` does from a file."""
+    return _read_items(
+        partial(table_of, columns, name),
+        name,
+        id,
+        human=human,
+        judge=judge,
+        factors={"group": group, "cluster": cluster},
+    )[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Roles:
-    """Columns by what they hold; further ones by role."""
+def _read_items(
+    read: Callable[[Chooser], Table],
+    name: str,
+    id: _Ids,
+    *,
+    human: str | None,
+    judge: str | Sequence[str] | None,
+    factors: Mapping[str, str | None],
+    require_human: bool = True,
+    also: Mapping[str, tuple[str | None, tuple[str, ...]]] = MappingProxyType({}),
+) -> tuple[JudgedItems, dict[str, tuple[Table, str]]]:
+    """Read items and, by role, further columns: those named, or the first of their usual names."""
+    named = {role: str(column) for role, column in factors.items() if column}
+    found: dict[str, str | None] = {}
+    further: dict[str, str] = {}
+    id_columns: tuple[str, ...] = ()
+    judges = _judge_names(judge)
 
-    ids: tuple[str, ...]
-    human: str | None
-    judges: tuple[str, ...]
-    factors: dict[str, str | None]
-    named: Mapping[str, str | None]
-    further: dict[str, str]
-
-    @property
-    def columns(self) -> list[str]:
-        """All of them, each once."""
-        chosen = (self.human, *self.judges, *self.ids, *self.factors.values())
-        return list(dict.fromkeys(filter(None, (*chosen, *self.further.values()))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """Columns that were named; ``also`` holds further roles with their usual names."""
-
-    id: _Ids
-    human: str | None
-    judges: tuple[str, ...]
-    group: str | None
-    cluster: str | None
-    require_human: bool = True
-    also: Mapping[str, tuple[str | None, tuple[str, ...]]] = field(default_factory=dict)
-
-    def roles(self, names: tuple[str, ...], *, path: str) -> _Roles:
-        """Return which column has which role: those named, or the first of their usual names."""
-        named = {"group": self.group, "cluster": self.cluster}
-        taken: set[str | None] = {*_listed(self.id), *named.values()}
-        human = find_column(names, "human", given=self.human, path=path, taken=taken)
-        for other in self.judges[1:]:
-            find_column(names, "judge", given=other, path=path)
-        first = self.judges[0] if self.judges else None
-        judge = find_column(names, "judge", given=first, path=path, taken=taken)
-        needed = {"human": human, "judge": judge} if self.require_human else {"judge": judge}
-        _require(needed, names, path=path)
-        judges = self.judges or (str(judge),)
-        if human in judges:
-            raise DataError(f"{path}: column {human!r} cannot be both human and judge")
-        taken |= {self.human, *self.judges}
-        ids = find_ids(names, given=self.id, path=path, taken=taken)
-        factors = {
-            role: find_column(names, role, given=column, path=path, taken=taken)
-            for role, column in named.items()
-        }
-        if self.id is None and ids == (factors["cluster"],) and factors["group"]:
-            ids = (*ids, factors["group"])  # each system's row of a query is an item
-        taken |= {human, judge, *factors.values(), *ids}
-        further: dict[str, str] = {}
-        for role, (column, usual) in self.also.items():
+    def choose(names: tuple[str, ...]) -> list[str]:
+        nonlocal id_columns
+        taken: set[str | None] = {*_listed(id), *named.values()}
+        found["human"] = find_column(names, "human", given=human, path=name, taken=taken)
+        for other in judges[1:]:
+            find_column(names, "judge", given=other, path=name)
+        found["judge"] = find_column(
+            names, "judge", given=judges[0] if judges else None, path=name, taken=taken
+        )
+        _require(found, ("human", "judge") if require_human else ("judge",), names, path=name)
+        taken |= {human, *judges}
+        id_columns = find_ids(names, given=id, path=name, taken=taken)
+        found.update(
+            (role, find_column(names, role, given=named.get(role), path=name, taken=taken))
+            for role in _FACTORS
+        )
+        if id is None and id_columns == (found["cluster"],) and found["group"]:
+            id_columns = (*id_columns, found["group"])  # each system's row of a query is an item
+        taken |= {*found.values(), *id_columns}
+        for role, (column, usual) in also.items():
             if column is not None:
-                further[role] = str(find_column(names, role, given=column, path=path))
+                further[role] = str(find_column(names, role, given=column, path=name))
             elif free := [n for n in usual if n in names and n not in taken]:
                 further[role] = free[0]
-        return _Roles(
-            ids=ids,
-            human=human,
-            judges=judges,
-            factors=factors,
-            named=named,
-            further=further,
-        )
+        chosen = (*found.values(), *judges, *id_columns, *further.values())
+        return list(dict.fromkeys(filter(None, chosen)))
 
-
-def _items(table: Table, roles: _Roles) -> JudgedItems:
-    ids = ids_of(table, roles.ids)
-    human = np.full(len(ids), np.nan)
-    if roles.human is not None:
-        human = numbers_of(table, roles.human, role="human label", ids=ids)
-    return JudgedItems.of_judges(
+    table = read(choose)
+    judges = judges or (str(found["judge"]),)
+    if found["human"] in judges:
+        raise DataError(f"{name}: column {found['human']!r} cannot be both human and judge")
+    ids = ids_of(table, id_columns)
+    labels = np.full(len(ids), np.nan)
+    if found["human"] is not None:
+        labels = numbers_of(table, found["human"], role="human label", ids=ids)
+    items = JudgedItems.of_judges(
         ids=tuple(ids),
-        human=human,
-        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in roles.judges},
-        **_factors(table, roles.factors, roles.named),
+        human=labels,
+        judges={c: numbers_of(table, c, role="judge value", ids=ids) for c in judges},
+        **_factors(table, found, named),
     )
+    return items, {role: (table, column) for role, column in further.items()}
 
 
-def _require(found: Mapping[str, str | None], names: tuple[str, ...], *, path: str) -> None:
+def _require(
+    found: Mapping[str, str | None], roles: Sequence[str], names: tuple[str, ...], *, path: str
+) -> None:
     """Raise when no column has one of these roles."""
-    if lacking := [role for role, column in found.items() if column is None]:
+    if lacking := [role for role in roles if found[role] is None]:
         raise DataError(
             f"{path}: no column is recognised as {' or '.join(lacking)}; its columns are "
             f"{', '.join(names)}; name the column with "
@@ -229,27 +223,23 @@ def read_audited_items(
     DataError
         As :func:`read_judged_items`, or if the family of ``judge_name`` is not known.
     """
-    asked = _Asked(
-        id=id,
+    items, found = _read_items(
+        partial(read_table, path),
+        os.fspath(path),
+        id,
         human=human,
-        judges=_judge_names(judge),
-        group=group,
-        cluster=cluster,
+        judge=judge,
+        factors={"group": group, "cluster": cluster},
         also={
             "length": (length, ("length", "n_words", "n_chars", *_TEXTS)),
             "swapped": (swapped, ("judge_swapped",)),
         },
     )
-    name = os.fspath(path)
-    table = read_table(path, lambda names: asked.roles(names, path=name).columns)
-    roles = asked.roles(table.names, path=name)
-    items = _items(table, roles)
-    ids = list(items.ids)
     values = {
-        role: _lengths(table, column, ids)
+        role: _lengths(*place, list(items.ids))
         if role == "length"
-        else numbers_of(table, column, role=f"{role} judge value", ids=ids)
-        for role, column in roles.further.items()
+        else numbers_of(*place, role=f"{role} judge value", ids=list(items.ids))
+        for role, place in found.items()
     }
     return items, BiasColumns(judge_name=judge_name, **values)
 
