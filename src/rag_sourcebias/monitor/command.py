@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.settings import setting
@@ -731,20 +732,8 @@ def log_lines(found: LogSummary) -> list[str]:
 
 def log_figures(found: LogSummary) -> dict[str, Any]:
     """Return the same as plain data."""
-    return {
-        "n_written": found.n_written,
-        "n_kept": found.n_kept,
-        "since": found.since,
-        "until": found.until,
-        "dropped": dict(found.dropped),
-        "labels": [dict(labels) for labels in found.labels],
-        "tags": [{"source": source, "style": style} for source, style in found.tags],
-        "event_labels": dict(found.event_labels),
-        "overflowed": dict(found.overflowed),
-        "odd_sources": dict(found.odd_sources),
-        "bad_tags": found.bad_tags,
-        "notes": list(found.notes),
-    }
+    tags = [{"source": source, "style": style} for source, style in found.tags]
+    return {**to_plain(found), "tags": tags}
 
 
 _MOST_SETS = 50

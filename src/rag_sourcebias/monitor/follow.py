@@ -20,6 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
@@ -258,15 +259,7 @@ def write_position(
     DataError
         If the file cannot be written.
     """
-    data = {
-        "kind": _KIND,
-        "version": _VERSION,
-        "log": position.log,
-        "number": position.number,
-        "n_read": position.n_read,
-        "dropped": dict(position.dropped),
-        "monitor": monitor,
-    }
+    data = {"kind": _KIND, "version": _VERSION, **to_plain(position), "monitor": monitor}
     write_atomic(path, json.dumps(data), mode=mode)
 
 
