@@ -32,7 +32,7 @@ NODES = {
     "judged": 39743,
     "llm": 4115,
     "measure": 5657,
-    "monitor": 37698,
+    "monitor": 37600,
     "neural": 12408,
     "observe": 6247,
     "pairs": 21295,
