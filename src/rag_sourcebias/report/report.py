@@ -115,7 +115,7 @@ class Report(Stored, ABC):
         texts = list(map(str, outcomes[:_IN_A_LINE])) or ["nothing was compared"]
         if len(outcomes) > _IN_A_LINE:
             texts.append(f"and {len(outcomes) - _IN_A_LINE} more")
-        name = getattr(getattr(self, "data", None), "name", "")
+        name = getattr(getattr(self, "data", self), "name", "")
         return visible(f"<{f'{type(self).__name__} {name}'.strip()}: {'; '.join(texts)}>")
 
     def __str__(self) -> str:
