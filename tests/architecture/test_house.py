@@ -27,7 +27,7 @@ NODES = {
     "core": 13552,
     "debias": 22636,
     "explain": 10181,
-    "infer": 18482,
+    "infer": 18503,
     "io": 17970,
     "judged": 39743,
     "llm": 4115,

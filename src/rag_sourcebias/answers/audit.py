@@ -59,7 +59,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.infer.decide import queries_to_tell
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.infer.quantiles import expit, normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import SAMPLED
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
@@ -99,7 +99,7 @@ def auc_interval(
         method = "DeLong by question, logit"
         step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found) / (auc * (1 - auc))
         middle = math.log(auc / (1 - auc))
-        lower, upper = (_expit(middle + sign * step) for sign in (-1, 1))
+        lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
     return Interval(
         estimate=auc,
         lower=min(lower, auc),
@@ -164,10 +164,6 @@ def _error(found: QuestionAUC) -> float:
             n=n,
         )
     return error
-
-
-def _expit(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 # Everything that can be said about one correctness score.

@@ -28,7 +28,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.retrieval.cache import checked_vectors
@@ -586,9 +586,9 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
     share, auc = np.zeros(len(answers)), 0.0
     for code in np.flatnonzero(n1 * n0):
         good, bad = (np.flatnonzero(usable & (codes == code) & which) for which in (right, ~right))
-        ranks = _mid_ranks(answers.scores[np.concatenate((good, bad))])
-        share[good] = ranks[: len(good)] - _mid_ranks(answers.scores[good])
-        share[bad] = len(good) - ranks[len(good) :] + _mid_ranks(answers.scores[bad])
+        ranks = mid_ranks(answers.scores[np.concatenate((good, bad))])
+        share[good] = ranks[: len(good)] - mid_ranks(answers.scores[good])
+        share[bad] = len(good) - ranks[len(good) :] + mid_ranks(answers.scores[bad])
         auc += float(share[good].sum()) / pairs
     share = (share - auc * np.where(right, n0[codes], n1[codes]))[usable] / pairs
     question = group_codes(answers.question_codes[usable])
@@ -604,11 +604,6 @@ def question_auc(answers: AnswerScores, *, within_systems: bool = False) -> Ques
             n // 2,
         ),
     )
-
-
-def _mid_ranks(values: FloatArray) -> FloatArray:
-    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[code]
 
 
 # Whether a correctness score follows the length of answers that are all correct.

@@ -29,6 +29,7 @@ from rag_sourcebias.measure.texts import words
 # Counts of values between edges, for plots.
 
 
+_BINS = 40
 _TAIL = 0.005  # of the values on either side, which share the outer bins
 _NARROWEST = 1e-6
 
@@ -39,7 +40,7 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
     Parameters
     ----------
     values : float64 array of shape (n,)
-    edges : float64 array of shape (bins + 1,)
+    edges : float64 array of shape (41,)
         Rising. Values outside are counted in the first and the last bin.
 
     Raises
@@ -61,18 +62,18 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
     )
 
 
-def unit_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
+def unit_edges(*columns: FloatArray) -> FloatArray:
     """Edges up to 1 for values of at most 1, from the twentieth below the lowest value.
 
-    Shape (bins + 1,). Used for cosines, which often lie in a small part of [−1, 1].
+    Shape (41,). Used for cosines, which often lie in a small part of [−1, 1].
     """
     lowest = min((float(column.min()) for column in columns if len(column)), default=0.0)
     start = max(math.floor(20 * lowest) / 20, -1.0)
-    return np.linspace(min(start, 0.95), 1.0, bins + 1)
+    return np.linspace(min(start, 0.95), 1.0, _BINS + 1)
 
 
-def shared_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
-    """Edges that hold all but the outermost values of all columns; shape (bins + 1,).
+def shared_edges(*columns: FloatArray) -> FloatArray:
+    """Edges that hold all but the outermost values of all columns; shape (41,).
 
     Raises
     ------
@@ -85,7 +86,7 @@ def shared_edges(*columns: FloatArray, bins: int = 40) -> FloatArray:
     low, high = np.quantile(joint, (_TAIL, 1 - _TAIL))
     if high - low < _NARROWEST:  # all alike: a bin around them
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, bins + 1)
+    return np.linspace(low, high, _BINS + 1)
 
 
 # Distinct words of many texts as numbers, so that 100,000 documents fit in memory.

@@ -28,6 +28,12 @@ def group_codes(values: npt.ArrayLike) -> IntArray:
     return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64, copy=False)
 
 
+def mid_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from 1, ties averaged."""
+    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2).take(code)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dependence:
     """Factors that observations share.

@@ -10,6 +10,13 @@ def normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
+def expit(logit: float) -> float:
+    """Probability whose logarithm of odds is given."""
+    from scipy import special
+
+    return float(special.expit(logit))
+
+
 def t_quantile(probability: float, degrees: float) -> float:
     """Quantile of Student's t with ``degrees`` degrees of freedom."""
     from scipy.special import stdtrit

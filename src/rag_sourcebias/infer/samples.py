@@ -253,15 +253,8 @@ def _codes(
 # Checks of values: outside the scale, or all the same.
 
 
-def check_scale(
-    values: FloatArray,
-    low: float,
-    high: float,
-    *,
-    ids: Sequence[str] | None = None,
-    what: str = "human label",
-) -> None:
-    """Refuse values outside a scale.
+def check_scale(values: FloatArray, low: float, high: float, *, ids: Sequence[str]) -> None:
+    """Refuse human labels outside a scale.
 
     Parameters
     ----------
@@ -269,7 +262,7 @@ def check_scale(
         NaN (no value) passes.
     low, high : float
         Ends of the scale; both belong to it.
-    ids : sequence of str or None
+    ids : sequence of str
         Names of the items, for the message.
 
     Raises
@@ -280,10 +273,10 @@ def check_scale(
     outside = np.flatnonzero((values < low) | (values > high))
     if len(outside):
         first = int(outside[0])
-        name = f"item {ids[first]!r}" if ids is not None else f"item {first} (counted from 0)"
         raise DataError(
-            f"{len(outside)} {what}(s) outside the scale {low:g} … {high:g}, first "
-            f"{values[first]:g} of {name}; correct them, or state the scale they are on"
+            f"{len(outside)} human label(s) outside the scale {low:g} … {high:g}, first "
+            f"{values[first]:g} of item {ids[first]!r}; correct them, or state the scale they "
+            "are on"
         )
 
 
@@ -341,7 +334,7 @@ def how_drawn(cluster: IntArray, labeled: npt.NDArray[np.bool_]) -> Drawn:
     return "items" if (seen > 0).sum() >= reached.sum() - _TYPICAL * spread else "both"
 
 
-def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[str, ...]:
+def check_items(items: JudgedItems) -> tuple[str, ...]:
     """Run :func:`check_random_labels` on the labelled and unlabelled of some items.
 
     Where whole clusters were labelled, such as all answers to some questions, clusters are
@@ -350,7 +343,6 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
     Parameters
     ----------
     items : JudgedItems
-    confidence_level : float
 
     Returns
     -------
@@ -367,16 +359,13 @@ def check_items(items: JudgedItems, *, confidence_level: float = 0.99) -> tuple[
             count = np.bincount(code[known], minlength=len(whole))
             total = np.bincount(code[known], weights=items.judge[known], minlength=len(whole))
             means = np.divide(total, count, out=np.full(len(whole), np.nan), where=count > 0)
-            return check_random_labels(
-                means[whole], means[~whole], confidence_level=confidence_level
-            )
+            return check_random_labels(means[whole], means[~whole])
     groups = None if items.groups is None else np.asarray(items.groups)
     return check_random_labels(
         items.judge[labeled],
         items.judge[~labeled],
         labeled_groups=None if groups is None else groups[labeled].tolist(),
         unlabeled_groups=None if groups is None else groups[~labeled].tolist(),
-        confidence_level=confidence_level,
     )
 
 

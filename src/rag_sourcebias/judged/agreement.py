@@ -14,9 +14,9 @@ from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
-from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.quantiles import t_quantile
+from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.infer.samples import is_constant, judge_correlation
 from rag_sourcebias.judged.data import Agreement, JudgeShare
 
@@ -236,7 +236,7 @@ def _linearised(
     Where ranked, x and y are shares of items below, ties counting one half. An item also moves the
     shares of all items above it: by 1 minus their share, weighted with what the share is worth.
     """
-    sides = [(_mid_ranks(v) - 0.5) / len(v) if ranked else v for v in (x, y)]
+    sides = [(mid_ranks(v) - 0.5) / len(v) if ranked else v for v in (x, y)]
     u, v = ((side - side.mean()) / side.std() for side in sides)
     r = float(np.clip((u * v).mean(), -1.0, 1.0))
     influence = u * v - r / 2 * (u**2 + v**2)
@@ -416,8 +416,8 @@ def auc_interval(
         )
     own = np.empty(len(scores))
     for side in (positive, ~positive):
-        own[side] = _mid_ranks(scores[side])
-    beaten = _mid_ranks(scores) - own  # items of the other kind below each
+        own[side] = mid_ranks(scores[side])
+    beaten = mid_ranks(scores) - own  # items of the other kind below each
     wins, losses = beaten[positive] / n0, 1 - beaten[~positive] / n1
     auc = float(wins.mean())
     influence = np.empty(len(scores))
@@ -437,19 +437,13 @@ def auc_interval(
     width = quantile * error / (auc * (1 - auc))
     return Interval(
         estimate=auc,
-        lower=1 / (1 + math.exp(width - logit)),
-        upper=1 / (1 + math.exp(-width - logit)),
+        lower=expit(logit - width),
+        upper=expit(logit + width),
         confidence_level=confidence_level,
         method="AUC, DeLong placements on the logit scale",
         n_labeled=g,
         assumptions=ASSUMPTIONS,
     )
-
-
-def _mid_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1, ties averaged."""
-    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2).take(code)
 
 
 # What each of several judges adds to their mean.

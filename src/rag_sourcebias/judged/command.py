@@ -142,9 +142,7 @@ class ItemOptions:
             err.print(f"joined by {found.joined_by}", highlight=False)
             return found.items, found.metric, self.ragas.name
         if self.human_file is not None and self.judge_file is not None:
-            items = join_judged(
-                self.human_file, self.judge_file, allow_judge_missing=True, **asdict(columns)
-            )
+            items = join_judged(self.human_file, self.judge_file, **asdict(columns))
             return items, "score", self.judge_file.name
         file = cast("Path", self.file)  # one input is given
         return read_judged_items(file, **asdict(columns)), "score", file.name

@@ -287,7 +287,6 @@ def join_judged(
     judge: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
-    allow_judge_missing: bool = False,
 ) -> JudgedItems:
     """Join a file of human labels with a file of judge values by id.
 
@@ -303,9 +302,6 @@ def join_judged(
         ``judge`` may be several.
     group, cluster : str or None
         Columns of the judge file, as in :func:`read_judged_items`.
-    allow_judge_missing : bool
-        True keeps a labelled item whose judge value is empty in the judge file (the judge failed
-        on it). A labelled item that the judge file does not list at all is always an error.
 
     Returns
     -------
@@ -315,8 +311,7 @@ def join_judged(
     Raises
     ------
     DataError
-        As :func:`read_judged_items`, and if labelled items do not join (how many, which first) or
-        lack a judge value.
+        As :func:`read_judged_items`, and if labelled items do not join (how many, which first).
     """
     human_table, human_ids, (human_column,), _ = _values_by_id(
         human_path, "human", () if human is None else (human,), id, {}
@@ -338,14 +333,6 @@ def join_judged(
             f"{len(lost)} of {len(labeled)} labelled items are not in {table.path}, first "
             f"{human_ids[first]!r} ({human_table.where(first)}); ids there look like {ids[0]!r}; "
             "every labelled item needs a judge value"
-        )
-    empty = np.flatnonzero(np.all([np.isnan(values) for values in judges.values()], axis=0)[place])
-    if len(empty) and not allow_judge_missing:
-        first = int(place[empty[0]])
-        raise DataError(
-            f"{len(empty)} of {len(labeled)} labelled items have no judge value, first "
-            f"{ids[first]!r} ({table.where(first)}); judge them again, or pass "
-            "allow_judge_missing=True to count them as failures of the judge"
         )
     joined = np.full(len(ids), np.nan)
     joined[place] = labels[labeled]
@@ -684,7 +671,6 @@ def read_ragas_result(
         id=shared,
         human=human,
         judge=found,
-        allow_judge_missing=True,
         group=group,
         cluster=cluster,
     )

@@ -186,11 +186,14 @@ def ranked_score(probs: FloatArray, observed: FloatArray) -> float:
     return float((np.cumsum(probs - observed, axis=1)[:, :-1] ** 2).mean())
 
 
-def bin_codes(predicted: FloatArray, bins: int) -> IntArray:
+_BINS = 10  # of about equal size
+
+
+def bin_codes(predicted: FloatArray) -> IntArray:
     """Code of the bin of each item; bins are never split between equal predictions."""
     _, code, counts = np.unique(predicted, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
-    wanted = np.minimum((middle * bins / len(predicted)).astype(np.int64), bins - 1)
+    wanted = np.minimum((middle * _BINS / len(predicted)).astype(np.int64), _BINS - 1)
     packed = group_codes(wanted)
     return packed.take(code).astype(np.int64)
 
@@ -202,11 +205,10 @@ def one_grade(
     *,
     simulated: IntArray,
     clusters: IntArray,
-    bins: int,
     level: float,
 ) -> GradeCalibration:
     """Calibration of the probability ``p`` of one grade, ``o`` of which was observed."""
-    code = bin_codes(p, bins)
+    code = bin_codes(p)
     size = np.bincount(code)
     weight = size / len(p)
     predicted = np.bincount(code, weights=p) / size
@@ -249,7 +251,6 @@ def calibration_of(
     *,
     clusters: IntArray | None = None,
     gains: Sequence[float] | None = None,
-    bins: int = 10,
     confidence_level: float = 0.95,
     rng: np.random.Generator | int = 0,
 ) -> LabelCalibration:
@@ -263,8 +264,6 @@ def calibration_of(
         Codes of what may depend on each other; None: every row is independent.
     gains : sequence of L floats or None
         Gain of each grade; None is 2^r − 1.
-    bins : int
-        Bins of about equal size; equal predictions share one.
     rng : numpy.random.Generator or int
         For ``ece_if_calibrated``.
 
@@ -291,7 +290,7 @@ def calibration_of(
     for r in range(n_grades):
         grade = one_grade(
             probs[:, r], observed[:, r], r,
-            simulated=simulated, clusters=clusters, bins=bins, level=confidence_level,
+            simulated=simulated, clusters=clusters, level=confidence_level,
         )  # fmt: skip
         grades.append(grade)
     shares = np.broadcast_to(observed.mean(axis=0), observed.shape)

@@ -382,16 +382,15 @@ def from_text(reply: Reply, labels: Sequence[str]) -> Verdict:
     return _unreadable(answer) if probs is None else Verdict(probs=probs)
 
 
-def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) -> Verdict:
+def from_votes(replies: Sequence[Reply], labels: Sequence[str]) -> Verdict:
     """Count sampled grades.
 
     Parameters
     ----------
     replies : sequence
-        One per sample.
+        One per sample. Where less than half can be read, the item has the status of the first
+        failure.
     labels : sequence of str
-    needed : int
-        Samples that must be readable; with fewer the item has the status of the first failure.
     """
     counts = np.zeros(len(labels))
     failures: list[Verdict] = []
@@ -406,7 +405,7 @@ def from_votes(replies: Sequence[Reply], labels: Sequence[str], *, needed: int) 
         else:
             counts[grade] += 1
     read = float(counts.sum())
-    if read >= needed:
+    if read >= len(replies) / 2:
         return Verdict(probs=counts / read, mass=read / len(replies))
     return Verdict(
         status=failures[0].status,
@@ -644,7 +643,7 @@ class LLMJudge:
         elif self.mode == "verbalised":
             verdict = from_text(replies[0], labels)
         else:
-            verdict = from_votes(replies, labels, needed=(self.votes + 1) // 2)
+            verdict = from_votes(replies, labels)
         if verdict.probs is None:
             return verdict
         return replace(verdict, probs=smoothed(verdict.probs, self.smoothing))

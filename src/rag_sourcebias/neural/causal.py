@@ -21,9 +21,9 @@ from rag_sourcebias.neural.loading import (
     Dtype,
     ModelFolder,
     checked_dtype,
+    computed_with,
     fast_dtype,
     find_model,
-    library_versions,
     loading,
     pick_device,
     require_torch,
@@ -335,9 +335,7 @@ class LocalCompleter:
             "model": self._causal.described,
             "prompt as": "chat message" if self.chat else "bare text",
             "label scores": "exact log-probabilities",
-            "dtype": self.dtype,
-            "device": pick_device(self.device),
-            **library_versions(),
+            **computed_with(self.dtype, self.device),
         }
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
@@ -529,9 +527,7 @@ class QueryLikelihoodReranker:
             "score": "mean log-probability of the query's tokens",
             "prompt": f"{_BEFORE} <passage>{_AFTER}".replace("\n", " "),
             "maximum length": f"{self.max_length} tokens of the passage",
-            "dtype": self.dtype,
-            "device": pick_device(self.device),
-            **library_versions(),
+            **computed_with(self.dtype, self.device),
         }
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:

@@ -140,6 +140,11 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in ("torch", "transformers", "sentence-transformers")}
 
 
+def computed_with(dtype: Dtype, device: str | None) -> dict[str, str]:
+    """Settings of the computation that a report must state."""
+    return {"dtype": dtype, "device": pick_device(device), **library_versions()}
+
+
 def checked_dtype(dtype: str) -> Dtype:
     """Return ``dtype`` if it is one that is supported.
 
@@ -592,9 +597,7 @@ class CrossEncoderReranker:
         return {
             "model": self._folder.name,
             "maximum length": f"{self._model.max_seq_length} tokens",
-            "dtype": self.dtype,
-            "device": pick_device(self.device),
-            **library_versions(),
+            **computed_with(self.dtype, self.device),
         }
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:

@@ -18,8 +18,8 @@ from rag_sourcebias.neural.loading import (
     Dtype,
     ModelFolder,
     checked_dtype,
+    computed_with,
     find_model,
-    library_versions,
     loading,
     pick_device,
     require_torch,
@@ -424,9 +424,7 @@ class CausalPerplexity:
             else "read, not predicted",
             "longer texts": f"windows of {self._width} tokens that overlap by half",
             "after another text": "the other text, a blank line, then the text",
-            "dtype": self.dtype,
-            "device": pick_device(self.device),
-            **library_versions(),
+            **computed_with(self.dtype, self.device),
         }
 
     def log_perplexities(
@@ -553,9 +551,7 @@ class MaskedPerplexity:
             "model": self._found.name,
             "value": "mean −log P(token | all other tokens), nats",
             "longer texts": f"chunks of equal length, at most {self._width} tokens",
-            "dtype": self.dtype,
-            "device": pick_device(self.device),
-            **library_versions(),
+            **computed_with(self.dtype, self.device),
         }
 
     def log_perplexities(

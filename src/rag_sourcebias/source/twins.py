@@ -20,7 +20,7 @@ from rag_sourcebias.infer.dependence import (
     require_clusters,
 )
 from rag_sourcebias.infer.means import clustered_mean, clustered_standardised_mean
-from rag_sourcebias.infer.quantiles import t_quantile
+from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.measure.relevance import Ties, places_of, rank_span, trec_order
 from rag_sourcebias.measure.texts import overlap, word_counts
 from rag_sourcebias.source.data import AuditConfig, TwinSkew
@@ -244,9 +244,9 @@ def win_rate_at(
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
     inside = (covariates.min(axis=0) <= at) & (at <= covariates.max(axis=0))
     return Interval(
-        estimate=_expit(beta[0]),
-        lower=_expit(beta[0] - width),
-        upper=_expit(beta[0] + width),
+        estimate=expit(beta[0]),
+        lower=expit(beta[0] - width),
+        upper=expit(beta[0] + width),
         confidence_level=confidence_level,
         method="logistic regression, cluster-robust",
         n_labeled=g,
@@ -304,10 +304,6 @@ def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, 
         "at equal length cannot be estimated from these pairs",
         n=len(wins),
     )
-
-
-def _expit(value: float) -> float:
-    return 1 / (1 + math.exp(-value))
 
 
 def twins_of(

@@ -130,7 +130,7 @@ def test_a_filled_sheet_joins_although_a_spreadsheet_saved_it(tmp_path: Path) ->
         writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
         writer.writeheader()
         writer.writerows(rows)
-    joined = join_judged(path, tmp_path / "answers.csv", allow_judge_missing=True)
+    joined = join_judged(path, tmp_path / "answers.csv")
     assert joined.n_labeled == 40
     labeled = joined.labeled
     people = np.array([truth[name] for name in joined.ids])

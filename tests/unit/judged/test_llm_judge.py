@@ -179,10 +179,10 @@ def test_softmax_temperature_and_smoothing() -> None:
 
 def test_votes_below_half_are_a_failure_with_the_first_reason() -> None:
     slow = CompletionError("too slow", reason="timeout")
-    verdict = from_votes([slow, Completion(text="2"), slow], FOUR, needed=2)
+    verdict = from_votes([slow, Completion(text="2"), slow], FOUR)
     assert (verdict.status, verdict.probs) == ("timeout", None)
     assert verdict.reason == "1 of 3 samples could be read: too slow"
-    verdict = from_votes([Completion(text="3"), Completion(text="2"), slow], FOUR, needed=2)
+    verdict = from_votes([Completion(text="3"), Completion(text="2"), slow], FOUR)
     assert verdict.probs == pytest.approx([0, 0, 0.5, 0.5])
 
 
