@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray, Histogram, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.explain.data import (
     BoundedPerplexity,
     GapDecomposition,
@@ -391,7 +390,6 @@ def decompose_gap(
     InsufficientDataError
         With fewer than 10 · (factors + 1) queries, or factors that are constant or collinear.
     """
-    check_level(confidence_level)
     names = tuple(factors)
     x = _checked(factors, queries)
     found = fit(gaps, x, names=names)

@@ -1,4 +1,3 @@
 from .decide import queries_for_verdict as queries_for_verdict
-from .judged import paper_ppi_interval as paper_ppi_interval
 from .judged import ppi_interval as ppi_interval
 from .means import difference_test as difference_test
