@@ -20,6 +20,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 
 _MIN_QUERIES = 10
@@ -139,9 +140,9 @@ def fit_perplexity_correction(
             lower=min(lower, slope),
             upper=max(upper, slope),
             confidence_level=confidence_level,
-            method="Anderson–Rubin, clustered",
+            method=InferCode.GIVEN(),
             n_labeled=n_queries,
-            assumptions=("the source changes scores through perplexity only",),
+            assumptions=(),
         ),
         first_stage_f=f,
         reference=float(baseline_perplexities.mean()),

@@ -17,7 +17,7 @@ from hashing_encoder import HashingEncoder
 from paired_texts import WordSpec, paired_dataset
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, TagTable
-from rag_sourcebias.core.finding import Code, Finding, Frame
+from rag_sourcebias.core.finding import Code, Finding, Frame, Interval
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import PairThresholds
 from rag_sourcebias.pairs.findings import PairsCode
@@ -106,7 +106,7 @@ def said(document: Document) -> Iterator[tuple[Finding, object]]:
         elif isinstance(value, tuple | list):
             for part in value:
                 yield from within(part, block)
-        elif dataclasses.is_dataclass(value):
+        elif dataclasses.is_dataclass(value) and not isinstance(value, Interval):
             for field in dataclasses.fields(value):
                 yield from within(getattr(value, field.name), value)
 

@@ -29,6 +29,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.audit import skew_standing
 from rag_sourcebias.debias.data import DebiasConfig, QualityChange, SkewChange
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.report import blocks as b
@@ -51,7 +52,7 @@ def about(estimate: float, sd: float, *, limit: float = np.inf) -> Interval:
         lower=low,
         upper=high,
         confidence_level=0.95,
-        method="delta",
+        method=InferCode.DELTA(),
         n_labeled=160,
     )
 

@@ -9,6 +9,7 @@ from simulation import acceptable
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
+from rag_sourcebias.infer.findings import InferCode
 
 pytestmark = pytest.mark.slow
 RUNS, MARGIN, SD = 800, 5.0, 75.0  # 75 points a query are those of NDCG@5 on 80 questions
@@ -24,7 +25,7 @@ def study(truth, n, rng):
         lower=estimate - width,
         upper=estimate + width,
         confidence_level=0.95,
-        method="t",
+        method=InferCode.T(),
         n_labeled=n,
         assumptions=(),
     )

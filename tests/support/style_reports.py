@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.relevance import relative_delta
@@ -142,9 +143,9 @@ def index_scores(styles: Sequence[str], n: int) -> tuple[StyleIndexScore, ...]:
                     lower=delta - 30,
                     upper=delta + 30,
                     confidence_level=0.95,
-                    method="delta",
+                    method=InferCode.DELTA(),
                     n_labeled=n,
-                    assumptions=("enough queries that ln of the ratio of means is nearly normal",),
+                    assumptions=(InferCode.RATIO_NORMAL(),),
                 ),
             )
         )

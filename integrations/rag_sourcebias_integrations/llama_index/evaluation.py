@@ -11,9 +11,18 @@ from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
 from pydantic import ConfigDict
 
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Code, Interval
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias_integrations._require import require_kind
+
+
+class EvaluationCode(Code, home="llama_index"):
+    """What to know of an interval for what an evaluator scored."""
+
+    LEFT_OUT = (
+        "{n} of {of:item|items} got no score from the evaluator and are left out, {labeled} of "
+        "them with a human score"
+    )
 
 
 class IntervalResult(EvaluationResult):
@@ -131,10 +140,7 @@ class IntervalEvaluator(BaseEvaluator):
             return found
         lost = int((~scored).sum())
         lost_labels = int((~scored & labelled).sum())
-        note = (
-            f"{lost} of {len(scores)} items got no score from the evaluator and are left out, "
-            f"{lost_labels} of them with a human score"
-        )
+        note = EvaluationCode.LEFT_OUT(n=lost, of=len(scores), labeled=lost_labels)
         return dataclasses.replace(found, notes=(*found.notes, note))
 
     def result(

@@ -16,7 +16,7 @@ from ragas.metrics.result import MetricResult
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Code, Finding, Interval
 from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
@@ -242,8 +242,8 @@ class EvaluationResultWithIntervals(EvaluationResult):
                 "n_labeled": found.n_labeled,
                 "n_unlabeled": found.n_unlabeled,
                 "n_nan": sum(score is None or math.isnan(score) for score in self[name]),
-                "method": found.method,
-                "notes": "; ".join(found.notes),
+                "method": str(found.method),
+                "notes": "; ".join(map(str, found.notes)),
             }
             for name, found in self.intervals.items()
         ]
@@ -252,6 +252,20 @@ class EvaluationResultWithIntervals(EvaluationResult):
 
 
 # Intervals for what ragas scored, from human labels of some of the rows.
+
+
+class RagasCode(Code, home="ragas"):
+    """What to know of intervals for what ragas scored."""
+
+    LEFT_OUT = (
+        "{n} of {of:row|rows} have no {metric}, first '{first:short}', {labeled} of them labelled; "
+        "they are left out"
+    )
+    NOT_SCORED = (
+        "{n} of {of:row|rows} have no {metric}, first '{first:short}', {labeled} of them labelled; "
+        "score them again, or choose how they count: on_nan='mean' or 'drop'"
+    )
+    WARNING = "{text}"
 
 
 OnNan: TypeAlias = Literal["mean", "worst-case", "drop", "raise"]
@@ -329,7 +343,8 @@ def intervals(
         missing="worst-case" if on_nan == "worst-case" else "mean",
     )
     found = report.means[0].interval
-    found = replace(found, notes=(*found.notes, *note, *report.warnings))
+    warnings = (RagasCode.WARNING(text=text) for text in report.warnings)
+    found = replace(found, notes=(*found.notes, *note, *warnings))
     if isinstance(result, EvaluationResult):
         return EvaluationResultWithIntervals.from_result(result, name, found, items.human)
     return found
@@ -337,18 +352,15 @@ def intervals(
 
 def _without_nan(
     items: JudgedItems, name: str, on_nan: OnNan
-) -> tuple[JudgedItems, tuple[str, ...]]:
+) -> tuple[JudgedItems, tuple[Finding, ...]]:
     lost = ~items.judged
     n = int(np.count_nonzero(lost))
     if not n or on_nan not in ("drop", "raise"):
         return items, ()
     labeled = int(np.count_nonzero(lost & items.labeled))
     first = items.ids[int(np.flatnonzero(lost)[0])]
-    what = (
-        f"{n} of {len(items)} rows have no {name}, first {first!r:.60}, {labeled} of them labelled"
-    )
+    code = RagasCode.NOT_SCORED if on_nan == "raise" else RagasCode.LEFT_OUT
+    finding = code(n=n, of=len(items), metric=name, first=first, labeled=labeled)
     if on_nan == "raise":
-        raise DataError(
-            f"{what}; score them again, or choose how they count: on_nan='mean' or 'drop'"
-        )
-    return items.take(items.judged), (f"{what}; they are left out",)
+        raise DataError(finding)
+    return items.take(items.judged), (finding,)

@@ -58,9 +58,9 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
 from rag_sourcebias.infer.decide import queries_to_tell
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
 from rag_sourcebias.infer.quantiles import expit, normal_quantile, t_quantile
-from rag_sourcebias.infer.resampling import SAMPLED
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 
@@ -93,10 +93,10 @@ def auc_interval(
     auc = found.auc
     tail = (1 - confidence_level) / 2
     if auc in (0.0, 1.0):
-        method, bound = "exact, perfect separation", tail ** (1 / found.n_pairs)
+        code, bound = InferCode.SEPARATED, tail ** (1 / found.n_pairs)
         lower, upper = (bound, 1.0) if auc == 1 else (0.0, 1 - bound)
     else:
-        method = "DeLong by question, logit"
+        code = InferCode.DELONG
         step = t_quantile(1 - tail, found.n_pairs - 1) * _error(found) / (auc * (1 - auc))
         middle = math.log(auc / (1 - auc))
         lower, upper = (expit(middle + sign * step) for sign in (-1, 1))
@@ -105,9 +105,9 @@ def auc_interval(
         lower=min(lower, auc),
         upper=max(upper, auc),
         confidence_level=confidence_level,
-        method=method,
+        method=code(),
         n_labeled=len(found.influence),
-        assumptions=(SAMPLED,),
+        assumptions=(InferCode.QUERIES_SAMPLED(),),
     )
 
 
@@ -135,9 +135,9 @@ def auc_change_interval(
         lower=max(estimate - half, -1.0),
         upper=min(estimate + half, 1.0),
         confidence_level=confidence_level,
-        method="DeLong by question, paired",
+        method=InferCode.DELONG_CHANGE(),
         n_labeled=len(influence),
-        assumptions=(SAMPLED,),
+        assumptions=(InferCode.QUERIES_SAMPLED(),),
     )
 
 

@@ -4,7 +4,7 @@ Systems are compared on questions that all of them answered correctly. In pictur
 is is orange, the adjusted score blue.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -398,7 +398,7 @@ def _reading(report: AnswerBiasResults) -> d.Section:
 
 def _caveats(report: AnswerBiasResults) -> d.Section:
     noted: list[tuple[str, str]] = []
-    made: list[tuple[str, Sequence[str]]] = []
+    made: list[tuple[str, Iterable[object]]] = []
     for s in report.scorers:
         noted += [(s.name, note) for note in s.notes]
         made += [(what, found.assumptions) for what, found in _intervals(s)]

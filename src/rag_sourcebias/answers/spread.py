@@ -12,8 +12,9 @@ from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.decide import crossing
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means
+from rag_sourcebias.infer.resampling import bootstrap_means
 
 MIN_ROWS = 20
 
@@ -79,7 +80,7 @@ def spread_interval(
         lower=min(lower, seen) / scale,
         upper=max(upper, seen) / scale,
         confidence_level=confidence_level,
-        method="inverted paired bootstrap",
+        method=InferCode.SPREAD(),
         n_labeled=n,
-        assumptions=(SAMPLED,),
+        assumptions=(InferCode.QUERIES_SAMPLED(),),
     )

@@ -77,7 +77,7 @@ class InsufficientDataError(SourceBiasError):
     message : str or Finding
         What was asked for and why it cannot be had.
     n : int or None
-        Number of queries (or labels) available.
+        Number of queries (or labels) available; that of the finding, if it has one.
     n_needed : int or None
         Estimated number that would be enough; None when it cannot be estimated.
     """
@@ -86,8 +86,9 @@ class InsufficientDataError(SourceBiasError):
         self, message: object, *, n: int | None = None, n_needed: int | None = None
     ) -> None:
         super().__init__(message)
-        self.n = n
-        self.n_needed = n_needed
+        numbers = {} if self.finding is None else self.finding.numbers
+        self.n: int | None = numbers.get("n", n)
+        self.n_needed: int | None = numbers.get("n_needed", n_needed)
 
 
 class CalibrationError(SourceBiasError):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from string import Formatter
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from rag_sourcebias.core.codec import Stored, from_plain
 from rag_sourcebias.core.errors import DataError, import_extra
@@ -27,15 +27,6 @@ Values = Sequence[Any]
 # One confidence interval with everything needed to defend it.
 
 
-JudgeFinding: TypeAlias = Literal["", "few", "constant", "weak"]
-#: What a reader is told of a judge that was set aside, or that is of no use.
-JUDGE_NOTES: Mapping[JudgeFinding, str] = {
-    "few": "fewer than 10 labels: the judge was not used",
-    "constant": "the judge is constant on the labelled items and was not used",
-    "weak": "this judge is no better than none: labels alone are as good",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(Stored):
     """An estimate with a two-sided confidence interval.
@@ -46,37 +37,33 @@ class Interval(Stored):
         In the unit of the estimated quantity; ``lower <= estimate <= upper``.
     confidence_level : float
         In (0, 1).
-    method : str
-        Name of the method, such as ``"delta"`` or ``"bootstrap"``.
+    method : Finding
+        Its name as a sentence is made, with the parameters that the data decided.
     target : str
         What is estimated: ``"population"``, ``"pool"`` or ``"unlabeled"``.
     n_labeled : int
         Number of independent units (queries, labelled items) behind it.
     n_unlabeled : int
-    assumptions : tuple of str
+    assumptions : tuple of Finding
         What must hold for the stated confidence.
     correlation : float or None
         Between human and judge values on the labelled items, where a judge was used.
-    notes : tuple of str
+    notes : tuple of Finding
         What a reader should know before quoting the interval, such as that labels alone are
         better than this judge.
-    judge : {"", "few", "constant", "weak"}
-        What was found of the judge: set aside, as labels are few or it is constant on them; used,
-        but its correlation is too weak to be of use. Else "".
     """
 
     estimate: float
     lower: float
     upper: float
     confidence_level: float
-    method: str
+    method: Finding
     target: str = "population"
     n_labeled: int
     n_unlabeled: int = 0
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Finding, ...] = ()
     correlation: float | None = None
-    notes: tuple[str, ...] = ()
-    judge: JudgeFinding = ""
+    notes: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
@@ -97,7 +84,7 @@ class Interval(Stored):
         return not self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        facts = [f"{100 * self.confidence_level:.4g}%", self.method]
+        facts = [f"{100 * self.confidence_level:.4g}%", str(self.method)]
         if self.target != "population":
             facts.append(f"of the {self.target} items")
         facts.append(f"n = {self.n_labeled}")
@@ -105,7 +92,7 @@ class Interval(Stored):
             facts[-1] += f" + {self.n_unlabeled} unlabelled"
         if self.correlation is not None:
             facts.append(f"judge r = {self.correlation:.2f}")
-        facts += self.notes
+        facts += map(str, self.notes)
         return f"{self.estimate:.4g} [{self.lower:.4g}, {self.upper:.4g}] ({', '.join(facts)})"
 
 
@@ -191,11 +178,16 @@ def _short(value: str) -> str:
     return shorten(value, SHORT)
 
 
+def _general(value: float) -> str:
+    return f"{value:.4g}".replace("-", MINUS)
+
+
 def _star(value: bool) -> str:
     return "*" if value else ""
 
 
 _WRITERS: dict[str, Callable[[Any], str]] = {
+    "g": _general,
     "level": _level,
     "p": p_value,
     "p=": _p_behind_a_name,
@@ -209,11 +201,11 @@ class Wording(Formatter):
     """Write the numbers of a template.
 
     A specification is one of ``signed``, ``whole``, ``2``, ``3``, ``4``, ``signed2``, ``signed3``
-    (decimals of a number), ``score`` and ``points`` (×100, the second signed), ``percent``,
-    ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a p-value), ``p=`` (the same
-    behind a name), ``star`` (of what is significant), ``roughly`` (two digits that count),
-    ``short`` (a name that may be long) or ``singular|plural``. An interval is written with its
-    estimate, or after ``ends:`` without, as in ``{delta:ends:signed}``.
+    (decimals of a number), ``g`` (four digits that count), ``score`` and ``points`` (×100, the
+    second signed), ``percent``, ``percent0`` (of a share), ``level`` (a confidence level), ``p`` (a
+    p-value), ``p=`` (the same behind a name), ``star`` (of what is significant), ``roughly`` (two
+    digits that count), ``short`` (a name that may be long) or ``singular|plural``. An interval is
+    written with its estimate, or after ``ends:`` without, as in ``{delta:ends:signed}``.
     """
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - any number of a finding

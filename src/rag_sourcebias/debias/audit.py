@@ -35,6 +35,7 @@ from rag_sourcebias.infer.equivalence import (
     delta_change_test,
     noninferiority_test,
 )
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.dataset import data_warnings, summarise_dataset
@@ -226,7 +227,7 @@ def _ndcg(run: Run, qrels: Qrels, config: DebiasConfig) -> FloatArray:
 
 
 _SAME = 1e-9
-_BY_CONSTRUCTION = "unchanged by construction"
+_BY_CONSTRUCTION = InferCode.UNCHANGEABLE()
 
 
 def skew_changes(

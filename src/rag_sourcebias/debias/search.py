@@ -20,10 +20,9 @@ from rag_sourcebias.debias.data import (
     DebiasSearch,
 )
 from rag_sourcebias.infer.equivalence import CrossedMean
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.ratios import relative_delta_interval
-
-_SEEDS = "seeds are a random sample of the seeds that could have been used"
 
 
 def debias_curve(
@@ -135,8 +134,8 @@ def relative_delta_over_seeds(
         fixed,
         lower=min(_percent(estimate - math.hypot(estimate - lower, added)), fixed.lower),
         upper=max(_percent(estimate + math.hypot(upper - estimate, added)), fixed.upper),
-        method=f"{fixed.method}, queries × seeds",
-        assumptions=(*fixed.assumptions, _SEEDS),
+        method=InferCode.WITH_SEEDS(method=fixed.method),
+        assumptions=(*fixed.assumptions, InferCode.SEEDS_SAMPLED()),
     )
 
 
@@ -169,9 +168,9 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
     ]
     times = len(set(crossings))
     notes = (
-        (lower[0] <= 0 <= upper[0], "weight 0 is not excluded"),
-        (lower[-1] <= 0 <= upper[-1], "may lie beyond the largest weight tried"),
-        (times > 1, f"the curve meets the target {times} times; the first is given"),
+        (lower[0] <= 0 <= upper[0], InferCode.ZERO_POSSIBLE()),
+        (lower[-1] <= 0 <= upper[-1], InferCode.BEYOND_POSSIBLE()),
+        (times > 1, InferCode.CROSSES_AGAIN(n=times)),
     )
     first = deltas[0]
     return Interval(
@@ -179,9 +178,9 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         lower=min(*possible, crossings[0]),
         upper=max(*possible, crossings[0]),
         confidence_level=first.confidence_level,
-        method="inverted interpolated intervals",
+        method=InferCode.CROSSING(),
         n_labeled=first.n_labeled,
-        assumptions=(*first.assumptions, "Relative Δ is linear between neighbouring weights"),
+        assumptions=(*first.assumptions, InferCode.WEIGHTS_LINEAR()),
         notes=tuple(note for applies, note in notes if applies),
     )
 
@@ -199,8 +198,8 @@ def _mean_over_seeds(values: FloatArray, confidence_level: float) -> Interval:
         fixed,
         lower=max(min(centre - math.hypot(centre - fixed.lower, added), fixed.lower), 0.0),
         upper=min(max(centre + math.hypot(fixed.upper - centre, added), fixed.upper), 1.0),
-        method=f"{fixed.method}, queries × seeds",
-        assumptions=(*fixed.assumptions, _SEEDS),
+        method=InferCode.WITH_SEEDS(method=fixed.method),
+        assumptions=(*fixed.assumptions, InferCode.SEEDS_SAMPLED()),
     )
 
 

@@ -22,6 +22,7 @@ from rag_sourcebias.explain.data import (
     PerplexityGap,
     TextComparison,
 )
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.measure.texts import words
 
@@ -211,9 +212,9 @@ def _mean(values: FloatArray, level: float) -> Interval:
             lower=same,
             upper=same,
             confidence_level=level,
-            method="all alike",
+            method=InferCode.ALIKE(),
             n_labeled=len(values),
-            notes=(f"all {len(values)} pairs have the same ratio: nothing is known of others",),
+            notes=(InferCode.ALL_ALIKE(n=len(values)),),
         )
 
 
@@ -357,7 +358,7 @@ def fit(y: FloatArray, x: FloatArray, *, names: tuple[str, ...]) -> Fit:
 # How much of the score gap of twins goes with which difference between the versions.
 
 
-_ASSUMPTIONS = ("queries are a random sample", "the score gap is linear in the factors")
+_ASSUMPTIONS = (InferCode.QUERIES_SAMPLED(), InferCode.GAP_LINEAR())
 
 
 def decompose_gap(
@@ -403,7 +404,7 @@ def decompose_gap(
     def interval(values: FloatArray) -> Interval:
         return replace(
             clustered_mean(values, queries, confidence_level=confidence_level),
-            method="regression, cluster-robust",
+            method=InferCode.LINEAR(),
             assumptions=_ASSUMPTIONS,
         )
 

@@ -1,7 +1,7 @@
 """The report on what distinguishes sources for an encoder: what it says, in that order."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -291,7 +291,7 @@ def _perplexity_rows(s: Compared, found: ModelPerplexity) -> Iterator[Row]:
         number(100 * lower.estimate),
         interval(lower, scale=100),
         count(lower.n_labeled),
-        lower.method,
+        str(lower.method),
     )
     if found.bounded:
         upper, n = number(found.bounded.upper, digits=2), count(found.bounded.n)
@@ -368,11 +368,11 @@ _QUESTIONS = (
 
 def _doubts(report: ExplainResults) -> d.Section:
     """Return what intervals assume, and what a reader must know besides the warnings."""
-    assumptions: list[tuple[str, tuple[str, ...]]] = []
+    assumptions: list[tuple[str, Iterable[object]]] = []
     notes: list[tuple[str, str]] = []
     for explained in report.sources:
         name = source_name(explained.source)
-        notes.extend((name, note) for note in explained.texts.log_length_ratio.notes)
+        notes.extend((name, str(note)) for note in explained.texts.log_length_ratio.notes)
         notes.extend((name, note) for note in explained.notes)
         if explained.spectrum:
             assumptions.append(("spectrum", explained.spectrum.head.assumptions))
@@ -417,5 +417,5 @@ def _row(label: str, found: Interval | None, *, digits: int = 2) -> Row:
         number(found.estimate, digits=digits, signed=True),
         ends_about_zero(found, digits=digits),
         count(found.n_labeled),
-        found.method,
+        str(found.method),
     )

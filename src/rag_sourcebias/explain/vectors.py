@@ -14,6 +14,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 
 # Vectors of pairs, checked.
@@ -118,9 +119,8 @@ def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> V
 _MIN_RESAMPLES = 50
 _VANISHING = 1e-6  # of the largest: what float32 vectors without full rank leave
 _ASSUMPTIONS = (
-    "pairs are a random sample of documents",
-    "log ratios of singular values are nearly normal; compared at this number of documents, as "
-    "singular values depend on it",
+    InferCode.PAIRS_SAMPLED(),
+    InferCode.SPECTRUM_NORMAL(),
 )
 
 
@@ -251,7 +251,7 @@ def _mean_difference(log_ratio: FloatArray, draws: FloatArray, *, level: float, 
         lower=low,
         upper=high,
         confidence_level=level,
-        method="paired bootstrap",
+        method=InferCode.PAIRED_BOOTSTRAP(),
         n_labeled=n,
         assumptions=_ASSUMPTIONS,
     )

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.finding import Code
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
@@ -193,8 +195,13 @@ def design_effect(terms: FloatArray, units: IntArray) -> tuple[float, float]:
     return round(min(max(effect, 1.0), len(terms) / g), 12), kept
 
 
-def require_clusters(n: int, what: str, remedy: str) -> None:
+def require_clusters(n: int, code: Code, **numbers: Any) -> None:  # noqa: ANN401
     """Refuse a factor with fewer than 6 clusters.
+
+    Parameters
+    ----------
+    code : Code
+        What to say: of ``n``, ``n_needed`` and these numbers.
 
     Raises
     ------
@@ -202,12 +209,7 @@ def require_clusters(n: int, what: str, remedy: str) -> None:
         ``n_needed`` is 6.
     """
     if n < MIN_CLUSTERS:
-        raise InsufficientDataError(
-            f"{n} {what} are too few to tell how much they vary; at least {MIN_CLUSTERS} are "
-            f"needed: {remedy}",
-            n=n,
-            n_needed=MIN_CLUSTERS,
-        )
+        raise InsufficientDataError(code(n=n, n_needed=MIN_CLUSTERS, **numbers))
 
 
 def _count(factor: IntArray) -> int:

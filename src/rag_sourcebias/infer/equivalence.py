@@ -10,12 +10,13 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.ratios import BoundedRatio, ScorePair
-from rag_sourcebias.infer.resampling import SAMPLED, coin_flips
+from rag_sourcebias.infer.resampling import coin_flips
 
 # Has quality fallen by less than a margin, over queries and training seeds.
 # Scores y[s, q] of seed s on query q follow y = μ + query + seed + query × seed, and both are
@@ -62,7 +63,7 @@ class NoninferiorityTest:
         Queries with which a change of 0 would pass with probability .8, or where few queries
         changed those with which the share that lost would do; None where more queries would not
         help.
-    note : str or None
+    note : Finding or None
         Why it was not a t test.
     """
 
@@ -75,7 +76,7 @@ class NoninferiorityTest:
     n_queries: int
     n_seeds: int
     n_needed: int | None = None
-    note: str | None = None
+    note: Finding | None = None
 
     @property
     def passed(self) -> bool:
@@ -189,11 +190,9 @@ def noninferiority_test(
     """
     _check_level(level)
     n, base = treated.shape[1], float(reference.mean())
-    _require_queries("a non-inferiority test", n)
+    _require_queries(InferCode.FEW_FOR_TEST, n)
     if base == 0:
-        raise InsufficientDataError(
-            f"the reference scores on none of {n} queries, so a relative loss is undefined", n=n
-        )
+        raise InsufficientDataError(InferCode.REFERENCE_NEVER_SCORES(n=n))
     at_margin = CrossedMean.of(treated - (1 - relative_margin) * reference)
     note = None
     changed = int(np.count_nonzero(np.abs(treated - reference).max(axis=0) > _SAME))
@@ -204,7 +203,7 @@ def noninferiority_test(
         lower = max(-100 * bound / base, -100.0)
         # The bound shrinks nearly as 1 / n.
         needed = math.ceil(n * bound / allowed) if losses.mean() < allowed else None
-        note = f"only {changed} of {n} queries changed"
+        note = InferCode.FEW_CHANGED(changed=changed, n=n)
     else:
         p_value = at_margin.p_not_above_zero()
         lower = _lower_bound(treated, reference, level)
@@ -229,13 +228,9 @@ def _check_level(level: float) -> None:
         raise DataError(f"level {level!r} must be below 0.5; 0.05 is usual")
 
 
-def _require_queries(what: str, n: int) -> None:
+def _require_queries(code: InferCode, n: int) -> None:
     if n < MIN_QUERIES:
-        raise InsufficientDataError(
-            f"{what} needs at least {MIN_QUERIES} queries, there are {n}",
-            n=n,
-            n_needed=MIN_QUERIES,
-        )
+        raise InsufficientDataError(code(n=n, n_needed=MIN_QUERIES))
 
 
 def _largest_loss(losses: FloatArray, tail: float) -> float:
@@ -330,14 +325,14 @@ def delta_change_interval(
     check_level(confidence_level)
     before, after = _pairs(h_before, l_before, h_after, l_after)
     n = before.n
-    _require_queries("an interval for a change in Relative Δ", n)
+    _require_queries(InferCode.FEW_QUERIES, n)
     lower = upper = estimate = 0.0
-    method = "no query changed"
+    method = InferCode.UNCHANGED
     if not (
         np.allclose(before.baseline, after.baseline, rtol=0, atol=_SAME_RATIO)
         and np.allclose(before.other, after.other, rtol=0, atol=_SAME_RATIO)
     ):
-        method, estimate = "weighted queries", after.estimate - before.estimate
+        method, estimate = InferCode.WEIGHTED_QUERIES, after.estimate - before.estimate
         values = estimate + _influence(after) - _influence(before)
         turn = 200 / (before.h + before.l) + 200 / (after.h + after.l)
         most = max(turn / 2, float(np.abs(values).max()))  # that one query could add
@@ -352,9 +347,9 @@ def delta_change_interval(
         lower=max(min(lower, estimate), -400.0),
         upper=min(max(upper, estimate), 400.0),
         confidence_level=confidence_level,
-        method=method,
+        method=method(),
         n_labeled=n,
-        assumptions=(SAMPLED, "both means of all scores are known well"),
+        assumptions=(InferCode.QUERIES_SAMPLED(), InferCode.MEANS_KNOWN()),
     )
 
 
@@ -421,10 +416,7 @@ def _pairs(
 ) -> tuple[ScorePair, ScorePair]:
     before, after = ScorePair.of(h_before, l_before), ScorePair.of(h_after, l_after)
     for name, pair in (("before", before), ("after", after)):
-        try:
-            pair.require_scores()
-        except InsufficientDataError as error:
-            raise InsufficientDataError(f"{name}: {error}", n=pair.n) from error
+        pair.require_scores(name)
     return before, after
 
 
@@ -485,7 +477,7 @@ class EquivalenceTest:
         Queries with which means that do not differ at all would pass with probability .8. Where
         few queries changed: those with which the bound reached here would lie within the margin;
         None where the difference seen is not within it.
-    note : str or None
+    note : Finding or None
         Why it was not a t test.
     """
 
@@ -495,7 +487,7 @@ class EquivalenceTest:
     p_value: float
     n_queries: int
     n_needed: int | None
-    note: str | None = None
+    note: Finding | None = None
 
     @property
     def equivalent(self) -> bool:
@@ -543,7 +535,7 @@ def equivalence_test(
     True
     """
     _check_level(level)
-    _require_queries("an equivalence test", len(first))
+    _require_queries(InferCode.FEW_FOR_TEST, len(first))
     difference = first - second
     n = len(difference)
     if np.count_nonzero(np.abs(difference) > _SAME) < MIN_CHANGED:
@@ -568,9 +560,9 @@ def equivalence_test(
             lower=moments.mean - width,
             upper=moments.mean + width,
             confidence_level=1 - 2 * level,
-            method="paired t",
+            method=InferCode.PAIRED_T(),
             n_labeled=n,
-            assumptions=("queries are a random sample",),
+            assumptions=(InferCode.QUERIES_SAMPLED(),),
         ),
         p_value=p_value,
         n_queries=n,
@@ -604,5 +596,5 @@ def _of_few_changes(difference: FloatArray, margin: float, level: float) -> Equi
         n_needed=max(math.ceil(n * grows), MIN_QUERIES)
         if abs(interval.estimate) < margin
         else None,
-        note=f"only {changed} of {n} queries differ",
+        note=InferCode.FEW_DIFFER(changed=changed, n=n),
     )

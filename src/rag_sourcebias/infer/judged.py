@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import JUDGE_NOTES, Interval, JudgeFinding
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import bootstrap_interval, spread_values, t_interval
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.regression import (
@@ -40,10 +41,6 @@ from rag_sourcebias.infer.samples import (
 # What all forms of prediction-powered inference share.
 
 
-DISTINCT = "the unlabelled items are other items from the same distribution"
-RANDOM = "the labelled items are drawn at random from the judged pool"
-
-
 def _require_two(human: FloatArray, pool: FloatArray) -> None:
     for name, size in (("labelled", len(human)), ("judged", len(pool))):
         if size < 2:
@@ -57,13 +54,13 @@ def ppi_result(
     half: float,
     *,
     confidence_level: float,
-    method: str,
+    method: Finding,
     target: str,
     human: FloatArray,
     judge: FloatArray,
     n_pool: int,
-    assumptions: tuple[str, ...],
-    notes: tuple[str, ...] = (),
+    assumptions: tuple[InferCode, ...],
+    notes: tuple[Finding, ...] = (),
 ) -> Interval:
     """Build the interval around an estimate."""
     return Interval(
@@ -75,7 +72,7 @@ def ppi_result(
         target=target,
         n_labeled=len(human),
         n_unlabeled=n_pool,
-        assumptions=assumptions,
+        assumptions=tuple(code() for code in (InferCode.LABELS_SAMPLED, *assumptions)),
         correlation=judge_correlation(human, judge),
         notes=notes,
     )
@@ -137,17 +134,16 @@ def ppi_interval(
         estimate,
         quantile * math.sqrt(variance),
         confidence_level=confidence_level,
-        method=f"PPI++ (tuned λ = {power:.3g})" if tuned else f"PPI (λ = {power:.3g})",
+        method=InferCode.PPI_TUNED(power=power) if tuned else InferCode.PPI(power=power),
         target=target,
         human=human,
         judge=judge,
         n_pool=n_pool,
         assumptions=(
-            RANDOM,
-            DISTINCT,
-            "λ is as good as fixed" if tuned else "λ was fixed in advance",
+            InferCode.LABELS_APART,
+            InferCode.POWER_AS_FIXED if tuned else InferCode.POWER_FIXED,
         ),
-        notes=("tuned λ: too short with few labels",) if tuned and n < 40 else (),
+        notes=(InferCode.POWER_FEW(),) if tuned and n < 40 else (),
     )
 
 
@@ -207,12 +203,12 @@ def crossfit_ppi_interval(
         estimate,
         t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(variance),
         confidence_level=confidence_level,
-        method=f"PPI (cross-fitted λ = {weight:.3g})",
+        method=InferCode.PPI_CROSSFIT(power=weight),
         target="population",
         human=human,
         judge=judge,
         n_pool=n_pool,
-        assumptions=(RANDOM, DISTINCT),
+        assumptions=(InferCode.LABELS_APART,),
     )
 
 
@@ -247,12 +243,12 @@ def paper_ppi_interval(
         float(everything.mean() + error.mean()),
         normal_quantile(0.5 + confidence_level / 2) * math.sqrt(float(variance)),
         confidence_level=confidence_level,
-        method="PPI (paper)",
+        method=InferCode.PPI_PAPER(),
         target="population",
         human=human,
         judge=judge,
         n_pool=len(everything) - len(human),
-        assumptions=(RANDOM, "normal quantiles; the overlap of the two samples is ignored"),
+        assumptions=(InferCode.OVERLAP_IGNORED,),
     )
 
 
@@ -276,9 +272,9 @@ def default_interval(
     form = choose_form(sample, bounds)
     _check_enough(sample, form.bounds, given=bounds)
     correlation = judge_correlation(human, judge)
-    found_judge: JudgeFinding = "" if method == "labels" else _judge_finding(sample, correlation)
-    notes = tuple(filter(None, (found_judge and JUDGE_NOTES[found_judge], form.note)))
-    alone = method == "labels" or found_judge in {"few", "constant"}
+    doubt = None if method == "labels" else _doubt(sample, correlation)
+    notes = form.notes if doubt is None else (doubt(), *form.notes)
+    alone = method == "labels" or doubt in {InferCode.JUDGE_FEW, InferCode.JUDGE_CONSTANT}
     if alone:
         sample = replace(
             sample, x=sample.x[:, :0], x_unlabeled=sample.x_unlabeled[:, :0], penalty=None
@@ -298,12 +294,11 @@ def default_interval(
             n_unlabeled=sample.n_unlabeled,
             correlation=correlation,
             notes=notes,
-            judge=found_judge,
             target=target,
         )
-    name = "labels alone" if alone else "regression on the judge"
+    code = InferCode.LABELS if alone else InferCode.REGRESSION
     if form.bounds is not None:
-        name += ", score form"
+        code = InferCode.LABELS_SCORE if alone else InferCode.REGRESSION_SCORE
     estimate, lower, upper = _ends(sample, target, level, form)
     if target == "pool":  # these items are less uncertain than the population they came from
         _, low, high = _ends(sample, "population", level, form)
@@ -313,14 +308,13 @@ def default_interval(
         lower=lower,
         upper=upper,
         confidence_level=level,
-        method=name,
+        method=code(),
         target=target,
         n_labeled=n,
         n_unlabeled=sample.n_unlabeled,
         assumptions=assumptions_of(sample),
         correlation=correlation,
         notes=notes,
-        judge=found_judge,
     )
 
 
@@ -361,23 +355,21 @@ def _check_enough(
         )
 
 
-def _judge_finding(sample: JudgedSample, correlation: float) -> JudgeFinding:
-    """Whether labels alone must be used, or the judge is of no use."""
+def _doubt(sample: JudgedSample, correlation: float) -> InferCode | None:
+    """Return why labels alone must be used, or that the judge is of no use."""
     units = sample.n_units
     if units < MIN_LABELED:
-        return "few"
+        return InferCode.JUDGE_FEW
     if not any(has_spread(column) for column in sample.x.T):
-        return "constant"
-    return "weak" if abs(correlation) <= 1 / math.sqrt(units - 2) else ""
+        return InferCode.JUDGE_CONSTANT
+    return InferCode.JUDGE_WEAK if abs(correlation) <= 1 / math.sqrt(units - 2) else None
 
 
-def assumptions_of(sample: JudgedSample) -> tuple[str, ...]:
+def assumptions_of(sample: JudgedSample) -> tuple[Finding, ...]:
     """What must hold for an interval from this sample."""
-    return (
-        "the labelled items were drawn at random from the judged pool",
-        "items are independent" if sample.cluster is None else "clusters are independent",
-        "the judge treats labelled and unlabelled items alike",
-    )
+    alone = sample.cluster is None
+    independent = InferCode.ITEMS_INDEPENDENT if alone else InferCode.CLUSTERS_INDEPENDENT
+    return InferCode.LABELS_SAMPLED(), independent(), InferCode.JUDGE_CONSISTENT()
 
 
 # One function for the mean of human values: the default method and the others by name.
@@ -561,7 +553,7 @@ def difference_interval(
         x_unlabeled=sample.x_unlabeled[:, :1] - sample.x_unlabeled[:, 1:],
     )
     correlation = judge_correlation(gaps.y[:, 0], gaps.x[:, 0])
-    if two_ends(sample.y, bounds) and _judge_finding(gaps, correlation):
+    if two_ends(sample.y, bounds) and _doubt(gaps, correlation):
         # its slope would cost more than it tells
         gaps = replace(gaps, x=gaps.x[:, :0], x_unlabeled=gaps.x_unlabeled[:, :0])
     estimate, lower, upper = _ends_of_difference(sample, gaps, target, confidence_level, bounds)
@@ -571,12 +563,13 @@ def difference_interval(
     if scale := bounds or two_ends(sample.y, bounds):
         most = scale[1] - scale[0]
         estimate, lower, upper = (float(np.clip(v, -most, most)) for v in (estimate, lower, upper))
+    method = InferCode.REGRESSION() if gaps.x.size else InferCode.LABELS()
     return Interval(
         estimate=estimate,
         lower=lower,
         upper=upper,
         confidence_level=confidence_level,
-        method=f"difference, {'regression on the judge' if gaps.x.size else 'labels alone'}",
+        method=InferCode.DIFFERENCE(method=method),
         target=target,
         n_labeled=sample.n_labeled,
         n_unlabeled=sample.n_unlabeled,
@@ -743,11 +736,11 @@ def unpaired_difference_interval(first: Interval, second: Interval, *, family: i
         lower=estimate - half,
         upper=estimate + half,
         confidence_level=level,
-        method=f"unpaired difference, {first.method}",
+        method=InferCode.UNPAIRED(method=first.method),
         target=first.target,
         n_labeled=first.n_labeled + second.n_labeled,
         n_unlabeled=first.n_unlabeled + second.n_unlabeled,
-        assumptions=(*first.assumptions, "the two sets of items are independent"),
+        assumptions=(*first.assumptions, InferCode.SETS_INDEPENDENT()),
     )
 
 
@@ -814,7 +807,7 @@ def judged_relative_delta_interval(
         lower=lower,
         upper=upper,
         confidence_level=confidence_level,
-        method="Relative Δ (Fieller), regression on the judge",
+        method=InferCode.JUDGED_DELTA(),
         target=target,
         n_labeled=sample.n_labeled,
         n_unlabeled=sample.n_unlabeled,

@@ -11,10 +11,9 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.samples import as_values, has_spread
-
-RANDOM = "the labelled items are a random sample"
 
 
 def t_interval(
@@ -49,10 +48,10 @@ def t_interval(
         lower=mean - half,
         upper=mean + half,
         confidence_level=confidence_level,
-        method="labels alone (t)",
+        method=InferCode.LABELS_T(),
         target="pool" if fraction_labeled else "population",
         n_labeled=n,
-        assumptions=(RANDOM, "their mean is close to normal"),
+        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.MEAN_NORMAL()),
     )
 
 
@@ -99,9 +98,9 @@ def wilson_interval(successes: float, n: float, *, confidence_level: float = 0.9
         lower=lower,
         upper=upper,
         confidence_level=confidence_level,
-        method="labels alone (Wilson)",
+        method=InferCode.LABELS_WILSON(),
         n_labeled=round(n),
-        assumptions=("independent trials with one probability",),
+        assumptions=(InferCode.TRIALS(),),
     )
 
 
@@ -148,7 +147,7 @@ def bootstrap_interval(
         lower=min(lower, mean),
         upper=max(upper, mean),
         confidence_level=confidence_level,
-        method="labels alone (empirical bootstrap)",
+        method=InferCode.LABELS_BOOTSTRAP(),
         n_labeled=n,
-        assumptions=(RANDOM, "resampling them imitates sampling the population"),
+        assumptions=(InferCode.ITEMS_SAMPLED(), InferCode.RESAMPLING()),
     )

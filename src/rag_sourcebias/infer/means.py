@@ -11,16 +11,12 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level, require_finite
 from rag_sourcebias.infer.dependence import design_effect, group_codes
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.ratios import BoundedRatio
 
 _NO_SPREAD = 1e-12
 _REMEDY = "leave out what has none"
-
-
-_ASSUMPTIONS = (
-    "clusters (queries) are a random sample; observations within one may depend on each other",
-)
 
 
 def clustered_mean(
@@ -63,22 +59,22 @@ def clustered_mean(
             values, clusters, bounds=bounds, information=information, one_sided=one_sided
         )
         estimate, (lower, upper) = found.estimate, found.ends(confidence_level)
-        g, method = len(found.numerator), "weighted clusters"
+        g, code = len(found.numerator), InferCode.WEIGHTED_CLUSTERS
     else:
         _check_values(values)
         estimate = float(values.mean())
         error, g = _standard_error(values - estimate, clusters)
         width = t_quantile(0.5 + confidence_level / 2, g - 1) * error
         lower, upper = estimate - width, estimate + width
-        method = "cluster-robust mean"
+        code = InferCode.CLUSTERED_MEAN
     return Interval(
         estimate=estimate,
         lower=min(lower, estimate),
         upper=max(upper, estimate),
         confidence_level=confidence_level,
-        method=method,
+        method=code(),
         n_labeled=g,
-        assumptions=_ASSUMPTIONS,
+        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
 
 
@@ -130,11 +126,7 @@ def clustered_standardised_mean(
     check_level(confidence_level)
     n = len(values)
     if n < 2 or not np.ptp(values) > 0:
-        raise InsufficientDataError(
-            f"{n} observation(s) without spread cannot be standardised; at least 2 different "
-            "values are needed",
-            n=n,
-        )
+        raise InsufficientDataError(InferCode.NO_SPREAD(n=n))
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     centred = (values - mean) / sd
     error, g = _standard_error(centred - mean / sd / 2 * (centred**2 - 1), clusters)
@@ -144,9 +136,9 @@ def clustered_standardised_mean(
         lower=mean / sd - width,
         upper=mean / sd + width,
         confidence_level=confidence_level,
-        method="cluster-robust standardised mean",
+        method=InferCode.STANDARDISED_MEAN(),
         n_labeled=g,
-        assumptions=_ASSUMPTIONS,
+        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
 
 
@@ -160,11 +152,7 @@ def _standard_error(
     sums = np.bincount(code, weights=influence)
     error = math.sqrt(float(np.sum(sums**2)) * g / (g - 1)) / len(influence)
     if error < _NO_SPREAD:
-        raise InsufficientDataError(
-            f"all {g} clusters (queries) agree exactly, so nothing is known about how much they "
-            "vary; an interval needs clusters that differ",
-            n=g,
-        )
+        raise InsufficientDataError(InferCode.CLUSTERS_AGREE(n=g))
     return error, g
 
 
@@ -175,11 +163,7 @@ def _check_values(values: FloatArray) -> None:
 
 def _require_two(g: int) -> None:
     if g < 2:
-        raise InsufficientDataError(
-            f"an interval needs at least 2 clusters, or queries; there is {g}, add data",
-            n=g,
-            n_needed=2,
-        )
+        raise InsufficientDataError(InferCode.FEW_CLUSTERS(n=g, n_needed=2))
 
 
 def bounded_mean(

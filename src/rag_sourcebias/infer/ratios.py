@@ -11,10 +11,11 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_finite
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
-from rag_sourcebias.infer.resampling import SAMPLED, bootstrap_means
+from rag_sourcebias.infer.resampling import bootstrap_means
 from rag_sourcebias.measure.relevance import relative_delta
 
 # Two columns of per-query scores: their moments and what these allow.
@@ -56,9 +57,7 @@ class ScorePair:
             )
         n = len(baseline)
         if n < 2:
-            raise InsufficientDataError(
-                f"an interval needs at least 2 queries, there is {n}", n=n, n_needed=2
-            )
+            raise InsufficientDataError(InferCode.FEW_QUERIES(n=n, n_needed=2))
         both = np.concatenate((baseline, other))
         require_finite(both, "scores", remedy="score every query before inference")
         if both.min() < 0:
@@ -75,13 +74,13 @@ class ScorePair:
             cov=float(cov[0, 1]),
         )
 
-    def require_scores(self) -> None:
-        """Raise when no query scores: Relative Δ is then 0 / 0."""
+    def require_scores(self, side: str = "") -> None:
+        """Raise when no query scores, before or after a change: Relative Δ is then 0 / 0."""
         if self.h + self.l == 0:
-            raise InsufficientDataError(
-                f"neither source scores on any of {self.n} queries, so Relative Δ is undefined",
-                n=self.n,
-            )
+            refusal = InferCode.NEITHER_SCORES(n=self.n)
+            if side:
+                refusal = InferCode.NEITHER_SCORES_THEN(side=side, n=self.n)
+            raise InsufficientDataError(refusal)
 
     @property
     def estimate(self) -> float:
@@ -139,17 +138,17 @@ class ScorePair:
         return self.departures[1] + self.departures[2]
 
     def interval(
-        self, lower: float, upper: float, level: float, method: str, assumptions: tuple[str, ...]
+        self, lower: float, upper: float, level: float, method: InferCode, *assumptions: InferCode
     ) -> Interval:
-        """Wrap two ends in percent."""
+        """Wrap two ends in percent; queries are taken as a sample besides other assumptions."""
         return Interval(
             estimate=self.estimate,
             lower=max(min(lower, self.estimate), -200.0),
             upper=min(max(upper, self.estimate), 200.0),
             confidence_level=level,
-            method=method,
+            method=method(),
             n_labeled=self.n,
-            assumptions=assumptions,
+            assumptions=tuple(code() for code in (InferCode.QUERIES_SAMPLED, *assumptions)),
         )
 
 
@@ -418,7 +417,7 @@ def relative_delta_interval(
             highest=(200 * top, top),
         )
         return pair.interval(
-            *ratio.ends(confidence_level), confidence_level, "weighted queries", (SAMPLED,)
+            *ratio.ends(confidence_level), confidence_level, InferCode.WEIGHTED_QUERIES
         )
     _require_normal(pair, method)
     if method == "delta":
@@ -428,8 +427,8 @@ def relative_delta_interval(
             200 * math.tanh((x - width) / 2),
             200 * math.tanh((x + width) / 2),
             confidence_level,
-            "delta",
-            (SAMPLED, "enough queries that ln of the ratio of means is nearly normal"),
+            InferCode.DELTA,
+            InferCode.RATIO_NORMAL,
         )
     if method == "fieller":
         return _fieller(pair, confidence_level)
@@ -440,31 +439,28 @@ def relative_delta_interval(
         resamples=resamples,
         rng=as_generator(rng),
     )
-    return pair.interval(lower, upper, confidence_level, "bootstrap", (SAMPLED,))
+    return pair.interval(lower, upper, confidence_level, InferCode.BOOTSTRAP)
 
 
 def _require_normal(pair: ScorePair, method: str) -> None:
     """Refuse a method by name where its normal approximation does not hold."""
-    instead = "; method 'auto' gives an interval that needs no approximation"
-    if pair.z_min < _MIN_Z:
-        needed = math.ceil(pair.n * (_MIN_Z / pair.z_min) ** 2) if pair.z_min > 0 else None
+    n, z, differing = pair.n, pair.z_min, pair.differing
+    if not z > 0:
+        raise InsufficientDataError(InferCode.ONE_NEVER_SCORES(n=n, method=method))
+    if z < _MIN_Z:
+        needed = math.ceil(n * (_MIN_Z / z) ** 2)
         raise InsufficientDataError(
-            f"the mean score of one source is {pair.z_min:.1f} standard errors from 0 over "
-            f"{pair.n} queries; method {method!r} needs at least {_MIN_Z:.0f}"
-            + ("" if needed is None else f", about {needed} queries")
-            + instead,
-            n=pair.n,
-            n_needed=needed,
+            InferCode.SCORES_RARE(z=z, n=n, method=method, least=_MIN_Z, n_needed=needed)
         )
-    if pair.differing < _MIN_DIFFERING:
-        needed = math.ceil(pair.n * _MIN_DIFFERING / pair.differing) if pair.differing else None
+    least = _MIN_DIFFERING
+    if not differing:
+        raise InsufficientDataError(InferCode.ONE_RATIO(n=n, method=method, least=least))
+    if differing < least:
+        needed = math.ceil(n * least / differing)
         raise InsufficientDataError(
-            f"all but {pair.differing} of {pair.n} queries give the two sources scores in one "
-            f"ratio; method {method!r} needs at least {_MIN_DIFFERING} that differ"
-            + ("" if needed is None else f", about {needed} queries")
-            + instead,
-            n=pair.n,
-            n_needed=needed,
+            InferCode.RATIOS_RARE(
+                differing=differing, n=n, method=method, least=least, n_needed=needed
+            )
         )
 
 
@@ -488,7 +484,7 @@ def _exact(pair: ScorePair, level: float) -> Interval:
     tail = (1 - level) / 2
     lower = beta_quantile(tail, wins, losses + 1) if wins else 0.0
     upper = beta_quantile(1 - tail, wins + 1, losses) if losses else 1.0
-    return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, "exact", (SAMPLED,))
+    return pair.interval(200 * (2 * lower - 1), 200 * (2 * upper - 1), level, InferCode.EXACT)
 
 
 def _fieller(pair: ScorePair, level: float) -> Interval:
@@ -498,12 +494,7 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
     a = total**2 - t2 * v_total
     if a <= 0:
         needed = math.ceil(pair.n * t2 * v_total / total**2) + 1
-        raise InsufficientDataError(
-            f"the sources score so rarely over {pair.n} queries that Fieller's set is unbounded "
-            f"at confidence level {level}; about {needed} queries are needed",
-            n=pair.n,
-            n_needed=needed,
-        )
+        raise InsufficientDataError(InferCode.UNBOUNDED(n=pair.n, level=level, n_needed=needed))
     b = diff * total - t2 * (pair.v_h - pair.v_l)
     v_diff = pair.v_h + pair.v_l - 2 * pair.cov
     root = math.sqrt(max(b**2 - a * (diff**2 - t2 * v_diff), 0.0))
@@ -511,8 +502,8 @@ def _fieller(pair: ScorePair, level: float) -> Interval:
         200 * max((b - root) / a, -1.0),
         200 * min((b + root) / a, 1.0),
         level,
-        "fieller",
-        (SAMPLED, "the mean scores are nearly normal (Fieller's set)"),
+        InferCode.FIELLER,
+        InferCode.MEANS_NORMAL,
     )
 
 
@@ -524,11 +515,11 @@ def published_delta(
     method: IntervalMethod = "auto",
     resamples: int = 10_000,
     rng: np.random.Generator | int = 0,
-) -> tuple[float | None, Interval | None, str | None]:
+) -> tuple[float | None, Interval | None, Finding | None]:
     """Return Relative Δ as published, its interval, and why there is none."""
     delta = relative_delta(float(baseline.mean()), float(other.mean()))
     if delta is None:
-        return None, None, "neither source scores on any query, so Relative Δ is undefined (0 / 0)"
+        return None, None, InferCode.NEITHER_SCORES(n=len(baseline))
     try:
         interval = relative_delta_interval(
             baseline,
@@ -539,7 +530,7 @@ def published_delta(
             rng=rng,
         )
     except InsufficientDataError as error:
-        return delta, None, str(error)
+        return delta, None, error.finding
     return delta, interval, None
 
 
@@ -571,11 +562,10 @@ def bootstrap_relative_delta(
         np.column_stack((baseline, other)), resamples=resamples, rng=as_generator(rng)
     )
     total = means.sum(axis=1)
-    if np.count_nonzero(total == 0) > resamples // 1000:
+    empty = int(np.count_nonzero(total == 0))
+    if empty > resamples // 1000:
         raise InsufficientDataError(
-            f"in {np.count_nonzero(total == 0)} of {resamples} resamples neither source scores; "
-            "there are too few scoring queries for a bootstrap interval",
-            n=len(baseline),
+            InferCode.RESAMPLES_EMPTY(empty=empty, resamples=resamples, n=len(baseline))
         )
     seen = total > 0
     tail = (1 - confidence_level) / 2

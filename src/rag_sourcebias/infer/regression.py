@@ -10,7 +10,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import wilson_ends
 from rag_sourcebias.infer.quantiles import beta_quantile
 from rag_sourcebias.infer.samples import JudgedSample, Target, has_spread
@@ -275,10 +277,6 @@ def _effective_units(sample: JudgedSample) -> float:
 _MOST_GRADES = 20  # values; means of three people's grades 1 to 5 have 13
 _FAR = 0.5  # of the way from the mean to an end of the scale
 _LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
-LONG_TAIL = (
-    "a few labels lie far from the rest, and others may lie further: without bounds such intervals "
-    "may hold the true mean less often than they say; give bounds if you know them, or label more"
-)
 SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
 
 
@@ -291,15 +289,15 @@ class Form(NamedTuple):
         Range for a score interval; None for t.
     clip : tuple of float or None
         Range that a t interval is cut to.
-    note : str
-        What the reader must know about the range; may be empty.
+    notes : tuple of Finding
+        What the reader must know about the range.
     span : tuple of float or None
         Range of grades, of which a t interval may have seen too few.
     """
 
     bounds: tuple[float, float] | None
     clip: tuple[float, float] | None = None
-    note: str = ""
+    notes: tuple[Finding, ...] = ()
     span: tuple[float, float] | None = None
 
 
@@ -315,8 +313,8 @@ def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> For
     if bounds is None:
         if np.isin(y, (0.0, 1.0)).all():
             return Form((0.0, 1.0), (0.0, 1.0))
-        note = LONG_TAIL if _long_tailed(y) else ""
-        return Form(None, note=note, span=_shared_scale(sample) if graded(y) else None)
+        notes = (InferCode.LONG_TAIL(),) if _long_tailed(y) else ()
+        return Form(None, notes=notes, span=_shared_scale(sample) if graded(y) else None)
     low, high = bounds
     if not low < high:
         raise DataError(f"bounds {bounds}: the first must be below the second")

@@ -10,9 +10,9 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 
-SAMPLED = "queries are a random sample of the queries of interest"
 _NO_SPREAD = 1e-12
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
@@ -139,9 +139,9 @@ def bootstrap_intervals(
             lower=float(low),
             upper=float(high),
             confidence_level=confidence_level,
-            method="bootstrap",
+            method=InferCode.BOOTSTRAP(),
             n_labeled=n,
-            assumptions=("queries are a random sample of the queries of interest",),
+            assumptions=(InferCode.QUERIES_SAMPLED(),),
         )
         if wide > _NO_SPREAD
         else None

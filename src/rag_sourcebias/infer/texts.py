@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
     References,
-    meteor_mode,
+    has_synonyms,
     text_scores,
     usable_references,
 )
@@ -135,16 +136,16 @@ class _Sample:
 
     def of(
         self, texts: Texts, references: Sequence[tuple[str, ...]]
-    ) -> tuple[list[int], list[str]]:
+    ) -> tuple[list[int], list[Finding]]:
         """Return at most ``size`` rows that have text and reference, and notes on the others."""
         n = len(texts)
         if n not in self._orders:
             self._orders[n] = self._rng.permutation(n)
         usable = [i for i in self._orders[n] if texts[i] is not None and references[i]]
         lonely = sum(text is not None for text in texts) - len(usable)
-        notes = [f"{lonely:,} of {n:,} texts have no reference"] if lonely else []
+        notes = [InferCode.NO_REFERENCE(n=lonely, of=n)] if lonely else []
         if len(usable) > self.size:
-            notes.append(f"a random sample of {self.size:,} of {len(usable):,} texts")
+            notes.append(InferCode.TEXTS_DRAWN(n=self.size, of=len(usable)))
         return sorted(usable[: self.size]), notes
 
 
@@ -163,10 +164,10 @@ def _of_group(  # noqa: PLR0917 - one caller
     rows: _Sample,
 ) -> Iterator[TextStatistic]:
     missing = sum(text is None for text in texts)
-    counted = [f"{missing:,} of {len(texts):,} texts are missing"] if missing else []
+    counted = [InferCode.TEXTS_MISSING(n=missing, of=len(texts))] if missing else []
     compared: Texts = ()
     wanted: list[tuple[str, ...]] = []
-    about_references: list[str] = []
+    about_references: list[Finding] = []
     if references is not None and any(name != "words" for name in statistics):
         wanted = [usable_references(reference) for reference in references]
         chosen, about_references = rows.of(texts, wanted)
@@ -177,7 +178,8 @@ def _of_group(  # noqa: PLR0917 - one caller
         else:
             values, notes = text_scores(name, compared, wanted), counted + about_references
             if name == "METEOR" and len(values):
-                notes = [*notes, meteor_mode()]
+                meteor = InferCode.METEOR_SYNONYMS if has_synonyms() else InferCode.METEOR_STEMS
+                notes = [*notes, meteor()]
         values = values[~np.isnan(values)]
         if len(values):
             yield TextStatistic(
@@ -191,7 +193,7 @@ def _of_group(  # noqa: PLR0917 - one caller
 
 
 def _mean(
-    values: FloatArray, level: float, notes: Sequence[str], *, top: float | None
+    values: FloatArray, level: float, notes: Sequence[Finding], *, top: float | None
 ) -> Interval | None:
     try:
         found = t_interval(values, confidence_level=level)
@@ -201,7 +203,7 @@ def _mean(
         found,
         lower=max(found.lower, 0.0),
         upper=found.upper if top is None else min(found.upper, top),
-        method="t",
-        assumptions=("the texts of a group are a random sample", "their mean is close to normal"),
+        method=InferCode.T(),
+        assumptions=(InferCode.TEXTS_SAMPLED(), InferCode.MEAN_NORMAL()),
         notes=tuple(notes),
     )

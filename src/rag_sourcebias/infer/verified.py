@@ -18,6 +18,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, Qrels, Run
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.dependence import multiway_variance, require_clusters
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.io.verified import Verification, side
@@ -194,18 +195,12 @@ def tag_quality(found: Verification) -> DetectorQuality:
     n, kinds = len(found.truth), [side(source) for source in found.truth.values()]
     if n < MIN_VERIFIED:
         raise InsufficientDataError(
-            f"{n} of {found.n_drawn} documents are verified; at least {MIN_VERIFIED} are needed: "
-            "fill in more of the sheet, or draw a larger one",
-            n=n,
-            n_needed=MIN_VERIFIED,
+            InferCode.FEW_VERIFIED(n=n, drawn=found.n_drawn, n_needed=MIN_VERIFIED)
         )
     people, models = kinds.count(1), kinds.count(-1)
     if min(people, models) < MIN_OF_KIND:
         raise InsufficientDataError(
-            f"of {n} verified documents {people} are by people and {models} by a model; at least "
-            f"{MIN_OF_KIND} of either are needed to know how the detector errs: verify more, or "
-            "leave the detector out where one kind is this rare",
-            n=n,
+            InferCode.FEW_OF_KIND(n=n, people=people, models=models, least=MIN_OF_KIND)
         )
     pairs = [(side(t), side(found.tags[d])) for d, t in found.truth.items()]
     return DetectorQuality(
@@ -228,10 +223,7 @@ def require_informative(found: Verification, confidence_level: float = 0.95) -> 
     reach = normal_quantile(0.5 + confidence_level / 2) * math.sqrt(sum(quality.variances))
     if quality.youden - reach <= 0:
         raise InsufficientDataError(
-            f"on {len(found.truth)} verified documents the tags tell nothing: sensitivity + "
-            f"specificity − 1 is {quality.youden:.2f} ± {reach:.2f}, and 0 is a coin; fit the "
-            "detector on documents of your own, or tag by rules and provenance",
-            n=len(found.truth),
+            InferCode.TAGS_TELL_NOTHING(n=len(found.truth), youden=quality.youden, reach=reach)
         )
     return quality
 
@@ -280,9 +272,9 @@ def verified_delta(
     weight = slots.centred[keep] if centred else base
     total = float(base.sum())
     if not total > 0:
-        raise InsufficientDataError("no relevant document was retrieved within the cutoff", n=0)
+        raise InsufficientDataError(InferCode.NOTHING_RELEVANT())
     unit = units[query]
-    require_clusters(len(np.unique(unit[base > 0])), f"{what} with hits", "judge more of them")
+    require_clusters(len(np.unique(unit[base > 0])), InferCode.FEW_HITS, units=what)
     tagged, chance, truth = (
         np.array([column.get(d, missing) for d in doc_ids], dtype=np.float64)
         for column, missing in (
@@ -314,11 +306,11 @@ def verified_delta(
         lower=min(max(value - width, low), high),
         upper=max(min(value + width, high), low),
         confidence_level=confidence_level,
-        method=f"verified tags, {what}",
+        method=InferCode.VERIFIED_TAGS(units=what),
         n_labeled=len(np.unique(unit[base > 0])),
         assumptions=(
-            f"{what} are a random sample",
-            f"{len(tags.truth)} documents were drawn by chance and verified without error",
+            InferCode.UNITS_SAMPLED(units=what),
+            InferCode.DOCUMENTS_VERIFIED(n=len(tags.truth)),
         ),
     )
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.dependence import group_codes, mid_ranks
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.infer.samples import is_constant, judge_correlation
@@ -110,7 +111,6 @@ def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
 
 _BLOCK = 250_000  # weights held at once
 _MANY = 5_000  # items, from which resampling says nothing that influence values do not
-ASSUMPTIONS = ("labelled items (clusters) are a random sample",)
 _ONE = 1 - 1e-12
 
 
@@ -173,10 +173,10 @@ def correlation_intervals(
     """
     g = int(clusters.max(initial=-1)) + 1
     if len(x) > _MANY:
-        how = "influence values"
+        how = InferCode.FISHER_INFLUENCE
         found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
     else:
-        how = "cluster bootstrap of Fisher's z"
+        how = InferCode.FISHER_BOOTSTRAP
         rank_x, rank_y = _Ranks(x), _Ranks(y)
         blocks = resampled_weights(clusters, resamples=resamples, rng=rng)
         weights = chain((np.ones((1, len(x))),), blocks)  # first as the items are
@@ -189,7 +189,7 @@ def correlation_intervals(
         ]
         found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
     pearson, spearman = (
-        _on_fisher_scale(r, error, g, level=confidence_level, method=f"{name}, {how}")
+        _on_fisher_scale(r, error, g, level=confidence_level, method=how(statistic=name))
         for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
     )
     return pearson, spearman
@@ -256,7 +256,7 @@ def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
     return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
 
 
-def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: str) -> Interval:
+def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: Finding) -> Interval:
     lower = upper = r
     if abs(r) < _ONE:
         width = t_quantile(0.5 + level / 2, g - 2) * error
@@ -269,7 +269,7 @@ def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: st
         confidence_level=level,
         method=method,
         n_labeled=g,
-        assumptions=ASSUMPTIONS,
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
     )
 
 
@@ -379,9 +379,9 @@ def _percentile(
         lower=min(float(lower), estimate),
         upper=max(float(upper), estimate),
         confidence_level=level,
-        method=f"{name.replace('_', ' ')}, cluster bootstrap",
+        method=InferCode.AGREEMENT(statistic=name.replace("_", " ")),
         n_labeled=g,
-        assumptions=("labelled items (clusters) are a random sample",),
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
     )
 
 
@@ -440,9 +440,9 @@ def auc_interval(
         lower=expit(logit - width),
         upper=expit(logit + width),
         confidence_level=confidence_level,
-        method="AUC, DeLong placements on the logit scale",
+        method=InferCode.AUC(),
         n_labeled=g,
-        assumptions=ASSUMPTIONS,
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
     )
 
 

@@ -21,6 +21,7 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
     Method,
@@ -43,7 +44,6 @@ from rag_sourcebias.judged.comparisons import (
 )
 from rag_sourcebias.judged.crc import JudgedRanking, measure_bounds, parse_measure
 from rag_sourcebias.judged.crc_intervals import (
-    CAVEAT,
     crc_mean_interval,
     per_query_intervals,
     two_grades,
@@ -480,10 +480,7 @@ def _one_mean(
             estimate=(low.estimate + high.estimate) / 2,
             lower=min(low.lower, high.lower),
             upper=max(low.upper, high.upper),
-            notes=(
-                *low.notes,
-                f"worst case over {items.n_judge_missing} item(s) without a judge value",
-            ),
+            notes=(*low.notes, InferCode.WORST_CASE(n=items.n_judge_missing)),
         )
         return judged_mean(measure, system, middle, config, bounds=bounds, interval=hull)
     except InsufficientDataError as error:
@@ -515,7 +512,8 @@ def _audits(items: JudgedItems, measure: str, config: JudgedConfig) -> dict[str,
 
 
 def _crc_warning(config: JudgedConfig) -> tuple[str, ...]:
-    return (f"CRC {CAVEAT}; its width is no saving",) if config.method == "crc" else ()
+    caveat = InferCode.CRC_SHORT()
+    return (f"CRC {caveat}; its width is no saving",) if config.method == "crc" else ()
 
 
 def _warnings(items: JudgedItems, missing: Missing) -> Iterator[str]:
@@ -688,5 +686,5 @@ def _per_query(
             highest=float(highest),
             rule=found.rule,
             confidence_level=config.confidence_level,
-            assumptions=found.assumptions,
+            assumptions=tuple(map(str, found.assumptions)),
         )

@@ -346,7 +346,7 @@ def _of_sheet(
         confidence_level=confidence_level,
     )
     if not write_json(json, found.to_dict()):
-        say("\n• ".join((f"{measure} {found}", *found.assumptions)))
+        say("\n• ".join((f"{measure} {found}", *map(str, found.assumptions))))
 
 
 @spread

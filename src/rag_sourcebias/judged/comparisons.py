@@ -12,8 +12,8 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
-from rag_sourcebias.infer.labels import RANDOM
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.judged.crc import RankedLabels
 from rag_sourcebias.judged.data import (
@@ -117,11 +117,11 @@ def compared(
             lower=float(found.lower[i]),
             upper=float(found.upper[i]),
             confidence_level=config.confidence_level,
-            method="simultaneous differences, regression on the judge",
+            method=InferCode.DIFFERENCES(),
             target=config.target,
             n_labeled=found.n_labeled,
             n_unlabeled=found.n_unlabeled,
-            assumptions=(RANDOM, "the same items for every system"),
+            assumptions=(InferCode.LABELS_SAMPLED(), InferCode.SAME_ITEMS()),
             correlation=judge_correlation(*gap),
         )
         pair = (names[first], names[second])

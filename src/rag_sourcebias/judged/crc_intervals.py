@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.judged.crc import (
     TIE,
@@ -25,13 +26,6 @@ from rag_sourcebias.judged.crc import (
 )
 
 # Dual calibration of an interval for a mean utility ([R] §6, Eq. 16–26).
-
-
-#: What a reader must know of a CRC interval over bootstrap batches.
-CAVEAT = (
-    "leaves out the sampling error of what is unlabelled: under-covers its mean, and far more the "
-    "population mean"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +143,16 @@ def crc_interval(calibration: CRCCalibration, labels: RankedLabels) -> Interval:
         lower=lower,
         upper=upper,
         confidence_level=calibration.confidence_level,
-        method="crc (paper)",
+        method=InferCode.CRC(),
         target="unlabeled",
         n_labeled=calibration.n_labeled,
         n_unlabeled=labels.n_queries,
         assumptions=(
-            "labelled and unlabelled queries are drawn from the same population",
-            "the judge errs alike on both",
-            "the mean of the unlabelled queries is distributed like a bootstrap mean of the "
-            "labelled ones around the judge's value (Eq. 27); it is not",
+            InferCode.SAME_POPULATION(),
+            InferCode.JUDGE_CONSISTENT(),
+            InferCode.CRC_BOOTSTRAP(),
         ),
-        notes=(CAVEAT,),
+        notes=(InferCode.CRC_SHORT(),),
     )
 
 
@@ -284,8 +277,6 @@ def _scale(sizes: FloatArray, away: FloatArray, squares: float) -> tuple[float, 
 
 PerQueryRule = Literal["residual", "recalibrated", "paper"]
 
-_FITTED = "the fit to the labelled queries costs no more than one of them"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PerQueryIntervals:
@@ -301,7 +292,7 @@ class PerQueryIntervals:
     n_labeled : int
     confidence_level : float
         Of each single interval, on average over labelled sets and queries.
-    assumptions : tuple of str
+    assumptions : tuple of Finding
     """
 
     estimate: FloatArray
@@ -312,7 +303,7 @@ class PerQueryIntervals:
     rule: PerQueryRule
     n_labeled: int
     confidence_level: float
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Finding, ...]
 
 
 def per_query_intervals(
@@ -347,29 +338,23 @@ def per_query_intervals(
     CalibrationError
         If n is too small: below 1/α − 1 (``"residual"``: also 5).
     """
-    assumptions: tuple[str, ...] = (
-        "labelled and target queries are exchangeable",
-        "human values lie between all documents at the lowest and all at the highest grade",
-    )
+    assumptions = [InferCode.EXCHANGEABLE, InferCode.IN_REACH]
     low: float | None = None
     high: float | None = None
     if rule == "residual":
         rank = score_rank(len(y), confidence_level)
         estimate, lower, upper = residual_bounds(labels_labelled, y, labels_target, rank=rank)
-        assumptions += (_FITTED,)
+        assumptions.append(InferCode.FIT_COSTS_ONE)
     else:
         center = recalibration(labels_labelled, y)
         if rule == "recalibrated":
             rank = score_rank(len(y), confidence_level)
             low, high = _one_parameter(labels_labelled, y, center, rank)
-            assumptions += (_FITTED,)
+            assumptions.append(InferCode.FIT_COSTS_ONE)
         else:
             misses = paper_misses(len(y), confidence_level)
             low, high = _two_parameters(labels_labelled, y, misses)
-            assumptions += (
-                "the rule of the paper spends one n + 1 correction on two sides: it "
-                "under-covers, by up to 1/(n + 1)",
-            )
+            assumptions.append(InferCode.ONE_CORRECTION)
         lower, upper = labels_target.utilities_at(low), labels_target.utilities_at(high)
         estimate = np.clip(labels_target.utilities_at(center), lower, upper)
     return PerQueryIntervals(
@@ -381,7 +366,7 @@ def per_query_intervals(
         rule=rule,
         n_labeled=len(y),
         confidence_level=confidence_level,
-        assumptions=assumptions,
+        assumptions=tuple(code() for code in assumptions),
     )
 
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import _WHOLE, inclusion_probabilities, judge_correlation
 from rag_sourcebias.judged.crc import RankedLabels
@@ -278,14 +279,11 @@ def labels_needed(n_certain: int, available: int) -> int:
 
 _FEATURES = 3
 _ASSUMPTIONS = {
-    "pool": (
-        "the documents were drawn by the stored design and every one of them was labelled",
-        "labels are human gains without error",
-    ),
+    "pool": (InferCode.DOCUMENTS_DRAWN(), InferCode.LABELS_EXACT()),
     "population": (
-        "the queries are a random sample of those asked about",
-        "the documents were drawn by the stored design and every one of them was labelled",
-        "labels are human gains without error",
+        InferCode.QUERIES_SAMPLED(),
+        InferCode.DOCUMENTS_DRAWN(),
+        InferCode.LABELS_EXACT(),
     ),
 }
 
@@ -368,7 +366,7 @@ def document_interval(
         lower=estimate - half,
         upper=estimate + half,
         confidence_level=confidence_level,
-        method="documents sampled, regression on the judge",
+        method=InferCode.DOCUMENTS(),
         target=target,
         n_labeled=sample.n_labels,
         n_unlabeled=int(np.count_nonzero(sample.inclusion)) - sample.n_labels,
@@ -450,11 +448,11 @@ def _correlation(y: FloatArray, judge: FloatArray) -> float | None:
     return judge_correlation(y, judge) if told else None
 
 
-def _notes(k: int, correlation: float | None) -> tuple[str, ...]:
+def _notes(k: int, correlation: float | None) -> tuple[Finding, ...]:
     if correlation is None:
-        return ("the judge does not tell these documents apart: the labels alone carry this",)
+        return (InferCode.JUDGE_BLIND(),)
     if k > 2 and abs(correlation) <= 1 / math.sqrt(k - 2):
-        return ("no sign that the judge helps: the labels alone carry this",)
+        return (InferCode.JUDGE_NO_HELP(),)
     return ()
 
 

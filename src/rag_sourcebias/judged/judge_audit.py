@@ -23,6 +23,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
@@ -157,9 +158,9 @@ def _compare(
         lower=estimate - width,
         upper=estimate + width,
         confidence_level=level,
-        method="cluster-robust difference of means",
+        method=InferCode.CLUSTERED_DIFFERENCE(),
         n_labeled=n_either,
-        assumptions=("clusters are a random sample",),
+        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
     return interval, float(2 * stdtr(degrees, -abs(estimate) / error))
 
@@ -722,7 +723,7 @@ def _mean(values: FloatArray, span: float, level: float) -> Interval:
         lower=value,
         upper=value,
         confidence_level=level,
-        method="identical change of every anchor",
+        method=InferCode.ALIKE(),
         n_labeled=len(values),
     )
 

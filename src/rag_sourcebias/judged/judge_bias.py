@@ -16,6 +16,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.judged.data import JudgeBias
@@ -152,9 +153,9 @@ def slope_of(
         lower=slope - width,
         upper=slope + width,
         confidence_level=level,
-        method="slope at equal human value, jackknife over clusters",
+        method=InferCode.SLOPE(),
         n_labeled=g,
-        assumptions=("clusters are a random sample",),
+        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
     )
     return interval, float(2 * stdtr(degrees, -abs(slope) / error))
 
@@ -214,7 +215,7 @@ def paired_shift(
     found = mean_error(changes, clusters, span=span, confidence_level=level)
     if found is None or not span > 0:
         return None
-    if found.method == "weighted clusters":
+    if found.method.code is InferCode.WEIGHTED_CLUSTERS:
         return found, difference_test(changes / span, clusters)
     degrees = found.n_labeled - 1
     error = found.half_width / t_quantile(0.5 + level / 2, degrees)

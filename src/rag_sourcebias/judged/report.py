@@ -1,6 +1,6 @@
 """The report of a judged evaluation: what it says, in the order in which it says it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
 from rag_sourcebias.judged.data import (
@@ -472,18 +472,18 @@ def _agreement_rows(agreement: Agreement) -> list[tuple[str, str]]:
 
 def _doubts(report: JudgedResults) -> d.Section:
     """Return what the intervals assume, and for which numbers; and what to know of each."""
-    assumed: list[tuple[str, tuple[str, ...]]] = []
+    assumed: list[tuple[str, Iterable[object]]] = []
     noted: list[tuple[str, str]] = []
     for mean in report.means:
         for found in (mean.interval, mean.labels_alone):
             if found is not None:
                 assumed.append((f"means, {found.method}", found.assumptions))
-        noted += [(name_of(mean), note) for note in mean.interval.notes]
+        noted += [(name_of(mean), str(note)) for note in mean.interval.notes]
     for c in report.comparisons:
         what = "Relative Δ" if c.kind == "relative_delta" else "differences"
         assumed.append((f"{what}, {c.interval.method}", c.interval.assumptions))
         who = f"{c.measure}, {c.first} against {c.second}"
-        noted += [(who, note) for note in c.interval.notes]
+        noted += [(who, str(note)) for note in c.interval.notes]
     for query in report.per_query:
         assumed.append((f"single queries, rule “{query.rule}”", query.assumptions))
     for name, audit in report.audits.items():

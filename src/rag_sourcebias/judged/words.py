@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from rag_sourcebias.core.finding import Interval, number, shorten
-from rag_sourcebias.infer.regression import LONG_TAIL
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.data import (
     JudgedComparison,
     JudgedMean,
@@ -198,7 +198,7 @@ def _plain_doubts(report: JudgedResults) -> tuple[str, ...]:
         doubts.append(f"This judge is useless{who}: use labels alone.")
     if unused := [m for m in report.means if role(report, m) == "unused"]:
         doubts.append(f"The judge was not used{_who(report, unused, 'for')}.")
-    if tailed := [m for m in report.means if LONG_TAIL in m.interval.notes]:
+    if tailed := [m for m in report.means if _has(m, InferCode.LONG_TAIL)]:
         doubts.append(
             f"A few labels{_who(report, tailed, 'of')} lie far from the rest: without known bounds "
             "the interval may hold the truth less often than it says."
@@ -318,11 +318,11 @@ def role(report: JudgedResults, mean: JudgedMean) -> Role:
         return "short"
     if found.target == "pool" and not found.n_unlabeled:
         return "complete"
-    if found.judge in ("few", "constant"):
+    if _has(mean, InferCode.JUDGE_FEW, InferCode.JUDGE_CONSTANT):
         return "unused"
     needed = 1 / math.sqrt(max(found.n_labeled - 2, 1))
     uncorrelated = found.correlation is not None and abs(found.correlation) <= needed
-    if found.judge == "weak" or uncorrelated:
+    if uncorrelated or _has(mean, InferCode.JUDGE_WEAK):
         return "useless"
     if found.half_width == 0:
         return "exact"
@@ -334,6 +334,10 @@ def role(report: JudgedResults, mean: JudgedMean) -> Role:
     if saved < 0 and narrower < 0:
         return "costs"
     return "same"
+
+
+def _has(mean: JudgedMean, *codes: InferCode) -> bool:
+    return any(note.code in codes for note in mean.interval.notes)
 
 
 def other_scale(report: JudgedResults, mean: JudgedMean) -> bool:
@@ -358,7 +362,7 @@ def excludes_judge(report: JudgedResults, mean: JudgedMean) -> bool:
 def worth_of(report: JudgedResults, mean: JudgedMean) -> str:
     """Return the worth of the judge in a few words."""
     kind = role(report, mean)
-    if kind == "unused" and mean.interval.judge == "few":
+    if kind == "unused" and _has(mean, InferCode.JUDGE_FEW):
         return "Too few labels to use the judge"
     return _WORTH[kind].format(labels=_labels(report, abs(mean.labels_saved or 0)))
 

@@ -66,7 +66,7 @@ def similarity(name: str) -> Similarity:
     """Return the function behind a name of :data:`SIMILARITIES`.
 
     All are in [0, 1]. BLEU is sacrebleu's sentence BLEU (13a tokens, case-sensitive, effective
-    order) / 100. METEOR is nltk's, in the mode that :func:`meteor_mode` states; it stays just
+    order) / 100. METEOR is nltk's, in the mode that :func:`has_synonyms` tells; it stays just
     below 1 for a text equal to its reference (penalty of one chunk). ROUGE-L is the F1 of
     rouge-score. METEOR and ROUGE-L are given our own words (:func:`~.text.words`), which serve
     any script, where rouge-score alone would see only ASCII.
@@ -90,8 +90,8 @@ def similarity(name: str) -> Similarity:
     return makers[name]()
 
 
-def meteor_mode() -> str:
-    """Say which words METEOR takes as the same on this machine.
+def has_synonyms() -> bool:
+    """Whether METEOR takes synonyms as the same word on this machine.
 
     nltk adds synonyms from WordNet, whose data are a separate download. They are used where they
     are found; nothing is downloaded.
@@ -101,9 +101,7 @@ def meteor_mode() -> str:
     MissingExtraError
         If nltk is not installed.
     """
-    if _wordnet() is None:
-        return "METEOR matches equal words and equal stems (WordNet's synonyms are not installed)"
-    return "METEOR matches equal words, equal stems and WordNet's synonyms"
+    return _wordnet() is not None
 
 
 def meteor_similarity(synonyms: Any) -> Similarity:  # noqa: ANN401 - nltk's corpus reader

@@ -11,6 +11,7 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import wilson_interval
 from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means
 from rag_sourcebias.io.files import PathLike, read_json, sound
@@ -284,7 +285,7 @@ def _measured(
     )[0]
     if interval is None:
         return replace(empty, value=value, note=PairsCode.SAME_IN_ALL())
-    assumed = ("units are a random sample of those of interest",)
+    assumed = (InferCode.UNITS_SAMPLED(units="units"),)
     return replace(empty, value=value, interval=replace(interval, assumptions=assumed))
 
 

@@ -537,12 +537,12 @@ def reading(questions: Iterable[tuple[str, str]]) -> Section:
     )
 
 
-def assumed(rows: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, None]]:
+def assumed(rows: Iterable[tuple[str, Iterable[object]]]) -> dict[str, dict[str, None]]:
     """Return each assumption with where it is made; rows of (where, its assumptions)."""
     found: dict[str, dict[str, None]] = {}
     for where, texts in rows:
         for text in texts:
-            found.setdefault(text, {})[where] = None
+            found.setdefault(str(text), {})[where] = None
     return found
 
 

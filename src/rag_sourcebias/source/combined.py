@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.source.data import SkewReport
 
@@ -40,7 +41,7 @@ def random_effects(intervals: Sequence[Interval]) -> Interval:
     ...         lower=x - 4,
     ...         upper=x + 4,
     ...         confidence_level=0.95,
-    ...         method="delta",
+    ...         method=InferCode.GIVEN(),
     ...         n_labeled=99,
     ...     )
     ...     for x in (-9.0, -4.0, 1.0)
@@ -77,9 +78,9 @@ def random_effects(intervals: Sequence[Interval]) -> Interval:
         lower=mean - width,
         upper=mean + width,
         confidence_level=level,
-        method="random effects",
+        method=InferCode.RANDOM_EFFECTS(),
         n_labeled=k,
-        assumptions=(f"the {k} data sets are a random sample of their kind",),
+        assumptions=(InferCode.STUDIES_SAMPLED(n=k),),
     )
 
 

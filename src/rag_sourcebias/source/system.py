@@ -14,7 +14,7 @@ from rag_sourcebias.core.errors import (
     InsufficientDataError,
     if_enough,
 )
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
@@ -24,6 +24,7 @@ from rag_sourcebias.infer.dependence import (
     independent_share,
     require_clusters,
 )
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
     clustered_mean,
 )
@@ -103,7 +104,7 @@ def _cell(
         mean_other=float(low.mean()),
         relative_delta=delta,
         interval=interval,
-        refusal=refusal,
+        refusal=None if refusal is None else str(refusal),
         p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
@@ -153,6 +154,8 @@ def centred_delta(
         return replace(found, refusal=str(error)), None
     ratio = _weighted(chance, row, unit_of, information)
     lower, upper = ratio.ends(config.confidence_level)
+    alone = dependence.clusters is None
+    method = InferCode.WEIGHTED_QUERIES if alone else InferCode.WEIGHTED_CLUSTERS
     return (
         replace(
             found,
@@ -162,7 +165,7 @@ def centred_delta(
                 lower=lower,
                 upper=upper,
                 confidence_level=config.confidence_level,
-                method="weighted " + dependence.what,
+                method=method(),
                 n_labeled=len(kept),
                 assumptions=assumptions,
             ),
@@ -174,20 +177,17 @@ def centred_delta(
 
 def _factors(
     chance: ChanceScores, dependence: Dependence
-) -> tuple[list[IntArray], tuple[str, ...]]:
+) -> tuple[list[IntArray], tuple[Finding, ...]]:
     """Return what hits share besides their query, and what is assumed of it."""
     document = group_codes(dependence.documents[chance.doc])
-    random = f"{dependence.what} and documents are random samples"
+    random = InferCode.DOCUMENTS_SAMPLED(units=dependence.what)
     if dependence.rewriters is None:
         return [document], (random,)
     rewriters = dependence.rewriters[chance.doc]
     count = len(np.unique(rewriters[rewriters >= 0]))
     if count < MIN_CLUSTERS:
-        return [document], (random, f"the {count} rewriters are the only ones meant")
-    return (
-        [document, rewriters],
-        (random, f"the {count} rewriters are a random sample of rewriters"),
-    )
+        return [document], (random, InferCode.REWRITERS_FIXED(n=count))
+    return [document, rewriters], (random, InferCode.REWRITERS_SAMPLED(n=count))
 
 
 def _weighted(
@@ -235,7 +235,7 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
     k, mean = len(values), float(np.mean(values)) if values else 0.0
     interval, refusal = None, None
     try:
-        require_clusters(k, "rewriters", "until then the figures hold for these rewriters only")
+        require_clusters(k, InferCode.FEW_REWRITERS)
     except InsufficientDataError as error:
         refusal = str(error)
     else:
@@ -248,9 +248,9 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
             lower=mean - width,
             upper=mean + width,
             confidence_level=config.confidence_level,
-            method="random effects",
+            method=InferCode.RANDOM_EFFECTS(),
             n_labeled=k,
-            assumptions=("rewriters and queries are random samples",),
+            assumptions=(InferCode.QUERIES_SAMPLED(), InferCode.REWRITERS_SAMPLED(n=k)),
         )
     return AcrossSources(
         measure=config.primary_measure,
@@ -271,11 +271,7 @@ def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
             n=0,
             n_needed=MIN_CLUSTERS,
         )
-    require_clusters(
-        n_units,
-        f"{what} with relevant documents of both sources",
-        "judge documents of both sources for more of them",
-    )
+    require_clusters(n_units, InferCode.FEW_COMMON, units=what)
     if not total > 0:
         raise InsufficientDataError(
             "no relevant document of either source was retrieved within the cutoff, so "

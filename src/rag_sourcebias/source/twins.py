@@ -19,6 +19,7 @@ from rag_sourcebias.infer.dependence import (
     independent_share,
     require_clusters,
 )
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean, clustered_standardised_mean
 from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.measure.relevance import Ties, places_of, rank_span, trec_order
@@ -242,25 +243,17 @@ def win_rate_at(
             n=g,
         )
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
-    inside = (covariates.min(axis=0) <= at) & (at <= covariates.max(axis=0))
+    assumptions = [InferCode.QUERIES_SAMPLED, InferCode.ODDS_LINEAR]
+    if np.any((at < covariates.min(axis=0)) | (covariates.max(axis=0) < at)):
+        assumptions.append(InferCode.EXTRAPOLATED)
     return Interval(
         estimate=expit(beta[0]),
         lower=expit(beta[0] - width),
         upper=expit(beta[0] + width),
         confidence_level=confidence_level,
-        method="logistic regression, cluster-robust",
+        method=InferCode.LOGISTIC(),
         n_labeled=g,
-        assumptions=(
-            "queries are a random sample",
-            "log odds of winning are linear in the covariates",
-            *(
-                ()
-                if np.all(inside)
-                else (
-                    "… also beyond the covariate values seen, where the win rate is extrapolated",
-                )
-            ),
-        ),
+        assumptions=tuple(code() for code in assumptions),
     )
 
 
@@ -370,18 +363,14 @@ def _win_rate(
     found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
 ) -> Interval:
     """P(other above baseline), with pairs that several queries share as a factor."""
-    require_clusters(len(np.unique(unit)), "queries with pairs", "judge more queries")
+    require_clusters(len(np.unique(unit)), InferCode.FEW_WITH_PAIRS)
     information = independent_share(
         found.above - found.above.mean(),
         unit,
         [tags.pair_codes[found.baseline_row].astype(np.int64)],
         confidence_level=level,
     )
-    require_clusters(
-        int(information * len(np.unique(unit)) + 1e-9),
-        "queries with independent pairs",
-        "the others share theirs; judge more documents",
-    )
+    require_clusters(int(information * len(np.unique(unit)) + 1e-9), InferCode.FEW_OWN_PAIRS)
     return clustered_mean(
         found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
     )

@@ -19,6 +19,7 @@ from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import crossing
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import bootstrap_intervals, dirichlet_sums
@@ -343,7 +344,7 @@ class _Maker:
         lower = np.quantile(sums + share[:, None], tail, axis=0).clip(1)
         upper = np.quantile(sums + d * share[:, None], 1 - tail, axis=0).clip(None, d)
         return tuple(
-            self._interval(float(m), float(low), float(high), "Gaffke")
+            self._interval(float(m), float(low), float(high), InferCode.GAFFKE)
             for m, low, high in zip(average, lower, upper, strict=True)
         )
 
@@ -362,7 +363,7 @@ class _Maker:
             high = float(np.quantile(difference + share, 1 - tail))
             nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
             farthest = max(abs(low), abs(high))
-            return self._interval(seen, nearest**2 * most, farthest**2 * most, "Gaffke")
+            return self._interval(seen, nearest**2 * most, farthest**2 * most, InferCode.GAFFKE)
         deviations = average - average.mean(axis=1, keepdims=True)
         centred = sums - sums.mean(axis=2, keepdims=True)
         outward = rank_versions(-deviations) - (d + 1) / 2
@@ -380,7 +381,8 @@ class _Maker:
         outer = self._enlarged(deviations - centred - share[:, None, None] * outward)
         lower = crossing(partial(at, inward, 1 - tail), root) if seen > 0 else 0.0
         upper = crossing(partial(at, outer, tail), root)
-        return self._interval(seen, lower**2 * unit, min(upper**2 * unit, most), "inverted test")
+        upper = min(upper**2 * unit, most)
+        return self._interval(seen, lower**2 * unit, upper, InferCode.INVERTED_TEST)
 
     def _enlarged(self, errors: FloatArray) -> FloatArray:
         n, probability = self.n, 0.5 + self.level / 2
@@ -389,15 +391,15 @@ class _Maker:
         middle: FloatArray = errors.mean(axis=0)
         return middle + scale * (errors - middle)
 
-    def _interval(self, estimate: float, lower: float, upper: float, method: str) -> Interval:
+    def _interval(self, estimate: float, lower: float, upper: float, method: InferCode) -> Interval:
         return Interval(
             estimate=estimate,
             lower=min(lower, estimate),
             upper=max(upper, estimate),
             confidence_level=self.level,
-            method=method,
+            method=method(),
             n_labeled=self.n,
-            assumptions=("queries are a random sample of the queries of interest",),
+            assumptions=(InferCode.QUERIES_SAMPLED(),),
         )
 
 

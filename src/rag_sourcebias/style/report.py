@@ -495,7 +495,7 @@ def _reading(report: StyleResults) -> d.Section:
 
 def _caveats(report: StyleResults) -> d.Section:
     noted = [("", text) for text in report.warnings]
-    made: list[tuple[str, Iterable[str]]] = []
+    made: list[tuple[str, Iterable[object]]] = []
     for system in report.systems:
         noted += [(system.name, note) for note in system.notes]
         made += [(what, i.assumptions) for what, i in _intervals(system) if i is not None]

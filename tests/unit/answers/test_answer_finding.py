@@ -10,6 +10,7 @@ from answer_reports import single
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding, answer_style
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 
 
 def interval(estimate, lower, upper):
@@ -18,7 +19,7 @@ def interval(estimate, lower, upper):
         lower=lower,
         upper=upper,
         confidence_level=0.95,
-        method="test",
+        method=InferCode.GIVEN(),
         n_labeled=100,
     )
 

@@ -23,6 +23,7 @@ from rag_sourcebias.answers.measure import (
     question_auc,
 )
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 
 SYSTEMS = ("terse", "plain", "chatty")
 MEAN_WORDS = np.array([2, 12, 40])
@@ -207,7 +208,7 @@ def test_auc_interval_agrees_with_a_question_bootstrap():
         draws.append((order[y].sum() - n1 * (n1 - 1) / 2) / (n1 * (~y).sum()))
     lower, upper = np.quantile(draws, [0.025, 0.975])
     assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=0.012)
-    assert "DeLong" in found.method
+    assert found.method.code is InferCode.DELONG
 
 
 def test_auc_edges():

@@ -11,6 +11,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "coverage"))
@@ -30,7 +31,7 @@ def exactly(value, half=0.0):
         lower=value - half,
         upper=value + half,
         confidence_level=0.95,
-        method="test",
+        method=InferCode.GIVEN(),
         n_labeled=2,
     )
 

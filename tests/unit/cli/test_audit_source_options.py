@@ -44,7 +44,7 @@ def test_options_reach_the_verdict(trec):
     assert (wide["code"], wide["margin"], wide["measure"]) == ("alike", 150.0, "MAP@1")
     grouped = verdict(trec, "--cluster-file", "clusters.csv")
     assert grouped["interval"]["n_labeled"] == 10
-    assert grouped["interval"]["assumptions"][0].startswith("clusters of queries")
+    assert grouped["interval"]["assumptions"][0]["numbers"] == {"units": "clusters of queries"}
 
 
 def renamed(folder):

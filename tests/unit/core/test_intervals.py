@@ -8,6 +8,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 
 
 def make(**changes):
@@ -16,7 +17,7 @@ def make(**changes):
         "lower": -1.0,
         "upper": 4.0,
         "confidence_level": 0.9,
-        "method": "delta",
+        "method": InferCode.DELTA(),
         "n_labeled": 12,
     }
     return Interval(**{**fields, **changes})
@@ -47,5 +48,6 @@ def test_validation(changes, message):
 
 
 def test_round_trip():
-    interval = make(assumptions=("a", "b"), target="pool", n_unlabeled=3)
+    assumptions = (InferCode.QUERIES_SAMPLED(), InferCode.REWRITERS_FIXED(n=2))
+    interval = make(assumptions=assumptions, target="pool", n_unlabeled=3)
     assert Interval.from_dict(interval.to_dict()) == interval

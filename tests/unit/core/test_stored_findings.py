@@ -39,7 +39,13 @@ class Report(Stored):
 
 
 DELTA = Interval(
-    estimate=-1.5, lower=-2.0, upper=-1.0, confidence_level=0.95, method="delta", n_labeled=9
+    estimate=-1.5,
+    lower=-2.0,
+    upper=-1.0,
+    confidence_level=0.95,
+    method=KeptCode.NOTHING(),
+    n_labeled=9,
+    assumptions=(KeptCode.REFUSED(system="a", why="b"),),
 )
 CHANGED = KeptCode.CHANGED(
     system="kept.nothing", delta=DELTA, n=np.int64(9), severity="warning", cases=["q1"]

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from rag_sourcebias.core.finding import Frame, Interval, Wording
+from rag_sourcebias.infer.findings import InferCode
 
 ENDS = Interval(
-    estimate=-0.125, lower=-0.25, upper=0.0, confidence_level=0.95, method="delta", n_labeled=30
+    estimate=-0.125,
+    lower=-0.25,
+    upper=0.0,
+    confidence_level=0.95,
+    method=InferCode.DELTA(),
+    n_labeled=30,
 )
 
 
@@ -21,6 +27,8 @@ ENDS = Interval(
         ("p=", 0.0002, "< 0.001"),
         ("p=", None, "–"),
         ("p", 0.0123, "0.012"),
+        ("g", 0.123456, "0.1235"),
+        ("g", -2, "−2"),
         ("star", True, "*"),
         ("star", False, ""),
         ("points", ENDS, "−12.5 [−25.0, 0.0]"),

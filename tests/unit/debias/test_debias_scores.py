@@ -15,6 +15,7 @@ from rag_sourcebias.debias.audit import other_sources, score_debias, two_sources
 from rag_sourcebias.debias.data import DebiasConfig
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 
@@ -119,7 +120,12 @@ def literal(spec, dataset: Dataset, other: str, k: int) -> np.ndarray:
 
 def calibrated(lean: float) -> RescoredSpec:
     gap = Interval(
-        estimate=-0.2, lower=-0.3, upper=-0.1, confidence_level=0.95, method="x", n_labeled=9
+        estimate=-0.2,
+        lower=-0.3,
+        upper=-0.1,
+        confidence_level=0.95,
+        method=InferCode.GIVEN(),
+        n_labeled=9,
     )
     found = ParityCalibration(
         encoder=Vectors(lean).fingerprint,

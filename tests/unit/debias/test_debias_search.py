@@ -11,6 +11,7 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.debias.data import DebiasConfig, DebiasScores, DebiasSearch
 from rag_sourcebias.debias.search import debias_curve, relative_delta_over_seeds
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.ratios import relative_delta_interval
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4)
@@ -86,8 +87,8 @@ def test_seeds_that_differ_widen_the_curves() -> None:
     alike, apart = (curve(scores(seed_sd=sd)).points[3] for sd in (0.0, 0.02))
     assert apart.relative_delta.half_width > 3 * alike.relative_delta.half_width
     assert apart.human_only.half_width > 1.5 * alike.human_only.half_width
-    assert "queries × seeds" in apart.relative_delta.method
-    assert any("seeds are a random sample" in a for a in apart.relative_delta.assumptions)
+    assert apart.relative_delta.method.code is InferCode.WITH_SEEDS
+    assert InferCode.SEEDS_SAMPLED() in apart.relative_delta.assumptions
 
 
 def test_one_row_has_the_intervals_of_an_audit() -> None:
@@ -116,14 +117,14 @@ def test_a_curve_that_turns_back_meets_the_target_twice() -> None:
     assert crossing is not None
     assert crossing.estimate == pytest.approx(0.2, abs=0.01)
     assert crossing.upper > 0.4
-    assert "meets the target 2 times" in " ".join(crossing.notes)
+    assert InferCode.CROSSES_AGAIN(n=2) in crossing.notes
 
 
 def test_crossing_that_the_weights_tried_do_not_bound() -> None:
     crossing = curve(scores(weights=(0.0, 0.1, 0.201), n=25, seed_sd=0.02)).zero_crossing
     assert crossing is not None
     assert crossing.upper == 0.201
-    assert "may lie beyond the largest weight tried" in crossing.notes
+    assert InferCode.BEYOND_POSSIBLE() in crossing.notes
 
 
 def test_systems_that_do_not_belong_together() -> None:

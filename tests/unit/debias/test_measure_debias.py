@@ -30,6 +30,7 @@ from rag_sourcebias.infer.equivalence import (
     delta_change_test,
     noninferiority_test,
 )
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
 
@@ -164,7 +165,12 @@ def test_p_values_are_adjusted_over_the_whole_report() -> None:
 
 def calibration(by: float) -> ParityCalibration:
     gap = Interval(
-        estimate=by, lower=by, upper=by, confidence_level=0.95, method="x", n_labeled=300
+        estimate=by,
+        lower=by,
+        upper=by,
+        confidence_level=0.95,
+        method=InferCode.GIVEN(),
+        n_labeled=300,
     )
     return ParityCalibration(
         encoder="e",
@@ -183,9 +189,9 @@ def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     for quality in ("human-only", "llm-only"):
         change = outcome.quality_at(quality, 3)
         assert (change.difference.lower, change.difference.upper) == (0, 0)
-        assert change.difference.method == "unchanged by construction"
+        assert change.difference.method.code is InferCode.UNCHANGEABLE
         assert change.test.passed
-        assert (change.test.lower, change.test.note) == (0.0, "unchanged by construction")
+        assert (change.test.lower, change.test.note) == (0.0, InferCode.UNCHANGEABLE())
     assert outcome.quality_at("mixed", 3).test.note != "unchanged by construction"
     (method,) = found.methods
     assert (method.name, method.kind, method.n_pairs) == ("calibrated", "calibration", 300)
@@ -223,7 +229,7 @@ def test_an_equal_system_has_the_same_skew_but_no_proof_of_its_quality() -> None
     assert (skew.change.lower, skew.change.upper) == (0, 0)
     test = outcome.quality_at("human-only", 3).test
     assert not test.passed
-    assert "only 0 of 60 queries changed" in test.note
+    assert test.note == InferCode.FEW_CHANGED(changed=0, n=60)
     (warning,) = (w for w in found.datasets[0].warnings if w.startswith("copy:"))
     assert "60 queries are too few to prove that NDCG@3 lost less than 1 %" in warning
     assert f"human-only {test.n_needed:,}" in warning
@@ -261,14 +267,10 @@ def test_what_cannot_be_had_is_refused_in_words() -> None:
     found = measure_debias(BEFORE, [AFTER], [make(12)], config=CONFIG)
     skew = found.datasets[0].outcome("after").skew_at(3)
     assert (skew.change, skew.before is None, skew.p_value is None) == (None, False, False)
-    assert skew.refusal == (
-        "change: an interval for a change in Relative Δ needs at least 20 queries, there are 12"
-    )
+    assert skew.refusal == "change: an interval needs at least 20 queries, not 12"
     change = found.datasets[0].outcome("after").quality_at("mixed", 3)
     assert change.test is None
-    assert change.refusal == (
-        "test: a non-inferiority test needs at least 20 queries, there are 12"
-    )
+    assert change.refusal == "test: a test needs at least 20 queries, not 12"
     silent = measure_debias(BEFORE, [Spec("silent", lost=99)], [make(30)], config=CONFIG)
     outcome = silent.datasets[0].outcome("silent")
     assert outcome.skew_at(1).after is None

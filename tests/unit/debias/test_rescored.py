@@ -10,6 +10,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.rescore import RescoredSpec, rescore_run
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import DenseSpec
 
@@ -66,7 +67,12 @@ class Plain:
 
 def offset(by: float, encoder: str = "e1") -> ParityCalibration:
     gap = Interval(
-        estimate=by, lower=by, upper=by, confidence_level=0.95, method="given", n_labeled=300
+        estimate=by,
+        lower=by,
+        upper=by,
+        confidence_level=0.95,
+        method=InferCode.GIVEN(),
+        n_labeled=300,
     )
     return ParityCalibration(
         encoder=encoder,

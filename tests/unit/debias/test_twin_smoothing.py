@@ -23,6 +23,7 @@ from rag_sourcebias.debias.twins import (
     write_twins,
 )
 from rag_sourcebias.debias.words import role_sentence, verdicts
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.retrieval.search import BM25Spec
 
 WORDS = [f"word{i}" for i in range(4000)]
@@ -272,7 +273,7 @@ def test_a_copy_no_longer_displaces_its_original() -> None:
     kept = report.datasets[0].outcomes[1].quality_at("human-only", 10).test
     assert kept is not None
     assert kept.passed  # no human text has a copy among human texts
-    assert kept.note == "unchanged by construction"
+    assert kept.note == InferCode.UNCHANGEABLE()
     assert "Copies were found in these texts themselves" in role_sentence(verdicts(report)[0])
     both = TwinGroups(SETTINGS, data.corpus.doc_ids, [(ids[0], ids[2], 0.9)])  # two human texts
     specs = (first, RescoredSpec(first, TwinRescorer(both)))

@@ -24,6 +24,7 @@ from rag_sourcebias.explain.data import (
     ExplainConfig,
 )
 from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.reports import read_report_json, write_report_json
 
 CONFIG = ExplainConfig(resamples=60)
@@ -219,7 +220,7 @@ def test_factors_that_do_not_vary_are_left_out() -> None:
         "query words is the same for every relevant pair: not part of the decomposition"
         in found.notes
     )
-    assert found.texts.log_length_ratio.method == "all alike"
+    assert found.texts.log_length_ratio.method.code is InferCode.ALIKE
 
 
 def test_a_report_survives_json(report, tmp_path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means
 
 
@@ -18,7 +19,7 @@ def test_of_a_mean_it_is_about_student(n):
     found = bootstrap_intervals(np.array([x.mean()]), draws, n=n)[0]
     low, high = stats.ttest_1samp(x, 0).confidence_interval(0.95)
     assert (found.lower, found.upper) == pytest.approx((low, high), abs=0.09 * (high - low))
-    assert (found.method, found.n_labeled) == ("bootstrap", n)
+    assert (found.method.code, found.n_labeled) == (InferCode.BOOTSTRAP, n)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     difference_interval,
     judged_relative_delta_interval,
@@ -99,9 +100,10 @@ def test_of_values_at_two_ends_a_useless_judge_is_left_out():
     without, found = (difference_interval(y, f[:15], f[15:]) for f in (left, kept))
     assert abs(found.correlation) < 1 / np.sqrt(13)
     assert (found.lower, found.upper) == (without.lower, without.upper)
-    assert found.method == "difference, labels alone"
+    assert found.method == InferCode.DIFFERENCE(method=InferCode.LABELS())
     useless[:15] += 0.5 * y
-    assert difference_interval(y, useless[:15], useless[15:]).method.endswith("on the judge")
+    judged = difference_interval(y, useless[:15], useless[15:])
+    assert judged.method == InferCode.DIFFERENCE(method=InferCode.REGRESSION())
 
 
 @pytest.mark.parametrize("target", ["population", "pool", "unlabeled"])

@@ -10,6 +10,7 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.equivalence import delta_change_interval, delta_change_test
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta
 
@@ -32,7 +33,7 @@ def test_the_estimate_is_the_difference_of_two_relative_deltas() -> None:
     columns = systems()
     found = delta_change_interval(*columns)
     assert found.estimate == pytest.approx(change(*columns), abs=1e-12)
-    assert (found.method, found.n_labeled) == ("weighted queries", 100)
+    assert (found.method.code, found.n_labeled) == (InferCode.WEIGHTED_QUERIES, 100)
     first, second = (relative_delta_interval(*columns[i : i + 2]).estimate for i in (0, 2))
     assert found.estimate == pytest.approx(second - first, abs=1e-12)
 
@@ -96,7 +97,7 @@ def test_drawn_swaps_agree_with_all_swaps(monkeypatch) -> None:
 
 def test_refusals_say_what_is_needed() -> None:
     columns = systems(19)
-    with pytest.raises(InsufficientDataError, match="at least 20 queries, there are 19") as caught:
+    with pytest.raises(InsufficientDataError, match="at least 20 queries, not 19") as caught:
         delta_change_interval(*columns)
     assert (caught.value.n, caught.value.n_needed) == (19, 20)
     h, low, _, _ = systems(30)

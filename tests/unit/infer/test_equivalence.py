@@ -9,6 +9,7 @@ from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.equivalence import equivalence_test
+from rag_sourcebias.infer.findings import InferCode
 
 
 def scores(n: int, *, shift: float = 0.0, sd: float = 0.1, seed: int = 0):
@@ -93,7 +94,7 @@ def test_equal_columns_pass_only_when_there_are_enough() -> None:
     few, many = (equivalence_test(np.full(n, 0.5), np.full(n, 0.5), margin=0.02) for n in (30, 400))
     assert not few.equivalent
     assert many.equivalent
-    assert few.note == "only 0 of 30 queries differ"
+    assert few.note == InferCode.FEW_DIFFER(changed=0, n=30)
     assert few.difference.lower < 0 < few.difference.upper
     assert few.n_needed is not None
     assert 30 < few.n_needed <= 400
@@ -106,6 +107,6 @@ def test_what_cannot_be_tested_is_refused() -> None:
     good = np.full(30, 0.5)
     with pytest.raises(DataError, match=r"level 0.5 must be below 0.5"):
         equivalence_test(good, good, margin=0.1, level=0.5)
-    with pytest.raises(InsufficientDataError, match="at least 20 queries, there are 19") as caught:
+    with pytest.raises(InsufficientDataError, match="at least 20 queries, not 19") as caught:
         equivalence_test(good[:19], good[:19], margin=0.1)
     assert caught.value.n_needed == 20

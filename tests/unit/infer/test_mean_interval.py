@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.infer.labels import t_interval
 from rag_sourcebias.infer.quantiles import t_quantile
-from rag_sourcebias.infer.regression import LONG_TAIL
 
 
 def sample(seed=0, n=30, n_pool=200, noise=2.0):
@@ -83,7 +83,7 @@ def test_clusters_are_left_out_as_a_whole():
     skewness = np.sum((influence - influence.mean()) ** 3) / error**3 * np.sqrt(90) / 8
     assert found.estimate == pytest.approx(estimate)
     assert (found.lower, found.upper) == pytest.approx(shifted(estimate, error, q, skewness))
-    assert "clusters are independent" in found.assumptions
+    assert InferCode.CLUSTERS_INDEPENDENT() in found.assumptions
 
 
 def test_three_labels_within_bounds_have_a_shift():
@@ -112,8 +112,7 @@ def test_few_labels_give_labels_alone_and_say_so(n):
     found = mean_interval(y, f, pool, bounds=(-1000, 1000))
     alone = mean_interval(y, f, pool, bounds=(-1000, 1000), method="labels")
     assert (found.lower, found.upper) == (alone.lower, alone.upper)
-    assert found.notes == ("fewer than 10 labels: the judge was not used",)
-    assert found.judge == "few"
+    assert found.notes == (InferCode.JUDGE_FEW(),)
 
 
 def test_constant_judge_gives_labels_alone_and_says_so():
@@ -121,9 +120,9 @@ def test_constant_judge_gives_labels_alone_and_says_so():
     found = mean_interval(y, np.full(30, 3.0), np.full(100, 3.0))
     assert found.estimate == pytest.approx(y.mean())
     assert found.half_width == pytest.approx(t_interval(y).half_width, rel=0.1)
-    assert found.method == "labels alone"
+    assert found.method.code is InferCode.LABELS
     assert "the judge is constant" in str(found)
-    assert found.judge == "constant"
+    assert found.notes == (InferCode.JUDGE_CONSTANT(),)
 
 
 def test_useless_judge_is_called_useless():
@@ -133,7 +132,7 @@ def test_useless_judge_is_called_useless():
     judge -= np.polyval(np.polyfit(y, judge, 1), y)  # exactly uncorrelated
     found = mean_interval(y, judge, rng.normal(size=400))
     assert "labels alone are as good" in str(found)
-    assert found.judge == "weak"
+    assert found.notes[0] == InferCode.JUDGE_WEAK()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_binary_labels_that_all_agree_still_have_an_interval():
     assert found.estimate == 1.0
     assert 0.75 < found.lower < 0.9
     assert found.upper == 1.0
-    assert "score form" in found.method
+    assert found.method.code is InferCode.LABELS_SCORE
     with pytest.raises(InsufficientDataError, match="all 20 human values equal 3"):
         mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0))
     bounded = mean_interval(np.full(20, 3.0), np.arange(20.0), np.arange(9.0), bounds=(1, 5))
@@ -235,10 +234,10 @@ def test_long_tails_without_known_ends_are_told() -> None:
     z = rng.normal(size=430)
     for method in ("regression", "labels"):
         long = mean_interval(np.exp(z[:30] * 1.5), z[:30], z[30:], method=method)
-        assert LONG_TAIL in long.notes
+        assert InferCode.LONG_TAIL() in long.notes
         even = mean_interval(z[:30], z[:30] ** 3, z[30:] ** 3, method=method)
-        assert LONG_TAIL not in even.notes
+        assert InferCode.LONG_TAIL() not in even.notes
         known = mean_interval(
             np.exp(z[:30] * 1.5), z[:30], z[30:], method=method, bounds=(0.0, 1e3)
         )
-        assert LONG_TAIL not in known.notes
+        assert InferCode.LONG_TAIL() not in known.notes

@@ -15,6 +15,7 @@ from rag_sourcebias.infer.dependence import (
     multiway_variance,
     require_clusters,
 )
+from rag_sourcebias.infer.findings import InferCode
 
 
 def literal(terms, factors, *, factor_of_groups=True, subtract=True):
@@ -112,7 +113,7 @@ class TestDesignEffect:
 
 
 def test_fewer_than_six_clusters_are_refused():
-    require_clusters(6, "topics", "add some")
-    with pytest.raises(InsufficientDataError, match=r"5 topics are too few.*: add some") as caught:
-        require_clusters(5, "topics", "add some")
+    require_clusters(6, InferCode.FEW_WITH_PAIRS)
+    with pytest.raises(InsufficientDataError, match=r"5 queries.*: judge more") as caught:
+        require_clusters(5, InferCode.FEW_WITH_PAIRS)
     assert (caught.value.n, caught.value.n_needed) == (5, 6)

@@ -6,6 +6,7 @@ from scipy import stats
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.equivalence import CrossedMean, noninferiority_test
+from rag_sourcebias.infer.findings import InferCode
 
 
 def scores(seeds: int, n: int, *, shift: float = 0.0, seed: int = 0, seed_sd: float = 0.0):
@@ -68,7 +69,7 @@ def test_few_changed_queries_bound_the_loss_by_clopper_pearson() -> None:
     assert test.lower == pytest.approx(-100 * (1 - 0.05 ** (1 / 400)) / 0.8)
     assert test.p_value == pytest.approx((1 - 0.01 * 0.8) ** 400, rel=1e-6)
     assert test.passed
-    assert test.note == "only 0 of 400 queries changed"
+    assert test.note == InferCode.FEW_CHANGED(changed=0, n=400)
     few = noninferiority_test(before[:, :80], before[:, :80])
     assert not few.passed
     assert few.n_needed == int(np.ceil(80 * (1 - 0.05 ** (1 / 80)) / 0.008))
@@ -104,7 +105,7 @@ def test_refuses_settings_and_arrays(shape, kwargs, error, message) -> None:
 
 
 def test_refuses_too_little() -> None:
-    with pytest.raises(InsufficientDataError, match="at least 20 queries, there are 19") as raised:
+    with pytest.raises(InsufficientDataError, match="at least 20 queries, not 19") as raised:
         noninferiority_test(np.full((1, 19), 0.5), np.full((1, 19), 0.5))
     assert raised.value.n_needed == 20
     with pytest.raises(InsufficientDataError, match="scores on none of 30 queries"):

@@ -32,7 +32,7 @@ class TestBootstrap:
     def test_too_few_scoring_queries(self):
         h = np.zeros(100)
         h[0] = 1
-        with pytest.raises(InsufficientDataError, match="of 1000 resamples neither source scores"):
+        with pytest.raises(InsufficientDataError, match="of 1,000 resamples of 100 queries"):
             bootstrap_relative_delta(h, np.zeros(100), resamples=1000)
 
 

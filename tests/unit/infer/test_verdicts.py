@@ -10,6 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
+from rag_sourcebias.infer.findings import InferCode
 
 
 def interval(lower, upper, *, n=80, level=0.95):
@@ -18,7 +19,7 @@ def interval(lower, upper, *, n=80, level=0.95):
         lower=lower,
         upper=upper,
         confidence_level=level,
-        method="by hand",
+        method=InferCode.GIVEN(),
         n_labeled=n,
         assumptions=(),
     )

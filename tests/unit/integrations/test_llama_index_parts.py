@@ -261,8 +261,8 @@ def test_items_without_a_score_are_left_out_and_said() -> None:
     asyncio.run(judge())
     found = evaluator.interval([float(1 + i % 7) if i < 20 else None for i in range(40)])
     assert (found.n_labeled, found.n_unlabeled) == (19, 19)
-    assert found.notes[-1].startswith("2 of 40 items got no score")
-    assert "1 of them with a human score" in found.notes[-1]
+    assert str(found.notes[-1]).startswith("2 of 40 items got no score")
+    assert "1 of them with a human score" in str(found.notes[-1])
     with pytest.raises(InsufficientDataError):
         evaluator.interval({"q1": 2.0})
     with pytest.raises(DataError, match="'unasked'"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.crc import (
     RankedLabels,
     crossings,
@@ -62,7 +63,7 @@ def test_rule_of_the_paper_leaves_out_what_it_may():
     assert int((y < found.lower - 2e-9).sum()) <= 2
     tighter = labels.utilities_at(found.lambda_high - 1e-6)
     assert int((y > tighter + 2e-9).sum()) == 3
-    assert any("under-covers" in text for text in found.assumptions)
+    assert InferCode.ONE_CORRECTION() in found.assumptions
 
 
 def test_one_parameter_rule_is_the_smallest_radius_that_holds_the_rank():

@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval, unpaired_difference_interval
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.samples import how_drawn
@@ -245,7 +246,7 @@ def test_crc_of_items_moves_probabilities():
     items = JudgedItems(ids=tuple(map(str, range(300))), human=human, judge=judge)
     config = JudgedConfig(method="crc", target="unlabeled")
     found = judge_items_with_intervals(items, config=config).means[0].interval
-    assert (found.target, found.method) == ("unlabeled", "crc (paper)")
+    assert (found.target, found.method.code) == ("unlabeled", InferCode.CRC)
     assert found.lower < truth[100:].mean() < found.upper
     halves = replace(items, groups=("a", "b") * 150)
     apart = judge_items_with_intervals(halves, config=config)

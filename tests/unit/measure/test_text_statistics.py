@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure import texts as module
 from rag_sourcebias.measure.texts import (
@@ -172,7 +173,5 @@ def test_texts_without_a_reference_are_counted_and_never_drawn():
     assert [found.n for found in drawn] == [4, 2]
     texts["a"][4] = "t"  # values that differ have a mean with notes
     (found,) = text_statistics(texts, references, statistics=["overlap"])
-    assert found.mean.notes == (
-        "1 of 5 texts are missing",
-        "1 of 5 texts have no reference",
-    )
+    missing = InferCode.TEXTS_MISSING(n=1, of=5)
+    assert found.mean.notes == (missing, InferCode.NO_REFERENCE(n=1, of=5))

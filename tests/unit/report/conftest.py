@@ -12,6 +12,7 @@ import pytest
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import SourceScores
@@ -31,19 +32,23 @@ N = 160
 POOL = 40
 CONFIG = AuditConfig()
 MEASURES = tuple(f"{m}@{k}" for m in CONFIG.measures for k in CONFIG.cutoffs)
-SAMPLED = "queries are a random sample of the queries of interest"
-NORMAL = "enough queries that ln of the ratio of means is nearly normal"
+SAMPLED, NORMAL = InferCode.QUERIES_SAMPLED(), InferCode.RATIO_NORMAL()
 
 
 def make_interval(
-    estimate: float, half: float, *, method: str = "delta", low: float = -200, high: float = 200
+    estimate: float,
+    half: float,
+    *,
+    method: InferCode = InferCode.DELTA,
+    low: float = -200,
+    high: float = 200,
 ) -> Interval:
     return Interval(
         estimate=estimate,
         lower=max(low, estimate - half),
         upper=min(high, estimate + half),
         confidence_level=0.95,
-        method=method,
+        method=method(),
         n_labeled=N,
         assumptions=(SAMPLED, NORMAL),
     )
@@ -113,7 +118,7 @@ def _cell(
         lower=low,
         upper=high,
         confidence_level=0.95,
-        method="delta",
+        method=InferCode.DELTA(),
         n_labeled=n,
         assumptions=(SAMPLED, NORMAL),
     )
@@ -211,10 +216,10 @@ def _twin(other: str, rows: np.ndarray, n_unseen: int) -> TwinSkew:
         other=other,
         n_pairs=len(rows),
         n_unseen=n_unseen,
-        win_rate=make_interval(win, 0.07, method="cluster t", low=0, high=1),
-        margin=make_interval(win - 0.5, 0.15, method="cluster t"),
+        win_rate=make_interval(win, 0.07, method=InferCode.CLUSTERED_MEAN, low=0, high=1),
+        margin=make_interval(win - 0.5, 0.15, method=InferCode.CLUSTERED_MEAN),
         win_rate_equal_length=make_interval(
-            0.4 + win / 5, 0.08, method="logistic regression, cluster-robust", low=0, high=1
+            0.4 + win / 5, 0.08, method=InferCode.LOGISTIC, low=0, high=1
         ),
         query_index=rows[:, 0].astype(np.int64),
         other_above=rows[:, 1],
@@ -237,7 +242,9 @@ def _exposure(sources: tuple[str, ...], rng: np.random.Generator) -> tuple[Expos
                     browsing=browsing,
                     share=float(value),
                     corpus_share=corpus,
-                    difference=make_interval(float(value) - corpus, 0.04, method="cluster t"),
+                    difference=make_interval(
+                        float(value) - corpus, 0.04, method=InferCode.CLUSTERED_MEAN
+                    ),
                 )
             )
     return tuple(found)
@@ -251,7 +258,7 @@ def _sole(others: tuple[str, ...]) -> tuple[SoleCorpusCheck, ...]:
             other=other,
             mean_baseline=0.704,
             mean_other=0.716,
-            difference=make_interval(-0.012, 0.03, method="paired t"),
+            difference=make_interval(-0.012, 0.03, method=InferCode.PAIRED_T),
             p_value=0.43,
         )
         for other in others

@@ -10,6 +10,7 @@ from rag_sourcebias.answers.measure import answer_finding
 from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Listing
 
 ALIKE = (20, 20, 20, 20)
@@ -44,7 +45,7 @@ def interval(estimate, lower, upper):
         lower=lower,
         upper=upper,
         confidence_level=0.95,
-        method="test",
+        method=InferCode.GIVEN(),
         n_labeled=100,
     )
 

@@ -7,13 +7,14 @@ import explain_reports as made
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.explain.report import document, headline
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Listing
 
 
 def ends(estimate: float, half: float) -> Interval:
     return Interval(
         estimate=estimate, lower=estimate - half, upper=estimate + half, confidence_level=0.95,
-        method="made", n_labeled=100,
+        method=InferCode.GIVEN(), n_labeled=100,
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def test_every_number_and_warning_is_shown(report, html):
         for audit in report.audits.values():
             for d in audit.differences:
                 assert p_value(d.p_adjusted).replace("<", "&lt;" if text is html else "<") in text
-        for assumption in report.means[0].interval.assumptions:
+        for assumption in map(str, report.means[0].interval.assumptions):
             assert assumption in text
 
 

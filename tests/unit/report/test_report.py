@@ -14,6 +14,7 @@ from rich.console import Console
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.core.finding import Code, Finding, Frame, Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.figures import Guide, Intervals, Row, mark
 from rag_sourcebias.report.files import read, require_table, write_report, write_table
@@ -23,7 +24,8 @@ from rag_sourcebias.report.report import Outcome, Report
 
 def interval(value: float) -> Interval:
     return Interval(
-        estimate=value, lower=value - 1, upper=value + 1, confidence_level=0.95, method="delta",
+        estimate=value, lower=value - 1, upper=value + 1, confidence_level=0.95,
+        method=InferCode.DELTA(),
         n_labeled=20,
     )  # fmt: skip
 

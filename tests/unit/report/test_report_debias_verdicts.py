@@ -24,6 +24,7 @@ from rag_sourcebias.debias.words import (
     verdicts,
 )
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Pictures
 
 NAME = "debiased"
@@ -35,7 +36,7 @@ def about(estimate, half, n=300):
         lower=estimate - half,
         upper=estimate + half,
         confidence_level=0.95,
-        method="delta",
+        method=InferCode.DELTA(),
         n_labeled=n,
     )
 

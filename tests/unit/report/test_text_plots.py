@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report.figures import draw
 from rag_sourcebias.report.legacy_render import print_blocks, table
@@ -25,7 +26,7 @@ from rag_sourcebias.source.data import SkewReport
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")
-MODE = "METEOR matches equal words and equal stems (WordNet's synonyms are not installed)"
+MODE = InferCode.METEOR_STEMS()
 HOSTILE = "<b>$x^2$</b>|\"'&"
 
 
@@ -43,7 +44,7 @@ def statistic(group, name, seed, *, n=80, notes=(), level=0.95, scale=1.0):
             lower=mean - half,
             upper=mean + half,
             confidence_level=level,
-            method="t",
+            method=InferCode.T(),
             n_labeled=n,
             notes=(*notes, MODE) if name == "METEOR" else notes,
         ),

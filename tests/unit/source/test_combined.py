@@ -8,6 +8,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import BM25_SETTINGS, audit_source, measure_source_bias
@@ -22,7 +23,7 @@ def interval(estimate: float, error: float) -> Interval:
         lower=estimate - 1.96 * error,
         upper=estimate + 1.96 * error,
         confidence_level=0.95,
-        method="given",
+        method=InferCode.GIVEN(),
         n_labeled=50,
     )
 
@@ -91,7 +92,7 @@ def test_merged_rewriters_are_one_source_and_blind_ranks_no_skew():
     (verdict,) = report.systems[0].verdicts
     assert verdict.other == "llm"
     assert not verdict.interval.excludes(0)
-    assert any("the 3 rewriters are the only ones meant" in a for a in verdict.interval.assumptions)
+    assert InferCode.REWRITERS_FIXED(n=3) in verdict.interval.assumptions
     # as published, three copies against one look like a preference for the LLMs
     assert report.systems[0].cell("NDCG@1", "llm").interval.upper < 0
 

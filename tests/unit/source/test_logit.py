@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.twins import win_rate_at
 
 AT = np.array([0.0, 0.6])
@@ -34,9 +35,10 @@ def test_is_the_maximum_likelihood_estimate():
 
 def test_extrapolation_is_stated():
     wins, x, clusters = data()
-    assert not any("extrapolated" in a for a in win_rate_at(wins, x, clusters, at=AT).assumptions)
+    inside = win_rate_at(wins, x, clusters, at=AT)
+    assert InferCode.EXTRAPOLATED() not in inside.assumptions
     far = win_rate_at(wins, x, clusters, at=np.array([1.5, 0.6]))
-    assert any("extrapolated" in a for a in far.assumptions)
+    assert InferCode.EXTRAPOLATED() in far.assumptions
 
 
 class TestRefusals:

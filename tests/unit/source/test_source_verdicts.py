@@ -8,6 +8,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.data import AuditConfig, SkewReport
 
@@ -145,7 +146,7 @@ class TestDependence:
         clustered = verdict(measure((fivefold, judged, tags), clusters=groups)).interval
         assert clustered.n_labeled == 20
         assert clustered.half_width > 0.95 * once.half_width
-        assert "clusters of queries" in clustered.method
+        assert clustered.method.code is InferCode.WEIGHTED_CLUSTERS
 
     def test_shared_documents_cost_information(self):
         own = measure(world(120)).systems[0].cells[0].centred

@@ -10,6 +10,7 @@ from scipy import stats
 
 from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, text_scores
 from rag_sourcebias.source.audit import source_text_statistics
@@ -68,13 +69,11 @@ def test_missing_texts_and_references_are_left_out_and_counted():
     found = text_statistics({"g": texts}, {"g": references}, statistics=CHEAP)
     counted = one(found, "g", "words")
     assert (counted.n, counted.average) == (3, 2.0)
-    assert counted.mean.notes == ("2 of 5 texts are missing",)
+    assert counted.mean.notes == (InferCode.TEXTS_MISSING(n=2, of=5),)
     overlap = one(found, "g", "overlap")
     assert (overlap.n, overlap.average) == (2, pytest.approx((1 + 3 / 4) / 2))
-    assert overlap.mean.notes == (
-        "2 of 5 texts are missing",
-        "1 of 5 texts have no reference",
-    )
+    missing = InferCode.TEXTS_MISSING(n=2, of=5)
+    assert overlap.mean.notes == (missing, InferCode.NO_REFERENCE(n=1, of=5))
 
 
 def test_no_interval_where_none_can_be_had():
@@ -94,7 +93,7 @@ def test_large_groups_are_sampled_for_similarities_only():
     assert one(found, "a", "words").n == 399
     sampled = one(found, "a", "Jaccard")
     assert sampled.n == 100
-    assert "a random sample of 100 of 399 texts" in sampled.mean.notes
+    assert InferCode.TEXTS_DRAWN(n=100, of=399) in sampled.mean.notes
     # The same rows in both groups, the same draw for the same seed, another for another seed.
     assert one(found, "b", "Jaccard").quantiles == sampled.quantiles
     again = text_statistics(groups, originals, statistics=CHEAP, sample=100, rng=3)
