@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.neural.causal import CausalModel, CausalScorer
 from rag_sourcebias.neural.loading import (
     Dtype,
@@ -390,10 +391,8 @@ class CausalPerplexity:
         device: str | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        if window < 2:
-            raise DataError(f"window is {window}; at least 2 tokens are needed to predict one")
-        if tokens_per_pass is not None and tokens_per_pass < 1:
-            raise DataError(f"tokens_per_pass is {tokens_per_pass}; it must be at least 1")
+        require_at_least(2, window=window)  # tokens, to predict one
+        require_at_least(1, tokens_per_pass=tokens_per_pass)
         self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
         self.name = f"causal:{self._model.name}"
         self.window = window
@@ -479,9 +478,9 @@ class CausalPerplexity:
     def _width(self) -> int:
         # Tokens that the model was trained to read at once, if it says so.
         longest = getattr(self._scorer._model.config, "max_position_embeddings", None)
-        return (
-            min(self.window, longest) if isinstance(longest, int) and longest > 0 else self.window
-        )
+        if isinstance(longest, int) and longest > 0:
+            return min(self.window, longest)
+        return self.window
 
     @property
     def _scorer(self) -> CausalScorer:
@@ -527,8 +526,7 @@ class MaskedPerplexity:
         dtype: Dtype = "float32",
         device: str | None = None,
     ) -> None:
-        if tokens_per_pass is not None and tokens_per_pass < 1:
-            raise DataError(f"tokens_per_pass is {tokens_per_pass}; it must be at least 1")
+        require_at_least(1, tokens_per_pass=tokens_per_pass)
         self._found = find_model(model, packaged="none")
         self.name = f"masked:{self._found.name}"
         self.window = window

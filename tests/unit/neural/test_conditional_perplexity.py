@@ -109,5 +109,5 @@ def test_what_cannot_be_read(causal_folder) -> None:
     model = tiny(causal_folder, window=2)
     with pytest.raises(DataError, match=r"a window of 2 tokens has no room .* at least 3"):
         model.conditional(["alpha beta gamma"], ["mu mu mu"])
-    with pytest.raises(DataError, match="tokens_per_pass is 0"):
+    with pytest.raises(DataError, match="tokens_per_pass must be at least 1"):
         tiny(causal_folder, tokens_per_pass=0)

@@ -188,8 +188,8 @@ def test_a_tokenizer_without_mask_is_refused(masked_folder, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda f: CausalPerplexity(f, window=1), "window is 1; at least 2 tokens"),
-        (lambda f: MaskedPerplexity(f, tokens_per_pass=0), "tokens_per_pass is 0"),
+        (lambda f: CausalPerplexity(f, window=1), "window must be at least 2, got 1"),
+        (lambda f: MaskedPerplexity(f, tokens_per_pass=0), "tokens_per_pass must be at least 1"),
         (lambda f: MaskedPerplexity(f, dtype="float16"), "dtype 'float16' is not one of"),
         (lambda f: MaskedPerplexity(f, window=2).log_perplexities([""]), "at least 3"),
     ],
