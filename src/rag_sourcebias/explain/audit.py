@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ from rag_sourcebias.explain.vectors import (
     unit_rows,
 )
 from rag_sourcebias.measure.dataset import summarise_dataset
-from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
+from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
 
 # Which pairs of a data set an explanation looks at.
 
@@ -219,7 +219,6 @@ def _checked(
 
 
 Vectors = npt.NDArray[np.float32]
-Similarity = Literal["cosine", "dot"]
 _ROWS = 8192  # rows whose vectors are gathered at once
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.retrieval.cache import Similarity
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Reduction = Literal["sum", "mean"]
-Similarity = Literal["cosine", "dot"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 from rag_sourcebias.core.errors import TrainingDivergedError
 from rag_sourcebias.core.settings import require_one_of
-from rag_sourcebias.neural.hinge import Reduction, Similarity, TwinHinge
+from rag_sourcebias.neural.hinge import Reduction, TwinHinge
 from rag_sourcebias.neural.loading import require_torch
+from rag_sourcebias.neural.training_data import RankColumnNames
+from rag_sourcebias.retrieval.cache import Similarity
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
 require_torch("debiased training")
@@ -102,9 +104,6 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below else math.nan
 
 
-RankColumns = Literal["human", "both", "all"]
-
-
 def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
     """Add up losses, each a scalar or named scalars, as the trainer does."""
     scalars = [
@@ -167,13 +166,13 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
         reduction: Reduction,
         scale: float,
         similarity: Similarity = "cosine",
-        rank_columns: RankColumns = "human",
+        rank_columns: RankColumnNames = "human",
     ) -> None:
         super().__init__()
         self.hinge = TwinHinge(
             weight=debias_weight, reduction=reduction, scale=scale, similarity=similarity
         )
-        require_one_of("rank_columns", rank_columns, get_args(RankColumns))
+        require_one_of("rank_columns", rank_columns, get_args(RankColumnNames))
         # The trainer exchanges `model` for a wrapped one.
         self.model = base_loss.model
         self.loss = base_loss

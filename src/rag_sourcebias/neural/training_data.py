@@ -17,11 +17,12 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Query
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.settings import require, require_one_of
+from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted
-from rag_sourcebias.neural.hinge import Reduction, Similarity, TwinHinge
+from rag_sourcebias.neural.hinge import Reduction, TwinHinge
+from rag_sourcebias.retrieval.cache import Similarity
 from rag_sourcebias.retrieval.search import DenseSpec
 
 # Settings of a debiased training.
@@ -122,9 +123,7 @@ class TrainingSettings:
         ):
             require_one_of(name, getattr(self, name), accepted)
         for name, least in _AT_LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise DataError(f"{name} is {value}; accepted is a number of at least {least}")
+            require_at_least(least, **{name: getattr(self, name)})
         for name, value, fits, accepted_range in (
             ("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0"),
             ("warmup_ratio", self.warmup_ratio, 0 <= self.warmup_ratio < 1, "in [0, 1)"),
