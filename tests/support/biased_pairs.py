@@ -42,7 +42,7 @@ def cosine_of(text: str) -> float:
 
 @cache
 def calibration() -> ParityCalibration:
-    return fit_parity_calibration(favoured_dataset(), FavouringEncoder(), depth=None)
+    return fit_parity_calibration(favoured_dataset(), FavouringEncoder(), depth=10_000)
 
 
 def human_share(lists: Sequence[Sequence[str]]) -> float:

@@ -624,12 +624,13 @@ def length_correlation(answers: AnswerScores) -> float | None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> answers = AnswerScores(
     ...     question_ids=("q",) * 3,
     ...     systems=("a", "b", "c"),
-    ...     scores=[0.9, 0.7, 0.4],
-    ...     correct=[1, 1, 1],
-    ...     words=[2, 9, 30],
+    ...     scores=np.array([0.9, 0.7, 0.4]),
+    ...     correct=np.ones(3),
+    ...     words=np.array([2, 9, 30]),
     ... )
     >>> length_correlation(answers)
     -1.0

@@ -12,10 +12,10 @@ from rag_sourcebias import (
     Qrels,
     Query,
     TagTable,
-    audit_source,
 )
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval import BM25Spec
+from rag_sourcebias.source import audit_source
 
 # Nouns as a query has them (plural), as a document has them (singular), and what makes a text of
 # the language: inflected words meet only where the stemmer is that of the language.
