@@ -8,9 +8,8 @@ import logging
 import os
 import secrets
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, SourceBiasError
@@ -22,16 +21,15 @@ from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report import render
 from rag_sourcebias.report.files import visible_report, without_texts
-from rag_sourcebias.report.legacy_render import html, markdown, terminal
 from rag_sourcebias.report.render import failure_text
 from rag_sourcebias.report.report import Report as Rebuilt
-from rag_sourcebias.source.data import SkewReport
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.style.legacy_report import StyleReport
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rag_sourcebias.report.blocks import Document
+    from rag_sourcebias.report.document import Document
 
 
 # Reports as JSON files.
@@ -99,17 +97,10 @@ def read_report_json(path: PathLike) -> Report:
         return kind.from_dict(data)
 
 
-# Every kind of report as a document, and the document in every output.
+# Every kind of report in every output.
 
 
-T = TypeVar("T")
-
-_MODULES: dict[type, str] = {
-    SkewReport: "source",
-}
-
-
-def document_of(report: object, *, lines: bool = True) -> Any:  # noqa: ANN401
+def document_of(report: object, *, lines: bool = True) -> Document:
     """Return everything there is to say about a report of any kind.
 
     Parameters
@@ -122,17 +113,12 @@ def document_of(report: object, *, lines: bool = True) -> Any:  # noqa: ANN401
     DataError
         If the object is no report.
     """
-    if isinstance(report, Rebuilt):
-        return visible_report(report, lines=lines).page()
-    if (module := _MODULES.get(type(report))) is None:
+    if not isinstance(report, Rebuilt):
         raise DataError(
             f"a {type(report).__name__} is not a report; expected one of "
-            f"{', '.join(kind.__name__ for kind in _MODULES)}"
+            f"{', '.join(kind.__name__ for _, kind in _KINDS.values())}"
         )
-    shown = visible_report(report, lines=lines)
-    # Loaded now: most runs need one kind only.
-    document: Document = import_module(f"rag_sourcebias.{module}.report").document(shown)
-    return document
+    return visible_report(report, lines=lines).page()
 
 
 def to_html(report: object) -> str:
@@ -145,9 +131,7 @@ def to_html(report: object) -> str:
     DataError
         If the object is no report.
     """
-    if isinstance(report, Rebuilt):
-        return render.page(visible_report(report).page())
-    return html(document_of(report))
+    return render.page(document_of(report))
 
 
 def to_markdown(report: object) -> str:
@@ -158,9 +142,7 @@ def to_markdown(report: object) -> str:
     DataError
         If the object is no report.
     """
-    if isinstance(report, Rebuilt):
-        return render.markdown(visible_report(report).page())
-    return markdown(document_of(report))
+    return render.markdown(document_of(report))
 
 
 def print_report(report: object, console: Console) -> None:
@@ -177,10 +159,7 @@ def print_report(report: object, console: Console) -> None:
     DataError
         If the object is no report.
     """
-    if isinstance(report, Rebuilt):
-        render.terminal(visible_report(report, lines=False).page(), console)
-    else:
-        terminal(document_of(report, lines=False), console)
+    render.terminal(document_of(report, lines=False), console)
 
 
 # A finished report in a folder: its figures first, then the pages that show them.

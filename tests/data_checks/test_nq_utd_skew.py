@@ -19,7 +19,8 @@ from rag_sourcebias.neural.loading import SentenceEncoder, fast_dtype
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.source.data import AuditConfig, SkewReport
+from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.report import SkewReport
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 

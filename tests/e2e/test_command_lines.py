@@ -128,9 +128,11 @@ def written(source: str) -> Iterator[str]:
         )
         if text.startswith("rag-sourcebias ") and len(text.split()) > 1:
             yield text
+        for command in re.findall(r"`(rag-sourcebias [a-z][^`]+)`", text):  # of a template
+            yield re.sub(r"\{\w+\}", "9", command)
 
 
-WORDINGS = [file for file in SOURCES if file.name in ("words.py", "report.py")]
+WORDINGS = [file for file in SOURCES if file.name in ("words.py", "report.py", "findings.py")]
 
 
 def test_the_commands_that_no_stored_report_has() -> None:
@@ -139,8 +141,15 @@ def test_the_commands_that_no_stored_report_has() -> None:
     assert {line: why for line, why in found.items() if why} == {}
 
 
-def test_a_wrong_command_of_a_report_is_seen() -> None:
-    (line,) = written("command = f'rag-sourcebias explain {data} --retriever bm25'")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "command = f'rag-sourcebias explain {data} --retriever bm25'",
+        "NEXT = 'What differs? `rag-sourcebias explain {data} --retriever bm25`'",
+    ],
+)
+def test_a_wrong_command_of_a_report_is_seen(code: str) -> None:
+    (line,) = written(code)
     assert "No such option" in taken(line)
 
 

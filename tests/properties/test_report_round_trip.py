@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig, SkewReport
+from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.report import SkewReport
 
 
 def equal(a, b):

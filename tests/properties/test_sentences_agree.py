@@ -35,7 +35,6 @@ from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.report import blocks as b
 from rag_sourcebias.report import document as d
 from rag_sourcebias.reports import document_of, read_report_json
-from rag_sourcebias.source.system import adjusted
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 Rng = np.random.Generator
@@ -66,34 +65,6 @@ def p_of(rng: Rng, found: Interval) -> float:
 @functools.cache
 def stored(name: str) -> Any:
     return read_report_json(STORED / f"{name}.json.gz")
-
-
-def skew(rng: Rng) -> Any:
-    report = stored("skew-full" if rng.random() < 0.5 else "skew-three")
-
-    def cell(old: Any) -> Any:
-        found = about(rng.normal(0, 25), rng.uniform(1, 20), limit=200)
-        moved = about(found.estimate + rng.normal(0, 4), rng.uniform(1, 20), limit=200)
-        p = p_of(rng, moved)
-        centred = dataclasses.replace(old.centred, value=moved.estimate, interval=moved)
-        changes = {"interval": found, "p_value": p, "p_adjusted": None, "centred": centred}
-        return dataclasses.replace(old, relative_delta=found.estimate, **changes)
-
-    def alone(old: Any) -> Any:
-        found = about(rng.normal(0, 0.03), rng.uniform(0.005, 0.03))
-        changes = {"difference": found, "p_value": p_of(rng, found)}
-        return dataclasses.replace(old, mean_baseline=old.mean_other + found.estimate, **changes)
-
-    systems = [
-        dataclasses.replace(
-            system,
-            cells=tuple(cell(c) if c.interval else c for c in system.cells),
-            sole_corpus=tuple(map(alone, system.sole_corpus)),
-        )
-        for system in report.systems
-    ]
-    done, n_tests = adjusted(systems, report.config)
-    return dataclasses.replace(report, systems=done, n_tests=n_tests)
 
 
 def style(rng: Rng) -> Any:
@@ -272,7 +243,7 @@ def judged(rng: Rng) -> Any:
 
 
 KINDS: dict[str, Callable[[Rng], Any]] = {
-    f.__name__: f for f in (skew, style, answers, debias, explain, judged)
+    f.__name__: f for f in (style, answers, debias, explain, judged)
 }
 
 
@@ -411,41 +382,6 @@ TEXT_RULES = (leans, negative_amount, wrong_significance)
 # Rules of a kind: what the sentences claim, against the numbers of the report
 
 Problems = Iterator[str]
-
-
-def favoured(report: Any, texts: list[Said]) -> Problems:
-    """A system favours a source only where adjusted p and interval say so, wherever it is told."""
-    alpha = 1 - report.config.confidence_level
-    told = {"exact": "(exact search)", "length-matched": "(length-matched)"}
-    winners = [
-        (
-            system.name,
-            told.get(system.variant, ""),
-            v.other.partition(":")[2],
-            ("human" if v.interval.estimate > 0 else "LLM")
-            if v.p_adjusted is not None and v.p_adjusted < alpha and v.interval.excludes(0)
-            else "",
-        )
-        for system in report.systems
-        for v in system.verdicts
-        if v.interval is not None
-    ]
-    for one in texts:
-        for clause in re.split(r"; |: ", one.text):
-            if not (found := re.search(r"\bfavours? (human|LLM)", clause)):
-                continue
-            for subject in re.split(r", | and ", clause[: found.start()] or one.who):
-                may = {
-                    winner
-                    for name, variant, other, winner in winners
-                    if name in subject
-                    and (
-                        variant in subject if variant else "(" not in subject.split(" (against")[0]
-                    )
-                    and ("(against" not in subject or other in subject)
-                }
-                if may and found[1] not in may:
-                    yield f"{one.place}: {subject}: {clause}"
 
 
 def ranked(report: Any, texts: list[Said]) -> Problems:
@@ -593,7 +529,6 @@ def opposite(report: Any, texts: list[Said]) -> Problems:
 
 
 RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
-    "skew": (favoured,),
     "style": (ranked, changed_significantly),
     "answers": (spread,),
     "debias": (concluded,),
@@ -642,16 +577,6 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
 @pytest.mark.parametrize(
     ("kind", "rule", "pattern", "by"),
     [
-        ("skew", "favoured", r"favours human text:", "favours LLM text:"),
-        ("skew", "favoured", r"favours LLM", "favours human"),
-        (
-            "skew",
-            "favoured",
-            r"\(against LLM gpt-4\): cannot tell:",
-            "(against LLM gpt-4) favours human text:",
-        ),
-        ("skew", "leans", r"favours human text", "leans towards human text"),
-        ("skew", "marks", r"^(0\.[1-9]\d+)$", r"\1*"),
         ("style", "ranked", r"above human text", "below human text"),
         ("style", "ranked", r"ranks style 3 below", "ranks style 3 and formal below"),
         (

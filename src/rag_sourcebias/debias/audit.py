@@ -449,13 +449,9 @@ def debias_warnings(
     dataset: Dataset, outcomes: Sequence[DebiasOutcome], config: DebiasConfig, *, n_pairs: int
 ) -> list[str]:
     """List what a reader must know before trusting the numbers of one data set."""
-    warnings = data_warnings(
-        summarise_dataset(dataset),
-        dataset.qrels,
-        dataset.corpus.tags,
-        config,
-        length_adjusted=False,
-    )
+    summary = summarise_dataset(dataset)
+    found = data_warnings(summary, dataset.qrels, dataset.corpus.tags, config)
+    warnings = list(map(str, found))
     seen = max(outcome.n_seen for outcome in outcomes)
     with_text = {query.query_id for query in dataset.queries}
     missing = sum(query_id not in with_text for query_id in dataset.qrels.query_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
+from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.measure.relevance import source_codes_for
 from rag_sourcebias.measure.texts import word_counts
 
@@ -118,66 +119,85 @@ class Compared(Protocol):
         """Cutoffs k."""
 
 
+class DataCode(Code, home="data"):
+    """What limits a comparison of sources."""
+
+    UNTAGGED = (
+        "Documents without a source tag: {n} of {n_all}. They keep their ranks but belong to no "
+        "source."
+    )
+    NOT_LISTED = "Judged documents without a tag row: {n}. They belong to no source."
+    NO_RELEVANT = (
+        "Queries without a relevant document of {source}: {n} of {n_all}. They score 0 for it in "
+        "the published Relative Δ; the centred one leaves them out."
+    )
+    FEW_QUERIES = (
+        "{n:query is|queries are} few: Relative Δ at cutoff {cutoff} is dominated by noise, read "
+        "the intervals."
+    )
+    LENGTH = (
+        "Documents of {source} have {ratio:2} times as many words as those of {baseline}: length "
+        "alone can move a ranking."
+    )
+    INDEPENDENT = (
+        "Documents of different sources are independent texts, not rewrites: a difference may be "
+        "one of content or quality, so it is skew, not source bias proper."
+    )
+    UNPAIRED = (
+        "Documents are not paired across sources: a difference may be one of content or quality."
+    )
+
+
+_FEW = 100  # queries below which one of them moves Relative Δ at a small cutoff by points
+_LONGER = 0.1  # of the baseline's mean length, in either direction
+
+
 def data_warnings(
-    data: DataSummary,
-    qrels: Qrels,
-    tags: TagTable,
-    config: Compared,
-    *,
-    length_adjusted: bool = True,
-    guessed: bool = False,
-) -> list[str]:
-    """List what a reader must know about the data before trusting a number.
+    data: DataSummary, qrels: Qrels, tags: TagTable, config: Compared, *, guessed: bool = False
+) -> tuple[Finding, ...]:
+    """Return what a reader must know about the data before trusting a number.
 
     Parameters
     ----------
-    length_adjusted : bool
-        Whether the report has such figures.
     guessed : bool
         Tags are of relevant documents only and may be wrong: nothing is said that rests on one.
     """
-    warnings: list[str] = []
-    elsewhere = ", see the length-adjusted figures" if length_adjusted else ""
-    if untagged := data.documents.get("", 0):
-        warnings.append(
-            f"{untagged} of {tags.n_documents} documents have no source tag: they keep their ranks "
-            "but belong to no source"
-        )
-    outside = np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0)
-    if outside and not guessed:
-        warnings.append(f"{outside} judged documents have no tag row: they belong to no source")
+    found: list[Finding] = []
+    untagged = data.documents.get("", 0)
+    if untagged:
+        found.append(DataCode.UNTAGGED(severity="warning", n=untagged, n_all=tags.n_documents))
+    if not guessed:
+        found += _about_tags(qrels, tags)
+    found += _about_texts(data, config)
+    return tuple(found)
+
+
+def _about_tags(qrels: Qrels, tags: TagTable) -> Iterator[Finding]:
+    outside = int(np.count_nonzero(tags.rows_for(qrels.doc_ids) < 0))
+    if outside:
+        yield DataCode.NOT_LISTED(severity="warning", n=outside)
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
-    for code, source in enumerate(() if guessed else tags.sources):
+    n_queries = len(qrels.query_ids)
+    for code, source in enumerate(tags.sources):
         having = np.unique(qrels.query_codes[(qrels.grades > 0) & (codes == code)])
-        if missing := len(qrels.query_ids) - len(having):
-            warnings.append(
-                f"{missing} of {len(qrels.query_ids)} queries have no relevant document of "
-                f"{source}: they score 0 for it in the published Relative Δ, the centred one "
-                "leaves them out"
+        if len(having) < n_queries:
+            yield DataCode.NO_RELEVANT(
+                severity="warning", source=source, n=n_queries - len(having), n_all=n_queries
             )
-    if data.n_queries < 100:
-        warnings.append(
-            f"{data.n_queries} queries are few: Relative Δ at cutoff {min(config.cutoffs)} is "
-            "dominated by noise, read the intervals"
-        )
-    base = data.mean_words.get(config.baseline_source)
+
+
+def _about_texts(data: DataSummary, config: Compared) -> Iterator[Finding]:
+    if data.n_queries < _FEW:
+        yield DataCode.FEW_QUERIES(severity="warning", n=data.n_queries, cutoff=min(config.cutoffs))
+    baseline = config.baseline_source
     for source, mean in data.mean_words.items():
-        if base and source != config.baseline_source and abs(mean / base - 1) > 0.1:
-            warnings.append(
-                f"documents of {source} are {abs(mean / base - 1):.0%} "
-                f"{'longer' if mean > base else 'shorter'} in words than those of "
-                f"{config.baseline_source}: length alone can move a ranking{elsewhere}"
-            )
+        ratio = mean / (data.mean_words.get(baseline) or mean or 1)
+        if abs(ratio - 1) > _LONGER:
+            yield DataCode.LENGTH(severity="warning", source=source, ratio=ratio, baseline=baseline)
     if data.design == "independent":
-        warnings.append(
-            "documents of different sources are independent texts, not rewrites: a difference may "
-            "be one of content or quality, so it is skew, not source bias proper"
-        )
+        yield DataCode.INDEPENDENT(severity="warning")
     elif data.design == "unknown" and not data.n_pairs:
-        warnings.append(
-            "documents are not paired across sources: a difference may be one of content or quality"
-        )
-    return warnings
+        yield DataCode.UNPAIRED(severity="warning")
 
 
 def require_sources(tags: TagTable, baseline: str) -> None:

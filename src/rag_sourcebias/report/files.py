@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.finding import Frame
+from rag_sourcebias.core.finding import Finding, Frame
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.io.files import PathLike, read_json, sound, write_atomic
 from rag_sourcebias.report.document import Document
@@ -322,6 +322,10 @@ def _changed(value: T, change: Callable[[object], object]) -> T:
         parts = {name: _changed(part, change) for name, part in old.items()}
         others = {name: part for name, part in parts.items() if part is not old[name]}
         new = replace(value, **others) if others else value  # type: ignore[type-var]
+    elif isinstance(value, Finding):
+        numbers, cases = _changed(value.numbers, change), _changed(value.cases, change)
+        if numbers is not value.numbers or cases is not value.cases:
+            new = kind(code=value.code, numbers=numbers, severity=value.severity, cases=cases)
     elif isinstance(value, tuple | list):
         items = [_changed(item, change) for item in value]
         new = value if all(map(is_, value, items)) else kind(items)

@@ -17,7 +17,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
 from rag_sourcebias.core.errors import DataError, SourceBiasError
+from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Retriever
+from rag_sourcebias.retrieval.findings import RetrievalCode
 from rag_sourcebias.retrieval.rerank import CALLABLE, as_search, installed, roots, type_name
 from rag_sourcebias.retrieval.search import require_depth
 
@@ -216,7 +218,7 @@ class ApplicationRetriever:
         self.name = spec.name
         self.spec = spec
         self.corpus = corpus
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Finding, ...] = ()
 
     def retrieve(self, queries: Sequence[Query], depth: int) -> Run:
         """Ask each query, and give documents of the data their ids.
@@ -339,11 +341,11 @@ def _described(found: Any, name: str) -> Hit:  # noqa: ANN401
     return Hit(doc_id=str(found), text=None, metadata={}, score=None)
 
 
-def _shortness(lists: Sequence[Sequence[Hit]], depth: int) -> tuple[str, ...]:
+def _shortness(lists: Sequence[Sequence[Hit]], depth: int) -> tuple[Finding, ...]:
     most = max(map(len, lists), default=0)
     if not 0 < most < depth:
         return ()
-    return (f"the application returned at most {most} documents per query",)
+    return (RetrievalCode.AT_MOST(n=most),)
 
 
 # Which documents of the data came back.
@@ -369,8 +371,8 @@ class _Matching:
             else:
                 self.by_text.setdefault(plain, doc_id)
 
-    def of(self, hits: Sequence[Hit], name: str) -> tuple[list[str], str]:
-        """Return the id of each document and how they were found, as a sentence."""
+    def of(self, hits: Sequence[Hit], name: str) -> tuple[list[str], Finding]:
+        """Return the id of each document and how they were found."""
         if not hits:
             raise DataError(f"retriever {name!r} returned no document for any query")
         key = self.id_key or self._best_key(hits)
@@ -387,10 +389,13 @@ class _Matching:
                 "text or metadata is equal; say with id_key= which key of the metadata holds the "
                 "id of the data"
             )
-        told = ", ".join(f"{n:,} by {way}" for way, n in ways.most_common() if way)
-        return ids, (
-            f"asked over the documents that the application holds; {found:,} of {len(hits):,} "
-            f"retrieved documents are in the data ({told})"
+        return ids, RetrievalCode.MATCHED(
+            n=found,
+            n_all=len(hits),
+            n_id=ways["id"],
+            n_key=ways["metadata"],
+            n_text=ways["text"],
+            n_part=ways["part"],
         )
 
     def _best_key(self, hits: Sequence[Hit]) -> str | None:
@@ -407,7 +412,7 @@ class _Matching:
         exact = self.by_text.get(_plain(hit.text)) if hit.text else None
         named = None if key is None else hit.metadata.get(key)
         candidates = [("id", hit.doc_id)] if self.id_key is None else []
-        for way, value in (*candidates, (f"metadata {key!r}", named)):
+        for way, value in (*candidates, ("metadata", named)):
             # positions such as "1" may be ids of the data by accident: the text knows better
             if value is not None and str(value) in self.rows and exact in (None, str(value)):
                 ways[way] += 1
@@ -443,7 +448,7 @@ class _Matching:
         for at, hit in enumerate(hits):
             if not ids[at] and hit.text and (whole := found.get(_plain(hit.text))):
                 ids[at] = whole
-                ways["a part of the text"] += 1
+                ways["part"] += 1
                 ways[""] -= 1
 
 

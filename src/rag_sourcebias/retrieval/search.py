@@ -20,10 +20,12 @@ from rag_sourcebias.core.data import (
     TagTable,
 )
 from rag_sourcebias.core.errors import DataError, import_extra
+from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
 from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
+from rag_sourcebias.retrieval.findings import RetrievalCode
 
 if TYPE_CHECKING:
     from rag_sourcebias.retrieval.cache import DocumentVectors, Similarity
@@ -657,23 +659,26 @@ class BM25Spec:
             name=self.name,
         )
 
-    def language_warning(self, corpus: Corpus) -> str | None:
+    def language_warning(self, corpus: Corpus) -> Finding | None:
         """Return a warning where English settings meet a corpus in another language."""
         if self.stemmer not in ("english", "porter") and self.stopwords not in ("en", "nltk"):
             return None
         language, share = main_language(corpus.texts)
         if language in ("", "english") or share <= 0.5:
             return None
-        words = language if language in _STOPWORDS else "none"
-        return (
-            f"{share:.0%} of the documents are in {language}, and {self.name} stems and drops "
-            f"words as in English: use bm25:stemmer={_stemmer_for(language)},stopwords={words}"
+        return RetrievalCode.FOREIGN(
+            severity="warning",
+            share=share,
+            language=language,
+            retriever=self.name,
+            stemmer=_stemmer_for(language),
+            stopwords=language if language in _STOPWORDS else "none",
         )
 
     def _derived_name(self) -> str:
         """Return a name that says what is not as usual."""
         given = [f for f in fields(self) if f.name != "name" and getattr(self, f.name) != f.default]
-        changed = ", ".join(f"{f.name}={self.settings[f.name]}" for f in given)
+        changed = ",".join(f"{f.name}={self.settings[f.name]}" for f in given)
         return f"bm25({changed})" if changed else "bm25"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import Dependence
@@ -41,16 +41,16 @@ from rag_sourcebias.retrieval.application import ApplicationRetriever, Applicati
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.data import (
-    SCHEMA_VERSION,
     AuditConfig,
     CentredDelta,
     SettingSkew,
     SkewCell,
-    SkewReport,
     SystemSkew,
     Variant,
 )
 from rag_sourcebias.source.evidence import evidence_of
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.system import adjusted, measure_system, settings_row
 
 # The verb: measure source bias from runs and judgments.
@@ -174,10 +174,10 @@ def measure_source_bias(
         for system, run in zip(systems, many, strict=True)
     ]
     dataset = summarise(name=name, design=design, qrels=qrels, tags=tags, corpus=corpus)
-    warnings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
+    findings = data_warnings(dataset, qrels, tags, config, guessed=verified is not None)
     if verified is not None:
-        warnings.insert(0, _verified_warning(verified))
-    return assemble(systems, dataset, config, warnings=warnings)
+        findings = (_about_tags(verified), *findings)
+    return assemble(systems, dataset, config, findings=findings)
 
 
 # Relative Δ from guessed tags, corrected by documents that people verified.
@@ -224,7 +224,7 @@ def corrected(
         measure, _, cutoff = cell.measure.partition("@")
         slots = relevant_slots(run, qrels, measure, int(cutoff), ties=config.ties, gain=config.gain)
         intervals: list[Interval | None] = []
-        refusal = None
+        refusal: Finding | None = None
         for centred in (False, True):
             try:
                 intervals.append(
@@ -240,24 +240,17 @@ def corrected(
                 )
             except InsufficientDataError as error:
                 intervals.append(None)
-                refusal = str(error)
+                refusal = error.finding
         cells.append(_corrected_cell(cell, slots, intervals, refusal, config))
-    return replace(
-        system,
-        cells=tuple(cells),
-        notes=(
-            *system.notes,
-            "Relative Δ is corrected for wrong tags; pictures of single queries, twins and "
-            "exposure are by the tags as they are",
-        ),
-    )
+    notes = (*system.notes, SourceCode.CORRECTED())
+    return replace(system, cells=tuple(cells), notes=notes)
 
 
 def _corrected_cell(
     cell: SkewCell,
     slots: Slots,
     intervals: Sequence[Interval | None],
-    refusal: str | None,
+    refusal: Finding | None,
     config: AuditConfig,
 ) -> SkewCell:
     plain, centred = intervals
@@ -289,14 +282,14 @@ def _corrected_cell(
     )
 
 
-def _verified_warning(verified: Verification) -> str:
-    n = len(verified.truth)
-    wrong = sum(side(source) != side(verified.tags[doc]) for doc, source in verified.truth.items())
-    declared = len(verified.tags) - len(verified.chance)
-    return (
-        f"sources of relevant documents: {declared:,} declared, {len(verified.chance) - n:,} by a "
-        f"detector, {n:,} verified by people, who found {wrong:,} of these detected wrong; the "
-        "intervals allow for wrong tags among the others"
+def _about_tags(verified: Verification) -> Finding:
+    truth = verified.truth
+    return SourceCode.VERIFIED(
+        severity="warning",
+        n_declared=len(verified.tags) - len(verified.chance),
+        n_detected=len(verified.chance) - len(truth),
+        n_verified=len(truth),
+        n_wrong=sum(side(source) != side(verified.tags[doc]) for doc, source in truth.items()),
     )
 
 
@@ -305,25 +298,23 @@ def assemble(
     data: DataSummary,
     config: AuditConfig,
     *,
-    warnings: Sequence[str],
+    findings: Sequence[Finding],
 ) -> SkewReport:
     """Adjust p-values over the report's family and put the report together."""
     done, n_tests = adjusted(systems, config)
-    names = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "no"}
+    empty = (
+        SourceCode.EMPTY(severity="warning", system=system.name, n=system.n_empty)
+        for system in systems
+        if system.n_empty and system.variant == "mixed"
+    )
     return SkewReport(
-        schema_version=SCHEMA_VERSION,
         data=data,
         config=config,
         systems=done,
-        family=(
-            f"{names[config.correction]} correction over {config.primary_measure} of all "
-            "retrievers × sources of the mixed corpus; length-matched and exact-search repeats "
-            "are corrected among themselves; other measures are exploratory and not corrected"
-        ),
         n_tests=n_tests,
         environment=environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        warnings=tuple(warnings),
+        findings=(*findings, *empty),
     )
 
 
@@ -494,12 +485,15 @@ def audit_source(
             systems.append(work.length_matched(spec))
         left_out |= paired and controls and length_matched is None and not small
     data = summarise_dataset(dataset)
-    warnings = data_warnings(data, dataset.qrels, dataset.corpus.tags, config)
+    findings = list(data_warnings(data, dataset.qrels, dataset.corpus.tags, config))
     for spec in retrievers:
         first = spec.first if isinstance(spec, RerankedSpec) else spec
-        if isinstance(first, BM25Spec) and (foreign := first.language_warning(dataset.corpus)):
-            warnings.append(foreign)
-    report = assemble(systems, data, config, warnings=[*warnings, *[NOT_REPEATED] * left_out])
+        foreign = first.language_warning(dataset.corpus) if isinstance(first, BM25Spec) else None
+        if foreign is not None:
+            findings.append(foreign)
+    if left_out:
+        findings.append(SourceCode.NOT_REPEATED(severity="warning"))
+    report = assemble(systems, data, config, findings=findings)
     if not text_statistics:
         return report
     work.on_stage("describing texts")
@@ -527,10 +521,6 @@ def require_plan(names: Sequence[str], depth: int, config: AuditConfig) -> None:
 
 LENGTH_MATCHED_UP_TO = 5_000
 """Documents up to which encoding half of them again is a matter of a minute or two."""
-NOT_REPEATED = (
-    "not all retrievers were also measured at equal length, which encodes half of the texts again: "
-    "--length-matched (length_matched=True) does so"
-)
 
 
 def alone_checks(
@@ -586,7 +576,7 @@ class _Work:
             full = retriever.exact().retrieve(self.dataset.queries, self.depth)
             top = max(self.config.cutoffs)
             share = agreement(run, full, top)
-            notes.append(f"the approximate index returned {share:.1%} of the exact top {top}")
+            notes.append(SourceCode.APPROXIMATE(share=share, cutoff=top))
             if share < 1:
                 systems.append(self._measure(full, spec, corpus, variant="exact"))
         self.on_stage(f"{spec.name}: measuring")
@@ -626,7 +616,7 @@ class _Work:
         *,
         variant: Variant = "mixed",
         sole_corpus: tuple[SoleCorpusCheck, ...] = (),
-        notes: Sequence[str] = (),
+        notes: Sequence[Finding] = (),
     ) -> SystemSkew:
         system = measure_system(
             replace(run, name=spec.name),

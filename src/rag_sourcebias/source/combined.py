@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.source.data import SkewReport
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.report import SkewReport
 
 _FEWEST = 3
 
@@ -52,7 +53,7 @@ def random_effects(intervals: Sequence[Interval]) -> Interval:
     k = len(intervals)
     if k < _FEWEST:
         raise InsufficientDataError(
-            f"{k} data sets are too few to tell how they differ; at least {_FEWEST} are needed",
+            SourceCode.FEW_STUDIES(n=k, n_least=_FEWEST),
             n=k,
             n_needed=_FEWEST,
         )
@@ -96,14 +97,14 @@ class CombinedSkew:
         Data set and other source of each figure.
     interval : Interval or None
         Of the mean over data sets like these, in percent.
-    refusal : str or None
+    refusal : Finding or None
     """
 
     system: str
     measure: str
     studies: tuple[str, ...]
     interval: Interval | None
-    refusal: str | None
+    refusal: Finding | None
 
 
 def combine_reports(reports: Sequence[SkewReport]) -> tuple[CombinedSkew, ...]:
@@ -136,7 +137,7 @@ def _combined(name: str, reports: Sequence[SkewReport]) -> CombinedSkew:
     try:
         interval = random_effects(list(found.values()))
     except InsufficientDataError as error:
-        refusal = str(error)
+        refusal = error.finding
     return CombinedSkew(
         system=name,
         measure=reports[0].config.primary_measure,

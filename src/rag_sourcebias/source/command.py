@@ -27,12 +27,13 @@ from rag_sourcebias.neural.named import (
     parse_spec,
     similarity_of,
 )
-from rag_sourcebias.report.blocks import delta, interval
 from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
-from rag_sourcebias.source.data import AuditConfig, SkewReport
+from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.terminal import options as opt
@@ -390,13 +391,15 @@ def _audit_many(
         err.print(f"data set {name}", highlight=False)
         found.append(audit_one(folder, report=None if report is None else report / name))
     for one in combine_reports(found):
-        figure = (
-            f"no common figure: {one.refusal}"
-            if one.interval is None
-            else f"centred Relative Δ {delta(one.interval.estimate)} {interval(one.interval)} "
-            "(random effects)"
+        code = SourceCode.COMBINED if one.interval else SourceCode.NOT_COMBINED
+        finding = code(
+            system=one.system,
+            measure=one.measure,
+            n=len(one.studies),
+            delta=one.interval,
+            refusal=one.refusal,
         )
-        say(f"{one.system}, {one.measure} over {len(one.studies)} data sets: {figure}")
+        say(str(finding))
 
 
 def _audit_one(
@@ -551,7 +554,7 @@ def _audit_runs(
         read_qrels(qrels),
         table,
         config=config,
-        name=", ".join(path.name for path in run),
+        name="+".join(path.name for path in run),
         clusters=clusters,
         verified=sheet,
     )

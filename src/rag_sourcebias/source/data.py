@@ -1,33 +1,31 @@
-"""What a source audit found, as data: the report pages are views of these objects."""
+"""What a source audit found, as rows of numbers: what a report says and shows is made of these."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
-from rag_sourcebias.core.shown import Outcome, PerQuery, Shown
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
 
-# What was found, as a code with its numbers; sentences are made of these at the very end.
+# Decisions.
 
 
-def favours(code: SkewCode, baseline: str, other: str) -> str:
-    """Return which source a verdict favours, empty where it favours none."""
-    named = {SkewCode.FAVOURS_BASELINE: baseline, SkewCode.FAVOURS_OTHER: other}
-    return f"favours {named[code]}" if code in named else ""
+def _figure(interval: Interval | None, value: float | None) -> Interval | float | None:
+    return value if interval is None else interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +53,7 @@ class SkewVerdict:
         Queries with relevant documents of both sources.
     n_needed : int or None
         Where nothing can be told: queries with which a verdict is reached four times in five.
-    refusal : str or None
+    refusal : Finding or None
         Why there is no interval, and the remedy.
     """
 
@@ -71,7 +69,19 @@ class SkewVerdict:
     n_tests: int
     n_queries: int
     n_needed: int | None = None
-    refusal: str | None = None
+    refusal: Finding | None = None
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Centred Relative Δ with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.centred_delta)
+
+    @property
+    def favoured(self) -> str:
+        """Source that is favoured; "" where none is."""
+        if self.code is SkewCode.FAVOURS_BASELINE:
+            return self.baseline
+        return self.other if self.code is SkewCode.FAVOURS_OTHER else ""
 
 
 # What was found for one retriever: scores per source, Relative Δ, twins, exposure.
@@ -94,7 +104,7 @@ class CentredDelta:
         Mean e over the queries with both, in [0, 1].
     interval : Interval or None
         Its ``assumptions`` name the factors treated as random.
-    refusal : str or None
+    refusal : Finding or None
         Why there is no interval, and the remedy.
     n_queries : int
         Queries with relevant documents of both sources.
@@ -107,9 +117,14 @@ class CentredDelta:
     expected_baseline: float
     expected_other: float
     interval: Interval | None
-    refusal: str | None
+    refusal: Finding | None
     n_queries: int
     information: float = 1.0
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Value with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,10 +144,6 @@ class ChanceSkew:
     skew: npt.NDArray[np.float64] = field(repr=False)
     base: npt.NDArray[np.float64] = field(repr=False)
     both: npt.NDArray[np.bool_] = field(repr=False)
-    axes_of: ClassVar[PerQuery] = {
-        "skew": ("measures", "query_ids"),
-        "base": ("measures", "query_ids"),
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +166,11 @@ class SettingSkew:
     value: float | None
     interval: Interval | None
 
+    @property
+    def figure(self) -> Interval | float | None:
+        """Value with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AcrossSources:
@@ -168,14 +184,19 @@ class AcrossSources:
         Mean over the other sources, in percent.
     interval : Interval or None
         Of the mean over all rewriters of the kind; refused below 6.
-    refusal : str or None
+    refusal : Finding or None
     """
 
     measure: str
     n_sources: int
     value: float
     interval: Interval | None
-    refusal: str | None
+    refusal: Finding | None
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Value with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +216,7 @@ class SkewCell:
         sources have unequal numbers of relevant documents it measures that too.
     interval : Interval or None
         For ``relative_delta``; None when it was refused, see ``refusal``.
-    refusal : str or None
+    refusal : Finding or None
         Why there is no interval, and how much data would be enough.
     p_value : float or None
         Of no skew beyond chance, by inverting ``centred.interval``.
@@ -205,7 +226,7 @@ class SkewCell:
     n_queries : int
     n_needed : int or None
         Queries with which a verdict is reached four times in five; None where there is one.
-    centred : CentredDelta or None
+    centred : CentredDelta
         Chance-centred Relative Δ, on which verdicts rest.
     """
 
@@ -216,12 +237,25 @@ class SkewCell:
     mean_other: float
     relative_delta: float | None
     interval: Interval | None
-    refusal: str | None
+    refusal: Finding | None
     p_value: float | None
     p_adjusted: float | None
     n_queries: int
     n_needed: int | None
-    centred: CentredDelta | None = None
+    centred: CentredDelta
+
+    @property
+    def figure(self) -> Interval | float | None:
+        """Relative Δ with its interval, or alone where that was refused."""
+        return _figure(self.interval, self.relative_delta)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the adjusted p-value is below one minus the confidence level."""
+        interval = self.centred.interval
+        if interval is None or self.p_adjusted is None:
+            return False
+        return self.p_adjusted < 1 - interval.confidence_level
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,7 +286,7 @@ class TwinSkew:
     log_length_ratio, overlap : float64 array
         ln(words of other / words of baseline), and the share of the baseline's words that the
         other version keeps ([K] Fig. 3b); empty when no texts were given.
-    notes : tuple of str
+    notes : tuple of Finding
         Why an interval is missing.
     """
 
@@ -269,7 +303,7 @@ class TwinSkew:
     other_rank: npt.NDArray[np.float64] = field(repr=False)
     log_length_ratio: npt.NDArray[np.float64] = field(repr=False)
     overlap: npt.NDArray[np.float64] = field(repr=False)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,7 +360,7 @@ class SystemSkew:
         Retrieved entries dropped because the query already held the document.
     n_empty : int
         Judged queries that returned nothing (they score 0 and count).
-    notes : tuple of str
+    notes : tuple of Finding
         Facts about this run that a reader must know.
     verdicts : tuple of SkewVerdict
         One per other source.
@@ -352,7 +386,7 @@ class SystemSkew:
     n_untagged: int = 0
     n_duplicates: int = 0
     n_empty: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     verdicts: tuple[SkewVerdict, ...] = ()
     chance: tuple[ChanceSkew, ...] = ()
     strip: tuple[SettingSkew, ...] = ()
@@ -367,13 +401,12 @@ class SystemSkew:
         raise DataError(f"{self.name}: no cell for {measure!r} against {other!r}")
 
 
-# What an audit found, as data: the report pages are views of these objects.
-# Every number that a report shows is derived from the per-query arrays stored here, so a reader
-# can recompute it.
+# Settings, and the whole. Every number that a report shows is derived from the per-query arrays
+# stored here, so a reader can recompute it.
 
 
 #: Form of the source reports that this release writes and reads.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,51 +495,34 @@ class AuditConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SkewReport(Shown):
-    """The result of an audit.
+class SkewResults(Stored):
+    """Everything that a report stores.
 
     Parameters
     ----------
-    family : str
-        Over which tests p-values are adjusted, in words.
     n_tests : int
+        Tests over which p-values of the primary measure are adjusted.
     environment : mapping of str to str
         Versions of everything that influenced the numbers, and the machine.
     created : str
         ISO 8601 time.
-    warnings : tuple of str
-        What the reader must know before trusting a number.
+    findings : tuple of Finding
+        What the reader must know of the data before trusting a number.
     text_statistics : tuple of TextStatistic
         Of the texts of each source; empty where they were not asked for.
     """
 
     _versioned = ("report", SCHEMA_VERSION)
 
-    schema_version: int
+    schema_version: int = SCHEMA_VERSION
     data: DataSummary
     config: AuditConfig
     systems: tuple[SystemSkew, ...]
-    family: str
     n_tests: int
     environment: Mapping[str, str]
     created: str
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     text_statistics: tuple[TextStatistic, ...] = ()
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        several = len({v.other for s in self.systems for v in s.verdicts}) > 1
-        for system in self.systems:
-            if system.variant != "mixed":
-                continue
-            for v in system.verdicts:
-                yield Outcome(
-                    f"{system.name} against {v.other}" if several else system.name,
-                    v.code.value,
-                    f"centred Δ of {v.measure}",
-                    v.interval,
-                    v.centred_delta,
-                    words=favours(v.code, v.baseline, v.other),
-                )
 
     def system(self, name: str, variant: str = "mixed") -> SystemSkew:
         """Return one system by name."""
@@ -517,8 +533,13 @@ class SkewReport(Shown):
             f"no system {name!r} ({variant}); there are {[s.name for s in self.systems]}"
         )
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader must know before trusting a number, as sentences."""
+        return tuple(str(finding) for finding in self.findings if finding.severity == "warning")
+
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> SkewReport:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_dict` wrote.
 
         Raises

@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import (
-    InsufficientDataError,
-    if_enough,
-)
+from rag_sourcebias.core.errors import InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import (
@@ -55,6 +52,7 @@ from rag_sourcebias.source.data import (
     SystemSkew,
     Variant,
 )
+from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.twins import twins_of
 
 # Relative Δ cells: estimate, interval, test and verdict, per measure and source.
@@ -104,7 +102,7 @@ def _cell(
         mean_other=float(low.mean()),
         relative_delta=delta,
         interval=interval,
-        refusal=None if refusal is None else str(refusal),
+        refusal=refusal,
         p_value=p_value,
         p_adjusted=None,
         n_queries=len(h),
@@ -151,7 +149,7 @@ def centred_delta(
             dependence.what,
         )
     except InsufficientDataError as error:
-        return replace(found, refusal=str(error)), None
+        return replace(found, refusal=error.finding), None
     ratio = _weighted(chance, row, unit_of, information)
     lower, upper = ratio.ends(config.confidence_level)
     alone = dependence.clusters is None
@@ -237,7 +235,7 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
     try:
         require_clusters(k, InferCode.FEW_REWRITERS)
     except InsufficientDataError as error:
-        refusal = str(error)
+        refusal = error.finding
     else:
         by_query = np.mean(influence, axis=0)
         n = int(np.count_nonzero(np.any(influence, axis=0)))
@@ -264,20 +262,10 @@ def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) 
 def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
     """Refuse data in which the two sources meet too rarely, or never."""
     if not n:
-        raise InsufficientDataError(
-            "no query has relevant documents of both sources, so their ranks cannot be compared; "
-            "judge documents of both for the same queries (copies take the grade of their "
-            "original)",
-            n=0,
-            n_needed=MIN_CLUSTERS,
-        )
+        raise InsufficientDataError(SourceCode.NEVER_TOGETHER(), n=0, n_needed=MIN_CLUSTERS)
     require_clusters(n_units, InferCode.FEW_COMMON, units=what)
     if not total > 0:
-        raise InsufficientDataError(
-            "no relevant document of either source was retrieved within the cutoff, so "
-            "Relative Δ is undefined (0 / 0)",
-            n=n,
-        )
+        raise InsufficientDataError(SourceCode.NOTHING_RELEVANT(), n=n)
 
 
 def _require_informative(independent: float, n: int, what: str) -> None:
@@ -285,9 +273,13 @@ def _require_informative(independent: float, n: int, what: str) -> None:
     if independent < MIN_CLUSTERS:
         needed = math.ceil(n * MIN_CLUSTERS / independent)
         raise InsufficientDataError(
-            f"{n} {what} carry the information of only {independent:.1f}: for the others nothing "
-            "relevant was found within the cutoff, or they share documents; at least "
-            f"{MIN_CLUSTERS} are needed, about {needed} {what}, or a larger cutoff",
+            SourceCode.UNINFORMATIVE(
+                n=n,
+                units=what,
+                independent=independent,
+                n_least=MIN_CLUSTERS,
+                n_needed=needed,
+            ),
             n=n,
             n_needed=needed,
         )
@@ -300,7 +292,7 @@ def verdicts_of(
     found = []
     for cell in cells:
         centred = cell.centred
-        if cell.measure != config.primary_measure or centred is None:
+        if cell.measure != config.primary_measure:
             continue
         code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
         needed = None
@@ -378,7 +370,7 @@ def measure_system(
     settings: Mapping[str, str] | None = None,
     variant: Variant = "mixed",
     sole_corpus: tuple[SoleCorpusCheck, ...] = (),
-    notes: Sequence[str] = (),
+    notes: Sequence[Finding] = (),
 ) -> SystemSkew:
     """Measure one run on the mixed corpus.
 
@@ -441,16 +433,12 @@ def measure_system(
     )
 
 
-def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[str]:
+def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[Finding]:
     """Warn where documents judged for several queries widen the primary interval."""
     for cell in cells:
-        found = cell.centred
-        if cell.measure == config.primary_measure and found and found.information < _SHARED:
-            yield (
-                "queries share judged documents: against "
-                f"{cell.other} that makes the standard error {found.information**-0.5:.2f} times "
-                "that of independent queries (the interval takes it into account)"
-            )
+        information = cell.centred.information
+        if cell.measure == config.primary_measure and information < _SHARED:
+            yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
 
 
 def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:
@@ -489,21 +477,21 @@ def settings_row(
     )
 
 
-def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[str]:
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[Finding]:
     judged = set(qrels.query_ids)
-    if unjudged := sum(query not in judged for query in run.query_ids):
-        yield f"{unjudged} queries of the run have no judgments and are left out"
+    unjudged = sum(query not in judged for query in run.query_ids)
+    if unjudged:
+        yield SourceCode.UNJUDGED(n=unjudged)
     if run.scores is not None and len(run):
         top = max(config.cutoffs)
         tied = (run.scores[1:] == run.scores[:-1]) & (
             (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
         )
-        if n_tied := len(np.unique(run.query_codes[1:][tied])):
-            how = "averaged over" if config.ties == "expected" else "broken by document id"
-            yield (
-                f"{n_tied} of {len(run.query_ids)} queries have tied scores by rank {top + 1}; "
-                f"ties are {how}"
-            )
+        n_tied = len(np.unique(run.query_codes[1:][tied]))
+        if n_tied:
+            averaged = config.ties == "expected"
+            code = SourceCode.TIES_AVERAGED if averaged else SourceCode.TIES_BROKEN
+            yield code(n=n_tied, n_queries=len(run.query_ids), rank=top + 1)
 
 
 def _exposure(

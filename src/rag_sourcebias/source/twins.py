@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, attempt
+from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.infer.dependence import (
@@ -25,6 +26,7 @@ from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.measure.relevance import Ties, places_of, rank_span, trec_order
 from rag_sourcebias.measure.texts import overlap, word_counts
 from rag_sourcebias.source.data import AuditConfig, TwinSkew
+from rag_sourcebias.source.findings import SourceCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -227,8 +229,9 @@ def win_rate_at(
     if np.any(stuck := ~used & (np.abs(covariates.mean(axis=0) - at) > _CONSTANT)):
         column = int(np.argmax(stuck))
         raise InsufficientDataError(
-            f"covariate {column} is {covariates[0, column]:.4g} for every pair, so nothing is "
-            f"known about wins at {at[column]:.4g}",
+            SourceCode.CONSTANT_COVARIATE(
+                column=column, value=float(covariates[0, column]), at=float(at[column])
+            ),
             n=g,
         )
     design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
@@ -237,11 +240,7 @@ def win_rate_at(
     np.add.at(sums, code, design * (wins - fitted)[:, None])
     variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
     if variance < _CONSTANT**2:
-        raise InsufficientDataError(
-            f"all {g} queries agree exactly, so nothing is known about how much they vary; an "
-            "interval needs queries that differ",
-            n=g,
-        )
+        raise InsufficientDataError(SourceCode.ALL_AGREE(n=g), n=g)
     width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
     assumptions = [InferCode.QUERIES_SAMPLED, InferCode.ODDS_LINEAR]
     if np.any((at < covariates.min(axis=0)) | (covariates.max(axis=0) < at)):
@@ -262,16 +261,14 @@ def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> 
     needed = 10 * (n_covariates + 1)
     if n_clusters < needed:
         raise InsufficientDataError(
-            f"adjusting for {n_covariates} covariate(s) needs at least {needed} queries with "
-            f"pairs, there are {n_clusters}",
+            SourceCode.FEW_FOR_COVARIATES(n_covariates=n_covariates, n_needed=needed, n=n_clusters),
             n=n_clusters,
             n_needed=needed,
         )
     events = min(float(wins.sum()), float(len(wins) - wins.sum()))
     if events < _MIN_EVENTS:
         raise InsufficientDataError(
-            f"{events:g} of {len(wins)} pairs went one way; a logistic regression needs at least "
-            f"{_MIN_EVENTS} each way",
+            SourceCode.ONE_WAY(events=events, n_pairs=len(wins), n_least=_MIN_EVENTS),
             n=n_clusters,
         )
 
@@ -292,11 +289,7 @@ def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, 
             break
         if np.max(np.abs(step)) < 1e-10:
             return beta, fitted, bread
-    raise InsufficientDataError(
-        "the covariates separate wins from losses completely (or are collinear), so a win rate "
-        "at equal length cannot be estimated from these pairs",
-        n=len(wins),
-    )
+    raise InsufficientDataError(SourceCode.SEPARATED(), n=len(wins))
 
 
 def twins_of(
@@ -316,39 +309,38 @@ def twins_of(
     if not len(found.query) and not found.n_unseen:
         return None
     level = config.confidence_level
-    notes: list[str] = []
     unit = dependence.units()[found.query]
     log_ratio, kept = _pair_texts(found, corpus)
     both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
     gap = (found.other_score - found.baseline_score)[both]
+    computed: dict[str, Callable[[], Interval]] = {
+        "win rate": lambda: _win_rate(found, unit, tags, level),
+        "score margin": lambda: clustered_standardised_mean(
+            gap, unit[both], confidence_level=level
+        ),
+    }
+    if corpus is not None:
+        covariates = np.column_stack((log_ratio, kept))
+        mean_overlap = float(kept.mean()) if len(kept) else 0.0
+        at = np.array([0.0, mean_overlap])
+        computed["win rate at equal length"] = lambda: win_rate_at(
+            found.above, covariates, unit, at=at, confidence_level=level
+        )
+    intervals: dict[str, Interval] = {}
+    notes = []
+    for name, compute in computed.items():
+        try:
+            intervals[name] = compute()
+        except InsufficientDataError as error:
+            notes.append(SourceCode.NOT_COMPUTED(figure=name, refusal=error.finding))
     return TwinSkew(
         baseline=config.baseline_source,
         other=other,
         n_pairs=len(found.query),
         n_unseen=found.n_unseen,
-        win_rate=attempt(
-            lambda: _win_rate(found, unit, tags, level),
-            notes,
-            "win rate",
-        ),
-        margin=attempt(
-            lambda: clustered_standardised_mean(gap, unit[both], confidence_level=level),
-            notes,
-            "score margin",
-        ),
-        win_rate_equal_length=None
-        if corpus is None
-        else attempt(
-            lambda: win_rate_at(
-                found.above,
-                np.column_stack((log_ratio, kept)),
-                unit,
-                at=np.array([0.0, float(kept.mean()) if len(kept) else 0.0]),
-                confidence_level=level,
-            ),
-            notes,
-            "win rate at equal length",
-        ),
+        win_rate=intervals.get("win rate"),
+        margin=intervals.get("score margin"),
+        win_rate_equal_length=intervals.get("win rate at equal length"),
         query_index=found.query,
         other_above=found.above,
         baseline_rank=found.baseline_rank,

@@ -44,7 +44,7 @@ def test_infinity_is_refused_and_nothing_is_written(report, tmp_path):
         ("[1]", r"r\.json is not a report: it is JSON without a schema_version"),
         ('{"a": 1}', r"r\.json is not a report"),
         (
-            '{"schema_version": 1}',
+            '{"schema_version": 2}',
             r"r\.json is not a complete skew report: Object missing required field 'data'$",
         ),
     ],

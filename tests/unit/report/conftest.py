@@ -14,18 +14,18 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.dataset import DataCode, DataSummary
 from rag_sourcebias.measure.relevance import SourceScores
 from rag_sourcebias.source.data import (
-    SCHEMA_VERSION,
     AuditConfig,
     CentredDelta,
     ExposureShare,
     SkewCell,
-    SkewReport,
     SystemSkew,
     TwinSkew,
 )
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.system import adjusted, verdicts_of
 
 N = 160
@@ -274,7 +274,6 @@ def make_report(systems: list[SystemSkew], **changes: object) -> SkewReport:
     """Return a report over the systems; p-values are kept as they are, verdicts made of them."""
     others = tuple(dict.fromkeys(c.other for s in systems for c in s.cells))
     fields: dict[str, object] = {
-        "schema_version": SCHEMA_VERSION,
         "data": DataSummary(
             name="crowdrag-rewrites",
             design="rewrites",
@@ -288,16 +287,12 @@ def make_report(systems: list[SystemSkew], **changes: object) -> SkewReport:
         ),
         "config": CONFIG,
         "systems": tuple(systems),
-        "family": (
-            "Holm correction over NDCG@5 of all retrievers × sources of the mixed corpus; "
-            "length-matched and exact-search repeats are corrected among themselves"
-        ),
         "n_tests": sum(
             c.p_adjusted is not None for s in systems if s.variant == "mixed" for c in s.cells
         ),
-        "environment": {"rag-sourcebias": "0.1.0", "numpy": "2.4.6", "machine": "x86_64, 2 CPUs"},
+        "environment": {"rag-sourcebias": "0.1.0", "numpy": "2.4.6", "machine": "x86_64"},
         "created": "2025-11-21T05:00:00+00:00",
-        "warnings": ("80 or 160 queries are few: no Relative Δ@1 here is known to ± 10 points.",),
+        "findings": (DataCode.FEW_QUERIES(n=80, cutoff=1, severity="warning"),),
     }
     report = SkewReport(**{**fields, **changes})  # type: ignore[arg-type]
     decided = tuple(
@@ -332,7 +327,7 @@ def build_full_report() -> SkewReport:
         variant="exact",
         sole_corpus=(),
         twins=(),
-        notes=("the approximate index returned other documents for 12 of 160 queries",),
+        notes=(SourceCode.APPROXIMATE(share=0.925, cutoff=5),),
     )
     cut = make_system("BM25", {llm: -0.3}, seed=2, variant="length-matched", sole_corpus=())
     odd = make_system(
@@ -341,14 +336,11 @@ def build_full_report() -> SkewReport:
         seed=5,
         n_untagged=14,
         n_empty=3,
-        notes=("texts longer than 256 tokens were cut for 9% of the documents",),
+        notes=(SourceCode.TIES_AVERAGED(n=9, n_queries=160, rank=6),),
     )
     systems = [lexical, dense, exact, cut, odd]
     last = list(odd.cells)
-    refusal = (
-        "one source scores above 0 on 3 of 160 queries only; an interval needs at least 5 such "
-        "queries, about 267 queries in all"
-    )
+    refusal = SourceCode.ONE_WAY(events=3, n_pairs=160, n_least=5)
     last[0] = dataclasses.replace(
         last[0],
         interval=None,
@@ -363,7 +355,7 @@ def build_full_report() -> SkewReport:
         mean_other=0.0,
         relative_delta=None,
         interval=None,
-        refusal="neither source scores on any of 160 queries, so Relative Δ is undefined",
+        refusal=SourceCode.NOTHING_RELEVANT(),
         p_value=None,
         n_needed=None,
         centred=dataclasses.replace(last[3].centred, value=None, interval=None),

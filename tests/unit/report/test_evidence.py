@@ -14,12 +14,11 @@ from rag_sourcebias.core.evidence import AGAINST, MOST, telling
 from rag_sourcebias.report.evidence import differing
 from rag_sourcebias.report.files import without_texts
 from rag_sourcebias.reports import (
-    document_of,
     read_report_json,
     to_html,
     write_report,
 )
-from rag_sourcebias.source.data import SkewReport
+from rag_sourcebias.source.report import SkewReport
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"
 KEPT = {"text", "asked", "baseline_text", "other_text"}
@@ -139,4 +138,4 @@ def test_a_report_of_ten_thousand_queries_has_at_most_five_megabytes(tmp_path: P
     )
     for kind, file in write_report(report, tmp_path).items():
         assert file.stat().st_size < 5e6, (kind, file.stat().st_size)
-    assert document_of(report).first.rows
+    assert report.page().first.rows

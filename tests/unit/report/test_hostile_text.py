@@ -67,6 +67,9 @@ def hostile(clean):
         assert n
         report = json.loads(text)
         report["warnings"] = [BAD]
+        if kind == "skew":
+            numbers = {"source": BAD, "ratio": 1.5, "baseline": "human"}
+            report["findings"] = [{"code": "data.length", "numbers": numbers}]
         if "environment" in report:
             report["environment"] = {BAD: BAD}
         return type(clean(kind)).from_dict(report)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from rag_sourcebias.report.blocks import delta, interval, p_value, score
+from rag_sourcebias.report.blocks import interval, number, p_value, score
 from rag_sourcebias.reports import to_html, to_markdown
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -83,15 +83,20 @@ def test_html_shows_every_section(html):
         "cutoffs",
         "numbers",
         "twins",
-        "length",
-        "exact",
+        "sign",
         "sole-corpus",
         "exposure",
         "reading",
         "caveats",
         "data",
     } <= set(page.ids)
-    for text in ("Webis CrowdRAG-25", "CC BY 4.0", "numpy", "2.4.6", "k1 = 0.9"):
+    for text in (
+        "Webis CrowdRAG-25",
+        "CC BY 4.0",
+        "numpy",
+        "2.4.6",
+        '<th scope="row"><bdi>k1</bdi></th><td class="num">0.9</td>',
+    ):
         assert text in html
 
 
@@ -102,7 +107,7 @@ def test_every_number_is_shown(full_report, to_text):
         for value in (
             score(cell.mean_baseline),
             score(cell.mean_other),
-            delta(cell.relative_delta),
+            number(cell.relative_delta, signed=True),
             interval(cell.interval),
             p_value(cell.p_value),
             p_value(cell.p_adjusted),
@@ -115,10 +120,9 @@ def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
     text = to_text(full_report)
     for expected in (
         full_report.warnings[0],
-        "texts longer than 256 tokens were cut",
-        "14 retrieved entries belong to documents without a source tag",
-        "3 judged queries returned nothing",
-        "one source scores above 0 on 3 of 160 queries only",
+        "Queries with tied scores by rank 6: 9 of 160. Ties are averaged over.",
+        "Retrieved entries of documents without a source tag: 14.",
+        "NDCG@1 against LLM: 3 of 160 pairs went one way",
         "queries are a random sample of the queries of interest",
     ):
         assert expected in text
@@ -127,7 +131,7 @@ def test_warnings_notes_and_refusals_are_shown(full_report, to_text):
 def test_sections_without_content_are_left_out(report_of, make):
     report = report_of(make.cell())
     page = Page(to_html(report))
-    assert not {"twins", "length", "exact", "sole-corpus", "exposure"} & set(page.ids)
+    assert not {"twins", "sole-corpus", "exposure", "texts", "evidence"} & set(page.ids)
     assert "## Twins" not in to_markdown(report)
 
 

@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.blocks import Figures
+from rag_sourcebias.report.document import Pictures
 from rag_sourcebias.report.figures import COLOURS, draw
-from rag_sourcebias.source.report import document
 
 LLM = "llm:llama-2"
 
 
 def pictures(report):
     """Return the pictures of each kind, in the order of the page."""
-    blocks = [block for section in document(report).sections for block in section.blocks]
     found = {}
-    for block in blocks:
-        for _, picture in block.items if isinstance(block, Figures) else ():
+    for block in report.page().blocks():
+        for _, picture in block.items if isinstance(block, Pictures) else ():
             found.setdefault(type(picture), []).append(picture)
     return found
 
@@ -84,7 +82,7 @@ def test_ids_are_prefixed_and_refer_to_each_other(drawn, name):
 def test_relative_delta_shows_missing_values_in_words(made):
     ndcg, map_ = (text_of(draw(picture, uid="a")) for picture in made[pic.Intervals][:2])
     assert "no interval" in ndcg
-    assert "← LLM ranked higher  |  human ranked higher →" in ndcg
+    assert "← LLM ranked higher | human ranked higher →" in ndcg
     assert "undefined" in map_
 
 

@@ -1,4 +1,4 @@
-"""Sentences of verdicts: each code has its own, and none says more than the code."""
+"""Verdicts of a source audit: each code has its sentence, and none says more than the code."""
 
 from __future__ import annotations
 
@@ -9,75 +9,78 @@ import pytest
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.words import headline, verdicts
+from rag_sourcebias.source.findings import (
+    SourceCode,
+    comparisons,
+    headline,
+    plain_verdict,
+    verdict_sentences,
+)
 
 
 def only(report):
-    (verdict,) = verdicts(report)
-    return verdict
+    (comparison,) = comparisons(report)
+    return comparison
+
+
+def said(report):
+    """Return the findings on the only verdict, by code."""
+    return {finding.code: finding for finding in verdict_sentences(report, only(report))}
+
+
+def text(report):
+    return " ".join(map(str, verdict_sentences(report, only(report))))
 
 
 def test_favours_needs_the_adjusted_p_value(make, report_of):
-    verdict = only(report_of(make.cell(p_value=0.001, p_adjusted=0.036)))
-    assert (verdict.code, verdict.direction) == (SkewCode.FAVOURS_OTHER, "other")
-    assert verdict.short == "favours LLM text"
-    assert verdict.sentence == (
-        "MiniLM favours LLM text: centred Relative Δ of NDCG@5 −49.6 [−96.6, −2.6], p = 0.001, "
-        "adjusted p = 0.036 over 36 tests; 80 queries."
+    report = report_of(make.cell(p_value=0.001, p_adjusted=0.036))
+    verdict = only(report).verdict
+    assert (verdict.code, verdict.favoured) == (SkewCode.FAVOURS_OTHER, "llm:llama-2")
+    assert text(report) == (
+        "Favours LLM text over human text: centred Relative Δ of NDCG@5 −49.6 [−96.6, −2.6] over "
+        "80 queries. Test of no skew beyond chance: p = 0.001, adjusted p = 0.036 over 36 tests."
     )
 
 
 def test_raw_significance_is_no_verdict(report_of, make):
-    verdict = only(report_of(make.cell(p_value=0.04, p_adjusted=0.31)))
-    assert (verdict.code, verdict.direction) == (SkewCode.CANNOT_TELL, None)
-    assert verdict.sentence == (
-        "MiniLM: cannot tell: centred Relative Δ of NDCG@5 −49.6 [−96.6, −2.6], p = 0.040, "
-        "adjusted p = 0.310 over 36 tests; 80 queries, about 430 are needed for a verdict."
+    report = report_of(make.cell(p_value=0.04, p_adjusted=0.31))
+    assert (only(report).verdict.code, only(report).verdict.favoured) == (SkewCode.CANNOT_TELL, "")
+    assert text(report) == (
+        "Cannot tell which of human and LLM text is favoured, if either: centred Relative Δ of "
+        "NDCG@5 −49.6 [−96.6, −2.6] over 80 queries. Test of no skew beyond chance: p = 0.040, "
+        "adjusted p = 0.310 over 36 tests. About 430 queries are needed for a verdict."
     )
 
 
 def test_inside_the_margin_is_alike(report_of, make):
     cell = make.cell(relative_delta=1.0, interval=make.interval(1.0, 3.5), p_adjusted=1.0)
-    verdict = only(report_of(cell))
-    assert (verdict.code, verdict.direction) == (SkewCode.ALIKE, None)
-    assert verdict.sentence == (
-        "MiniLM treats both sources alike within ±5.0 points: centred Relative Δ of NDCG@5 +1.0 "
-        "[−2.5, 4.5]; 80 queries."
+    report = report_of(cell)
+    assert text(report) == (
+        "Treats human and LLM text alike, within ±5.0 points: centred Relative Δ of NDCG@5 +1.0 "
+        "[−2.5, 4.5] over 80 queries."
     )
     narrow = AuditConfig(margin=4.0)
-    assert only(report_of(cell, config=narrow)).code is SkewCode.CANNOT_TELL
+    assert only(report_of(cell, config=narrow)).verdict.code is SkewCode.CANNOT_TELL
 
 
-def test_a_refused_interval_gives_the_refusal(report_of, make):
-    cell = make.cell(
-        interval=None, refusal="only 3 of 80 queries score; about 267 are needed", p_adjusted=None
+def test_a_refused_interval_gives_the_refusal_alone(report_of, make):
+    refusal = SourceCode.ONE_WAY(events=3, n_pairs=80, n_least=5)
+    report = report_of(make.cell(interval=None, refusal=refusal, p_adjusted=None))
+    assert text(report) == (
+        "No verdict on human and LLM text: 3 of 80 pairs went one way; a logistic regression "
+        "needs at least 5 each way."
     )
-    verdict = only(report_of(cell))
-    assert (verdict.code, verdict.direction) == (SkewCode.REFUSED, None)
-    assert verdict.sentence == (
-        "MiniLM: no verdict: only 3 of 80 queries score; about 267 are needed."
+    undefined = make.cell(
+        relative_delta=None, interval=None, refusal=SourceCode.NOTHING_RELEVANT(), p_adjusted=None
     )
-
-
-def test_an_undefined_delta_is_said_in_words(report_of, make):
-    cell = make.cell(
-        relative_delta=None,
-        interval=None,
-        refusal="neither source scores on any of 80 queries",
-        mean_baseline=0.0,
-        mean_other=0.0,
-        p_adjusted=None,
-    )
-    verdict = only(report_of(cell))
-    assert verdict.code is SkewCode.REFUSED
-    assert "None" not in verdict.sentence + headline(report_of(cell))
+    assert "None" not in text(report_of(undefined))
 
 
 def test_the_published_figure_is_named_where_it_is_another(report_of, make):
     cell = make.cell(p_adjusted=0.01)
-    assert "published" not in only(report_of(cell)).text
+    assert SourceCode.PUBLISHED not in said(report_of(cell))
     plain = dataclasses.replace(cell, relative_delta=70.3)
-    assert "−49.6 [−96.6, −2.6] (published form +70.3)" in only(report_of(plain)).text
+    assert said(report_of(plain))[SourceCode.PUBLISHED].numbers == {"delta": 70.3}
 
 
 def test_the_primary_measure_alone_decides(report_of, make):
@@ -86,19 +89,27 @@ def test_the_primary_measure_alone_decides(report_of, make):
         make.cell("MAP@5", p_value=0.001, p_adjusted=None),
         make.cell("NDCG@5", p_value=0.04, p_adjusted=0.31),
     )
-    verdict = only(report_of(*cells))
-    assert verdict.code is SkewCode.CANNOT_TELL
-    assert verdict.found.measure == "NDCG@5"
+    verdict = only(report_of(*cells)).verdict
+    assert (verdict.code, verdict.measure) == (SkewCode.CANNOT_TELL, "NDCG@5")
     chosen = AuditConfig(primary="MAP@5")
     cells = (*cells[:1], make.cell("MAP@5", p_value=0.001, p_adjusted=0.002), cells[2])
-    assert only(report_of(*cells, config=chosen)).code is SkewCode.FAVOURS_OTHER
+    assert only(report_of(*cells, config=chosen)).verdict.code is SkewCode.FAVOURS_OTHER
 
 
-def test_variants_count_their_own_tests(full_report):
-    matched = next(v for v in verdicts(full_report) if v.system.variant == "length-matched")
-    assert "BM25 (length-matched)" in matched.sentence
-    assert matched.found.n_tests == 1
-    assert {v.found.n_tests for v in verdicts(full_report) if v.system.variant == "mixed"} == {3}
+def test_repeats_count_their_own_tests_and_stand_with_the_verdict(full_report):
+    tests = {c.system.variant: c.verdict.n_tests for c in comparisons(full_report)}
+    assert tests == {"mixed": 3, "exact": 1, "length-matched": 1}
+    first, second, *_ = comparisons(full_report)
+    repeats = [
+        finding
+        for comparison in (first, second)
+        for finding in verdict_sentences(full_report, comparison)
+        if finding.code in (SourceCode.REPEAT, SourceCode.REPEAT_TURNS)
+    ]
+    assert [str(finding) for finding in repeats] == [
+        "At equal length: +39.5 [25.8, 52.7].",
+        "With exact search the verdict is another: −13.7 [−26.4, −1.0].",
+    ]
 
 
 def test_a_failed_control_is_part_of_the_verdict(report_of, make):
@@ -115,10 +126,8 @@ def test_a_failed_control_is_part_of_the_verdict(report_of, make):
 
     cell = make.cell(p_adjusted=0.01)
     failed = report_of(cell, system={"sole_corpus": (check(0.001),)})
-    assert (
-        "searched alone, the two corpora differ too (NDCG@5 96.1 against 89.1" in only(failed).text
-    )
-    assert only(failed).short.endswith("but LLM text is harder to find even on its own")
+    assert "differ too (NDCG@5 96.1 against 89.1, p = 0.001)" in text(failed)
+    assert only(failed).harder == "llm:llama-2"
     passed = report_of(cell, system={"sole_corpus": (check(0.4),)})
     assert only(passed).control is None
     other_design = report_of(cell, design="independent", system={"sole_corpus": (check(0.001),)})
@@ -126,17 +135,16 @@ def test_a_failed_control_is_part_of_the_verdict(report_of, make):
 
 
 @pytest.mark.parametrize(
-    ("changes", "clause"),
+    ("changes", "plain"),
     [
-        ({}, "for MiniLM the data cannot tell (about 430 queries are needed)"),
-        ({"p_adjusted": 0.01}, "MiniLM favours LLM text"),
-        (
-            {"interval": None, "refusal": "too few", "p_adjusted": None},
-            "for MiniLM there is no verdict",
-        ),
+        ({}, "80 queries are too few; about 430 are needed."),
+        ({"p_adjusted": 0.01}, "Verdict: MiniLM favours LLM text, by more than chance explains."),
+        ({"interval": None, "p_adjusted": None}, "No verdict: these data do not allow one"),
     ],
 )
-def test_headline_has_one_clause_per_code(report_of, make, changes, clause):
-    assert headline(report_of(make.cell(**changes))) == (
-        f"At NDCG@5 over 160 queries (corrected over 36 tests): {clause}."
+def test_the_plain_verdict_says_what_the_code_says(report_of, make, changes, plain):
+    report = report_of(make.cell(**changes))
+    assert plain in str(plain_verdict(report, only(report)))
+    assert str(headline(report)) == (
+        "The verdict rests on NDCG@5 over 160 queries, corrected for 36 tests."
     )

@@ -6,14 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from rag_sourcebias import reports as module
 from rag_sourcebias.core.errors import DataError, MissingExtraError
 from rag_sourcebias.reports import (
-    document_of,
     read_report_json,
     to_html,
     to_markdown,
@@ -43,13 +41,6 @@ def test_three_files_that_agree_with_the_report(report, tmp_path):
     assert paths["html"].read_text(encoding="utf-8") == to_html(report)
     again = read_report_json(paths["json"])
     assert to_markdown(again) == to_markdown(report)
-
-
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report):
-    shown = ET.fromstring(document_of(report)._repr_html_())
-    assert shown.tag == "iframe"
-    assert shown.get("srcdoc") == " ".join(to_html(report).split("\n"))
-    assert shown.get("title") == document_of(report).title
 
 
 def test_only_the_reports_own_files_are_overwritten(report, tmp_path):

@@ -19,7 +19,8 @@ from rag_sourcebias.io.shards import open_sharded, open_vectors
 from rag_sourcebias.retrieval.cache import encode_corpus
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.source.data import AuditConfig, SkewReport
+from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.shards.audit import audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 
@@ -146,7 +147,7 @@ def test_given_vectors(folder: Path, tmp_path: Path, in_memory: SkewReport) -> N
     retriever = ShardedRetriever(name="dense", vectors=vectors)
     report = sharded(folder, tmp_path / "work", retriever=retriever)
     assert [s.variant for s in report.systems] == ["mixed"]
-    assert any("vectors were given" in warning for warning in report.warnings)
+    assert any("Vectors were given" in warning for warning in report.warnings)
     expected = next(s for s in in_memory.systems if s.variant == "mixed")
     (found,) = report.systems
     assert [c.relative_delta for c in found.cells] == [c.relative_delta for c in expected.cells]

@@ -14,7 +14,6 @@ from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import BM25_SETTINGS, audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports, random_effects
 from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.report import document
 
 
 def interval(estimate: float, error: float) -> Interval:
@@ -70,7 +69,7 @@ def test_reports_are_combined_by_retriever():
     assert not found.interval.excludes(0)
     again = combine_reports(reports[:2])[0]
     assert again.interval is None
-    assert "at least 3" in again.refusal
+    assert again.refusal.numbers["n_least"] == 3
     other = measure_source_bias(*rankings(1, 40, 9), config=AuditConfig(cutoffs=(1,)))
     with pytest.raises(DataError, match="differ in primary measure"):
         combine_reports([*reports, other])
@@ -80,7 +79,7 @@ def test_rewriters_are_a_sample_from_six_on():
     few = measure_source_bias(*rankings(3, 40, 1)).systems[0].across
     many = measure_source_bias(*rankings(7, 40, 1)).systems[0].across
     assert few.interval is None
-    assert "3 rewriters are too few" in few.refusal
+    assert "3 rewriters are too few" in str(few.refusal)
     assert many.n_sources == 7
     assert not many.interval.excludes(0)
     assert measure_source_bias(*rankings(1, 40, 1)).systems[0].across is None
@@ -112,6 +111,7 @@ def test_the_strip_holds_the_other_settings_and_the_table_what_could_turn_the_si
     assert other.systems[0].strip == ()
     value = other.systems[0].verdicts[0].centred_delta
     assert system.strip[0].value == pytest.approx(value, abs=1e-12)
-    (sign,) = (section for section in document(report).sections if section.id == "sign")
-    shown = sign.blocks[0].table.rows
-    assert [row[1] for row in shown][:2] == ["as deployed", asked[0]]
+    (sign,) = (section for section in report.page().sections if section.id == "sign")
+    shown = sign.blocks[0].frame
+    assert shown == report.table("settings strip")
+    assert shown.columns["setting"][:2] == ["mixed", asked[0]]

@@ -23,6 +23,7 @@ from rag_sourcebias.core.data import Query
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import write_beir
 from rag_sourcebias.io.trec import write_run
+from rag_sourcebias.retrieval.findings import RetrievalCode
 
 N = 40
 TEXTS = {
@@ -180,21 +181,21 @@ def searcher(document: Any) -> Any:
 @pytest.mark.parametrize(
     ("document", "way"),
     [
-        (lambda doc_id, _: doc_id, "by id"),
-        (lambda doc_id, _: {"id": doc_id}, "by id"),
-        (lambda _, text: text, "by text"),
-        (lambda doc_id, _: {"id": hash(doc_id), "metadata": {"ref": doc_id}}, "by metadata 'ref'"),
-        (lambda doc_id, text: {"id": str(len(doc_id)), "text": f" {text}\n"}, "by text"),
-        (lambda doc_id, _: ({"doc_id": doc_id}, -next(COUNT)), "by id"),
-        (lambda doc_id, _: (doc_id, -float(next(COUNT))), "by id"),
+        (lambda doc_id, _: doc_id, "n_id"),
+        (lambda doc_id, _: {"id": doc_id}, "n_id"),
+        (lambda _, text: text, "n_text"),
+        (lambda doc_id, _: {"id": hash(doc_id), "metadata": {"ref": doc_id}}, "n_key"),
+        (lambda doc_id, text: {"id": str(len(doc_id)), "text": f" {text}\n"}, "n_text"),
+        (lambda doc_id, _: ({"doc_id": doc_id}, -next(COUNT)), "n_id"),
+        (lambda doc_id, _: (doc_id, -float(next(COUNT))), "n_id"),
     ],
 )
 def test_documents_are_matched_to_the_data(document: Any, way: str) -> None:
     data = rsb.load_sample()
     report = rsb.audit(searcher(document), data, depth=10)
-    told = report.systems[0].notes[0]
-    assert "1,600 of 1,600" in told
-    assert way in told
+    note = report.systems[0].notes[0]
+    assert (note.code, note.numbers["n_all"]) == (RetrievalCode.MATCHED, 1_600)
+    assert note.numbers["n"] == note.numbers[way] == 1_600
     expected = [v.code for v in rsb.audit("bm25", data, depth=10).systems[0].verdicts]
     assert [v.code for v in report.systems[0].verdicts] == expected
 
@@ -225,7 +226,7 @@ def test_ids_that_fit_by_accident_lose_against_the_text() -> None:
 
     report = rsb.audit(search, data, depth=5)
     assert report.verdict == "favours_other"
-    assert "by text" in report.systems[0].notes[0]
+    assert report.systems[0].notes[0].numbers["n_text"] > 0
 
 
 def test_an_asynchronous_function_is_awaited() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_sourcebias.core.data import Qrels, Run, TagTable
+from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
@@ -16,13 +17,14 @@ from rag_sourcebias.measure.dataset import DataSummary, data_warnings, require_s
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
-    NOT_REPEATED,
     alone_checks,
     assemble,
     require_plan,
 )
-from rag_sourcebias.source.data import AuditConfig, SkewReport, SystemSkew, Variant
+from rag_sourcebias.source.data import AuditConfig, SystemSkew, Variant
 from rag_sourcebias.source.evidence import evidence_of
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
@@ -86,10 +88,6 @@ class Measured:
 
 
 SHARD_DOCUMENTS = 8_192
-_NOT_CUT = (
-    "vectors were given, so pairs could not be cut to equal length: what length does is seen in "
-    "the length-adjusted figures only"
-)
 
 
 def audit_source_sharded(
@@ -191,14 +189,14 @@ def audit_source_sharded(
         license=dataset.license,
         attribution=dataset.attribution,
     )
-    warnings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
-    report = assemble(systems, data, config, warnings=[*warnings, *left_out])
+    findings = data_warnings(data, measured.qrels, measured.found.corpus.tags, config)
+    report = assemble(systems, data, config, findings=[*findings, *left_out])
     return replace(report, environment={**report.environment, **job.engine.settings})
 
 
 def _equal_lengths(
     asked: bool | None, facts: CorpusFacts, given: Sequence[bool]
-) -> tuple[bool, list[str]]:
+) -> tuple[bool, list[Finding]]:
     """Whether to repeat the audit at equal length, and what to say of retrievers left out."""
     if not np.any(facts.pair > 0):
         return False, []
@@ -206,9 +204,9 @@ def _equal_lengths(
     matching = small if asked is None else asked
     left_out = []
     if asked is None and not (small or all(given)):
-        left_out.append(NOT_REPEATED)
+        left_out.append(SourceCode.NOT_REPEATED(severity="warning"))
     if matching and any(given):
-        left_out.append(_NOT_CUT)
+        left_out.append(SourceCode.NOT_CUT(severity="warning"))
     return matching, left_out
 
 

@@ -1,0 +1,874 @@
+"""The page of a source audit: its tables, its figures, and the order in which they are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rag_sourcebias.core.evidence import LONGEST, Evidence, EvidenceText
+from rag_sourcebias.core.finding import SHORT, Frame, Interval, Wording, number, shorten
+from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report import figures as pic
+from rag_sourcebias.report.about import about, about_section
+from rag_sourcebias.report.blocks import split_measure
+from rag_sourcebias.report.evidence import Pieces, differing
+from rag_sourcebias.report.texts import (
+    renamed,
+    text_figures,
+    text_frame,
+    text_key,
+    text_notes,
+)
+from rag_sourcebias.source.data import SkewCell, SkewResults, SystemSkew
+from rag_sourcebias.source.findings import (
+    Comparison,
+    SourceCode,
+    answer,
+    comparisons,
+    doubts,
+    headline,
+    label,
+    names_of,
+    next_step,
+    notes_of,
+    others_of,
+    plain_verdict,
+    questions,
+    sides_of,
+    star,
+    verdict_sentences,
+)
+
+_MAX_ROWS = 6  # comparisons of a first screen
+_BESIDE_AN_AXIS = 16  # characters of a name
+_QUESTION = 160  # characters of a query in a line
+_STEP = 5  # of 100: scores of queries that share one mark
+_WIDEST = 200.0  # points of Relative Δ; the published form has no larger ones
+
+# Tables.
+
+
+class _Column(NamedTuple):
+    """Where a row has the value of a column, its head, and how it is written."""
+
+    path: str
+    head: str = ""
+    look: str = ""
+
+
+class _Row(NamedTuple):
+    """A system, and what was found of it."""
+
+    system: SystemSkew
+    found: Any
+
+
+def _frame(rows: Iterable[object], n_heads: int, columns: Mapping[str, _Column]) -> Frame:
+    every = list(rows)
+    values = {}
+    for name, column in columns.items():
+        value_of = attrgetter(column.path)
+        values[name] = [value_of(row) for row in every]
+    return Frame(
+        columns=values,
+        heads={name: column.head for name, column in columns.items() if column.head},
+        formats={name: column.look for name, column in columns.items() if column.look},
+        n_heads=n_heads,
+    )
+
+
+def frames(report: SkewResults) -> dict[str, Frame]:
+    """Return every table of a report, by its name."""
+    tables = {name: make(report) for name, make in TABLES.items()}
+    return tables | _about(report)
+
+
+def _columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+    every = list(rows)
+    return {name: [row[at] for row in every] for at, name in enumerate(names)}
+
+
+_SYSTEM, _VARIANT = _Column("system.name"), _Column("system.variant")
+
+
+def _cells(report: SkewResults) -> Iterator[SkewCell]:
+    for system in report.systems:
+        yield from system.cells
+
+
+def _rows(report: SkewResults, part: str) -> Iterator[_Row]:
+    """Yield what every system has under a name, such as its twins."""
+    for system in report.systems:
+        for found in getattr(system, part):
+            yield _Row(system, found)
+
+
+def _verdicts(report: SkewResults) -> Frame:
+    columns = {
+        "system": _SYSTEM,
+        "variant": _VARIANT,
+        "other": _Column("verdict.other"),
+        "verdict": _Column("verdict.code.value"),
+        "measure": _Column("verdict.measure"),
+        "centred_delta": _Column("verdict.figure", "centred Δ", "signed"),
+        "p": _Column("verdict.p_value", "", "p"),
+        "p_adjusted": _Column("verdict.p_adjusted", "adjusted p", "p"),
+        "n_tests": _Column("verdict.n_tests", "tests"),
+        "n_queries": _Column("verdict.n_queries", "queries"),
+        "n_needed": _Column("verdict.n_needed", "needed"),
+        "unit": _Column("tally.unit", "counted"),
+        "n_baseline": _Column("tally.baseline", "baseline higher"),
+        "n_ties": _Column("tally.ties", "ties"),
+        "n_other": _Column("tally.other", "other higher"),
+    }
+    return _frame(comparisons(report), 5, columns)
+
+
+def _delta(report: SkewResults) -> Frame:
+    baseline, other = sides_of(report)
+    columns = {
+        "system": _SYSTEM,
+        "measure": _Column("found.measure"),
+        "variant": _VARIANT,
+        "other": _Column("found.other"),
+        "mean_baseline": _Column("found.mean_baseline", baseline, "score"),
+        "mean_other": _Column("found.mean_other", other, "score"),
+        "relative_delta": _Column("found.figure", "Relative Δ", "signed"),
+        "centred_delta": _Column("found.centred.figure", "centred Δ", "signed"),
+        "p": _Column("found.p_value", "", "p"),
+        "p_adjusted": _Column("found.p_adjusted", "adjusted p", "p"),
+        "significant": _Column("found.significant", "*", "star"),
+        "n_queries": _Column("found.n_queries", "queries"),
+        "n_needed": _Column("found.n_needed", "needed"),
+    }
+    return _frame(_rows(report, "cells"), 2, columns)
+
+
+def _settings_strip(report: SkewResults) -> Frame:
+    """Return the primary measure as deployed, repeated, and under other settings."""
+    rows: list[tuple[Any, ...]] = []
+    for system in report.systems:
+        rows += [(system.name, v.other, system.variant, v.figure) for v in system.verdicts]
+        rows += [(system.name, s.other, s.setting, s.figure) for s in system.strip]
+        if system.across is not None:
+            rows.append((system.name, "all", "sources as a sample", system.across.figure))
+    return Frame(
+        columns=_columns(("system", "other", "setting", "centred_delta"), rows),
+        heads={"centred_delta": "centred Δ"},
+        formats={"centred_delta": "signed"},
+        n_heads=3,
+    )
+
+
+def _sole_corpus(report: SkewResults) -> Frame:
+    baseline, other = sides_of(report)
+    columns = {
+        "system": _SYSTEM,
+        "other": _Column("found.other"),
+        "measure": _Column("found.measure"),
+        "mean_baseline": _Column("found.mean_baseline", baseline, "score"),
+        "mean_other": _Column("found.mean_other", other, "score"),
+        "difference": _Column("found.difference", "difference ×100", "points"),
+        "p": _Column("found.p_value", "", "p"),
+    }
+    return _frame(_rows(report, "sole_corpus"), 3, columns)
+
+
+def _twins(report: SkewResults) -> Frame:
+    columns = {
+        "system": _SYSTEM,
+        "variant": _VARIANT,
+        "other": _Column("found.other"),
+        "n_pairs": _Column("found.n_pairs", "pairs"),
+        "n_unseen": _Column("found.n_unseen", "neither found"),
+        "win_rate": _Column("found.win_rate", "win rate of the other", "2"),
+        "margin": _Column("found.margin", "score margin (sd)", "2"),
+        "win_rate_equal_length": _Column(
+            "found.win_rate_equal_length", "win rate at equal length", "2"
+        ),
+    }
+    return _frame(_rows(report, "twins"), 3, columns)
+
+
+def _exposure(report: SkewResults) -> Frame:
+    columns = {
+        "system": _SYSTEM,
+        "variant": _VARIANT,
+        "attention": _Column("found.browsing"),
+        "source": _Column("found.source"),
+        "share": _Column("found.share", "", "percent"),
+        "corpus_share": _Column("found.corpus_share", "of the corpus", "percent"),
+        "difference": _Column("found.difference", "difference (points)", "points"),
+    }
+    return _frame(_rows(report, "exposure"), 4, columns)
+
+
+def _runs(report: SkewResults) -> Frame:
+    columns = {
+        "system": _Column("name"),
+        "variant": _Column("variant"),
+        "awrf": _Column("awrf", "AWRF", "3"),
+        "n_untagged": _Column("n_untagged", "untagged entries"),
+        "n_duplicates": _Column("n_duplicates", "repeated entries"),
+        "n_empty": _Column("n_empty", "queries without results"),
+    }
+    return _frame(report.systems, 2, columns)
+
+
+def _cases(report: SkewResults) -> Frame:
+    columns = {
+        "system": _SYSTEM,
+        "query": _Column("found.item"),
+        "other": _Column("found.second.label"),
+        "difference": _Column("found.value", "difference ×100", "points"),
+        "rank_baseline": _Column("found.first.value", "rank, baseline", "whole"),
+        "rank_other": _Column("found.second.value", "rank, other", "whole"),
+        "document_baseline": _Column("found.first.doc_id", "document, baseline"),
+        "document_other": _Column("found.second.doc_id", "document, other"),
+    }
+    return _frame(_rows(report, "evidence"), 2, columns)
+
+
+def _text_statistics(report: SkewResults) -> Frame:
+    return text_frame(report.text_statistics, original=report.config.baseline_source, head="source")
+
+
+def _queries(report: SkewResults) -> Frame:
+    """Return the score of every query, by system, measure and source."""
+    rows = (
+        (system.name, system.variant, measure, source, query, score)
+        for system in report.systems
+        for measure, source in product(system.scores.measures, system.scores.sources)
+        for query, score in zip(
+            system.scores.query_ids, system.scores.of(measure, source).tolist(), strict=True
+        )
+    )
+    names = ("system", "variant", "measure", "source", "query", "score")
+    return Frame(columns=_columns(names, rows), n_heads=5)
+
+
+def _assumptions(report: SkewResults) -> Frame:
+    rows = {
+        (name, str(interval.method), str(assumption)): None
+        for name, interval in _intervals(report)
+        if interval is not None
+        for assumption in interval.assumptions
+    }
+    return Frame(columns=_columns(("figure", "method", "assumption"), rows), n_heads=3)
+
+
+def _intervals(report: SkewResults) -> Iterator[tuple[str, Interval | None]]:
+    for system in report.systems:
+        for cell in system.cells:
+            yield "Relative Δ", cell.interval
+            yield "centred Relative Δ", cell.centred.interval
+        for twin in system.twins:
+            yield "twin win rate", twin.win_rate
+            yield "twin score margin", twin.margin
+            yield "equal-length win rate", twin.win_rate_equal_length
+        for entry in system.exposure:
+            yield "exposure", entry.difference
+        for check in system.sole_corpus:
+            yield "sole-corpus difference", check.difference
+
+
+def _about(report: SkewResults) -> dict[str, Frame]:
+    """Return what the report was made of and with."""
+    config = report.config
+    settings = {
+        "baseline source": config.baseline_source,
+        "measures": ", ".join(config.measures),
+        "cutoffs": ", ".join(map(str, config.cutoffs)),
+        "primary measure": config.primary_measure,
+        "margin": config.margin,
+        "ties": config.ties,
+        "gain": config.gain,
+        "confidence level": str(config.confidence_level),
+        "interval method": config.interval_method,
+        "correction": config.correction,
+        "tests": report.n_tests,
+        "resamples": config.resamples,
+        "attention models": ", ".join(config.browsing),
+        "seed": config.seed,
+    }
+    deployed = (system for system in report.systems if system.variant == "mixed")
+    systems = {system.name: system.settings for system in deployed}
+    environment = {**report.environment, "created": report.created}
+    return about(report.data, settings, systems, environment)
+
+
+TABLES: Mapping[str, Callable[[SkewResults], Frame]] = {
+    "verdicts": _verdicts,
+    "delta": _delta,
+    "settings strip": _settings_strip,
+    "sole corpus": _sole_corpus,
+    "twins": _twins,
+    "exposure": _exposure,
+    "runs": _runs,
+    "cases": _cases,
+    "queries": _queries,
+    "text statistics": _text_statistics,
+    "assumptions": _assumptions,
+}
+"""Tables of what was found, by their names."""
+
+
+# The page.
+
+
+def page(report: SkewResults) -> d.Document:
+    """Return everything there is to say about a source audit, in the order in which it is read."""
+    data = report.data
+    found = tuple(c for c in comparisons(report) if c.system.variant == "mixed")
+    sections = (
+        _verdicts_section(report, found),
+        _cases_section(report),
+        _cutoffs_section(report, found),
+        _numbers_section(report),
+        _tabled(report, "settings strip"),
+        _tabled(report, "twins"),
+        _tabled(report, "sole corpus"),
+        _tabled(
+            report,
+            "exposure",
+            d.Table(caption="Fairness and gaps of each run", frame=_runs(report)),
+        ),
+        _texts_section(report),
+        d.Section(
+            id="reading",
+            title="How to read this",
+            blocks=(d.Questions(rows=questions(report)),),
+        ),
+        _caveats_section(report),
+        about_section(_about(report)),
+    )
+    size = SourceCode.SIZE(
+        n_queries=data.n_queries,
+        n_judgments=data.n_judgments,
+        n_documents=sum(data.documents.values()),
+        design=data.design,
+    )
+    return d.Document(
+        kind="Source bias report",
+        name=data.name,
+        first=_first(report, found),
+        headline=(headline(report),),
+        facts=(size,),
+        created=report.created,
+        cautions="Before you trust a number",
+        warnings=report.findings,
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _tabled(
+    report: SkewResults, table: str, *more: d.Block, lead: d.Words = ""
+) -> d.Section | None:
+    """Return a section that starts with a table; none for a table without rows."""
+    frame = TABLES[table](report)
+    if not len(frame):
+        return None
+    told = _SECTIONS[table]
+    return d.Section(
+        id=told.id,
+        title=told.title,
+        lead=lead or told.lead,
+        blocks=(d.Table(caption=told.title, frame=frame), *more),
+    )
+
+
+class _Told(NamedTuple):
+    """A section that starts with a table."""
+
+    id: str
+    title: str
+    lead: str = ""
+
+
+_SECTIONS = {
+    "cases": _Told("evidence", "The queries behind it"),
+    "settings strip": _Told(
+        "sign",
+        "What turns the sign",
+        "The primary measure under other usual settings of the retriever, with pairs cut to equal "
+        "length and with exact search. Where these point in different directions, the verdict "
+        "holds for the setting as deployed only. What shrinks at equal length was partly about "
+        "length; a gap to exact search is an effect of the index.",
+    ),
+    "twins": _Told(
+        "twins",
+        "Twins",
+        "Two versions of one relevant document, one per source: which ranks higher? A win rate of "
+        "0.50 is even-handed; below, the baseline's version tends to win, above, the other's. The "
+        "equal-length rate is what a logistic regression expects for twins of the same length and "
+        "average word overlap. Pairs of which neither version was found are left out.",
+    ),
+    "sole corpus": _Told(
+        "sole-corpus",
+        "Sole-corpus control",
+        "Each source searched alone. A large difference here means that the versions do not say "
+        "the same thing, so the mixed result is not source bias alone. A small one does not prove "
+        "that they do. These p-values are not adjusted.",
+    ),
+    "exposure": _Told(
+        "exposure",
+        "Exposure",
+        "Which share of a reader's attention each source receives, judged or not, against its "
+        "share of the corpus. AWRF is attention-weighted rank fairness: 1 means in proportion to "
+        "the corpus. A source may earn more attention by being more relevant.",
+    ),
+    "text statistics": _Told(
+        "texts",
+        "What the texts look like",
+        "How long the texts of each source are and how much of the original's wording the other "
+        "versions keep, before any retriever sees them.",
+    ),
+}
+
+
+# First screen.
+
+
+def _first(report: SkewResults, found: tuple[Comparison, ...]) -> d.First:
+    if not found:
+        return d.First(answer="No two sources were compared.")
+    alone = len(found) == 1
+    first = d.First(
+        answer=answer(report, found),
+        doubts=tuple(doubts(report, found)),
+        rows=tuple(_first_row(report, one, alone=alone) for one in found[:_MAX_ROWS]),
+        next=next_step(report, found),
+    )
+    if not alone:
+        return replace(first, caption=_caption(found))
+    standing = _STANDINGS[found[0].verdict.code]
+    return replace(first, verdict=plain_verdict(report, found[0]), standing=standing)
+
+
+_STANDINGS: Mapping[SkewCode, d.Standing] = {
+    SkewCode.FAVOURS_BASELINE: "baseline",
+    SkewCode.FAVOURS_OTHER: "other",
+    SkewCode.ALIKE: "even",
+    SkewCode.CANNOT_TELL: "",
+    SkewCode.REFUSED: "",
+}
+
+
+def _caption(found: tuple[Comparison, ...]) -> d.Words:
+    units = {comparison.tally.unit for comparison in found}
+    unit = "Pairs of versions or queries"
+    if len(units) == 1:
+        unit = {"pair": "Pairs of versions", "query": "Queries"}[units.pop()]
+    hidden = len(found) - _MAX_ROWS
+    return SourceCode.MORE_BELOW(unit=unit, n=hidden) if hidden > 0 else unit
+
+
+def _first_row(report: SkewResults, comparison: Comparison, *, alone: bool) -> d.FirstRow:
+    names, verdict, tally = names_of(report), comparison.verdict, comparison.tally
+    baseline, other = sides_of(report)
+    parts: tuple[tuple[d.Words, float, str], ...] = (
+        (SourceCode.HIGHER(source=baseline), tally.baseline, "baseline"),
+        ("tie", tally.ties, "even"),
+        (SourceCode.HIGHER(source=other), tally.other, "other"),
+    )
+    if alone:
+        return d.FirstRow(parts=parts)
+    system = shorten(comparison.system.name, SHORT)
+    subject: d.Words = d.Name(system)
+    if len(others_of(report)) > 1:
+        subject = SourceCode.SUBJECT(system=system, other=names[verdict.other])
+    counts = SourceCode.TALLY(n_baseline=tally.baseline, n_ties=tally.ties, n_other=tally.other)
+    return d.FirstRow(name=subject, parts=parts, text=str(counts))
+
+
+# Verdicts.
+
+
+def _verdicts_section(report: SkewResults, found: tuple[Comparison, ...]) -> d.Section:
+    baseline, other = sides_of(report)
+    reach = _reach(report)
+    key = SourceCode.CARDS(
+        level=report.config.confidence_level, reach=reach, baseline=baseline, other=other
+    )
+    scores = _scores(report)
+    table = d.Table(
+        caption="Scores ×100 and Relative Δ", frame=scores, sides=_sides(scores), brief=True
+    )
+    return d.Section(
+        id="verdicts",
+        title="Verdicts",
+        brief=True,
+        blocks=(
+            d.Cards(
+                cards=tuple(_card(report, comparison, reach) for comparison in found),
+                look="source",
+                middle=True,
+            ),
+            d.Say(text=key, aside=True),
+            table,
+            d.Say(text=star(report)),
+        ),
+    )
+
+
+def _reach(report: SkewResults) -> float:
+    """Return where the bars of all cards and the axes of Relative Δ end."""
+    ends = [20.0]  # of a scale on which a margin of 5 can be seen
+    for cell in _cells(report):
+        centred = cell.centred.figure
+        if isinstance(centred, Interval):
+            ends += [abs(centred.lower), abs(centred.upper)]
+        elif centred is not None:
+            ends.append(abs(centred))
+    return min(_WIDEST, 10 * (max(ends) // 10 + 1))
+
+
+def _card(report: SkewResults, comparison: Comparison, reach: float) -> d.Card:
+    names, system, verdict = names_of(report), comparison.system, comparison.verdict
+    tags: tuple[d.Words, ...] = ()
+    if len(others_of(report)) > 1:
+        tags = (SourceCode.AGAINST(other=names[verdict.other]),)
+    short: d.Words = _SHORT.get(verdict.code, "")
+    if verdict.favoured:
+        short = SourceCode.FAVOURED_TEXT(source=names[verdict.favoured])
+    leading = split_measure(verdict.measure)[0]
+    rows = [
+        _card_row(cell, reach)
+        for cell in system.cells
+        if cell.other == verdict.other and split_measure(cell.measure)[0] == leading
+    ]
+    for again, _ in comparison.repeats:
+        cell = again.cell(verdict.measure, verdict.other)
+        rows.append(_card_row(cell, reach, tag=again.variant))
+    return d.Card(
+        name=system.name,
+        standing=_LOOKS.get(verdict.code, "none"),
+        short=short,
+        texts=tuple(verdict_sentences(report, comparison)),
+        rows=tuple(rows),
+        tags=tags,
+    )
+
+
+_SHORT = {
+    SkewCode.ALIKE: "treats both alike",
+    SkewCode.CANNOT_TELL: "cannot tell",
+    SkewCode.REFUSED: "no verdict",
+}
+_LOOKS = {
+    SkewCode.FAVOURS_BASELINE: "prefers baseline",
+    SkewCode.FAVOURS_OTHER: "prefers other",
+}
+
+
+def _card_row(cell: SkewCell, reach: float, *, tag: str = "") -> d.CardRow:
+    interval = cell.centred.interval
+    ends = None if interval is None else Wording().format_field(interval, "ends:signed")
+    return d.CardRow(
+        name=cell.measure,
+        tag=tag,
+        value=number(cell.centred.value, signed=True),
+        ends=ends,
+        bar=_bar(cell, reach),
+        star=cell.significant,
+    )
+
+
+def _bar(cell: SkewCell, reach: float) -> d.Bar | None:
+    interval = cell.centred.interval
+    if interval is None:
+        return None
+    return d.Bar.over(
+        (interval.lower, interval.estimate, interval.upper),
+        (-reach, reach),
+        side=_side(interval.estimate),
+        solid=cell.significant,
+    )
+
+
+def _side(delta: float) -> pic.Colour:
+    if delta == 0:
+        return "even"
+    return "baseline" if delta > 0 else "other"
+
+
+def _scores(report: SkewResults) -> Frame:
+    """Return what a terminal has room for of all numbers, as deployed."""
+    baseline, other = sides_of(report)
+    columns = {
+        "system": _SYSTEM,
+        "measure": _Column("found.measure"),
+        "other": _Column("found.other"),
+        "mean_baseline": _Column("found.mean_baseline", baseline, "score"),
+        "mean_other": _Column("found.mean_other", other, "score"),
+        "relative_delta": _Column("found.relative_delta", "Relative Δ", "signed"),
+        "significant": _Column("found.significant", "*", "star"),
+    }
+    if len(others_of(report)) == 1:
+        del columns["other"]
+    rows = [row for row in _rows(report, "cells") if row.system.variant == "mixed"]
+    return _frame(rows, 2, columns)
+
+
+def _sides(scores: Frame) -> tuple[tuple[str, ...], ...]:
+    """Return the colour of Relative Δ in each row of the scores."""
+    at = list(scores.columns).index("relative_delta")
+    rows = []
+    for delta, significant in zip(
+        scores.columns["relative_delta"], scores.columns["significant"], strict=True
+    ):
+        sides = [""] * len(scores.columns)
+        if delta:
+            sides[at] = _side(delta)
+        if significant:
+            sides[at] = f"strong {sides[at]}"
+        rows.append(tuple(sides))
+    return tuple(rows)
+
+
+# The queries behind a verdict.
+
+
+def _cases_section(report: SkewResults) -> d.Section | None:
+    baseline, other = sides_of(report)
+    folds = tuple(
+        _case(case, baseline, other)
+        for system in report.systems
+        for case in system.evidence
+        if case.first.text or case.second.text
+    )
+    more: tuple[d.Block, ...] = folds or (
+        d.Say(text="No texts were kept: ids stand for them.", aside=True),
+    )
+    return _tabled(report, "cases", *more, lead=SourceCode.CASES(baseline=baseline))
+
+
+def _case(case: Evidence, baseline: str, other: str) -> d.Fold:
+    pieces = differing(case.first.text, case.second.text)
+    ranks = SourceCode.RANKS(
+        cases=(case.item,),
+        baseline=baseline,
+        rank=case.first.value,
+        other=other,
+        rank_other=case.second.value,
+    )
+    versions = d.Versions(
+        name=case.item,
+        where="query",
+        about=case.asked,
+        values=str(ranks),
+        sides=(
+            _text("gone", baseline, case.first, pieces[0]),
+            _text("new", other, case.second, pieces[1]),
+        ),
+    )
+    return d.Fold(
+        summary=SourceCode.CASE(query=shorten(case.asked or case.item, _QUESTION), ranks=ranks),
+        blocks=(versions,),
+    )
+
+
+def _text(look: str, label: str, text: EvidenceText, pieces: Pieces) -> d.Side:
+    cut = ""
+    if text.length > len(text.text):
+        cut = str(SourceCode.CUT(n=LONGEST, n_all=text.length))
+    return d.Side(look=look, label=label, pieces=pieces, cut=cut)
+
+
+# Figures of the primary measure.
+
+
+def _cutoffs_section(report: SkewResults, found: tuple[Comparison, ...]) -> d.Section:
+    baseline, _ = sides_of(report)
+    return d.Section(
+        id="cutoffs",
+        nav="By cutoff",
+        title="By cutoff and by query",
+        lead=SourceCode.CUTOFFS(level=report.config.confidence_level, baseline=baseline),
+        blocks=(
+            d.Pictures(items=tuple(_by_cutoff(report))),
+            d.Say(text=SourceCode.EVERY_QUERY(baseline=baseline), aside=True),
+            d.Pictures(items=tuple(_by_query(report, comparison) for comparison in found)),
+        ),
+    )
+
+
+def _by_cutoff(report: SkewResults) -> Iterator[tuple[str, pic.Picture]]:
+    """Draw centred Relative Δ, a row per system and cutoff, by other source and measure."""
+    names, reach = names_of(report), 1.05 * _reach(report)  # room for the marks at the ends
+    baseline = names[report.config.baseline_source]
+    rows: dict[tuple[str, str], list[pic.Row]] = {}
+    for system, cell in _rows(report, "cells"):
+        if system.variant == "mixed":
+            measure, cutoff = split_measure(cell.measure)
+            row = _cutoff_row(system.name, str(cutoff), cell)
+            rows.setdefault((measure, cell.other), []).append(row)
+    for (measure, other), shown in rows.items():
+        caption = str(SourceCode.BY_CUTOFF(measure=measure, other=names[other]))
+        direction = SourceCode.DIRECTION(
+            other=shorten(names[other], _BESIDE_AN_AXIS),
+            baseline=shorten(baseline, _BESIDE_AN_AXIS),
+        )
+        yield (
+            caption,
+            pic.Intervals(
+                title=caption,
+                rows=tuple(shown),
+                x=pic.Axis(label=str(direction), span=(-reach, reach)),
+                guides=(pic.Guide(at=0),),
+                filled="significant",
+            ),
+        )
+
+
+def _cutoff_row(system: str, cutoff: str, cell: SkewCell) -> pic.Row:
+    row = pic.Row(label=cutoff, group=system)
+    value, interval = cell.centred.value, cell.centred.interval
+    if value is None:
+        return replace(row, note="undefined")
+    if interval is None:
+        return replace(
+            row, marks=(pic.Mark(at=value, colour="muted", solid=False),), note="no interval"
+        )
+    mark = pic.mark(interval, _side(value), solid=cell.significant)
+    return replace(row, marks=(mark,))
+
+
+def _by_query(report: SkewResults, comparison: Comparison) -> tuple[str, pic.Picture]:
+    """Draw each query's score for the baseline's documents against the other source's.
+
+    Queries with the same pair of scores, to 5 of 100, share one mark whose area is their number.
+    """
+    names, verdict = names_of(report), comparison.verdict
+    baseline, other = names[verdict.baseline], names[verdict.other]
+    scores, measure = comparison.system.scores, verdict.measure
+    x = 100 * scores.of(measure, verdict.baseline)
+    y = 100 * scores.of(measure, verdict.other)
+    places = np.round(np.stack((x, y)) / _STEP) * _STEP
+    shared = Counter(zip(*places.tolist(), strict=True))
+    curves = [pic.Curve(x=(0, 100), y=(0, 100), colour="muted", mark="none", line="solid")]
+    sides: tuple[tuple[str, pic.Colour, int], ...] = (
+        (baseline, "baseline", 1),
+        (other, "other", -1),
+        ("neither", "even", 0),
+    )
+    for name, colour, sign in sides:
+        marks = [(a, b, n) for (a, b), n in sorted(shared.items()) if np.sign(a - b) == sign]
+        # counted before rounding: marks on the diagonal may hide small differences
+        n_higher = int(np.sum(np.sign(x - y) == sign))
+        text = SourceCode.HIGHER_IN(source=shorten(name, _BESIDE_AN_AXIS), n=n_higher)
+        curves.append(
+            pic.Curve(
+                x=tuple(a for a, _, _ in marks),
+                y=tuple(b for _, b, _ in marks),
+                sizes=tuple(n for _, _, n in marks),
+                colour=colour,
+                name=str(text),
+            )
+        )
+    caption = str(
+        SourceCode.BY_QUERY(
+            measure=measure, system=comparison.system.name, baseline=baseline, other=other
+        )
+    )
+    return caption, pic.Points(
+        title=caption,
+        curves=tuple(curves),
+        x=_score_axis(measure, baseline),
+        y=_score_axis(measure, other),
+        square=True,
+    )
+
+
+def _score_axis(measure: str, source: str) -> pic.Axis:
+    label = SourceCode.SCORE_OF(measure=measure, source=shorten(source, _BESIDE_AN_AXIS))
+    ticks = tuple((float(at), str(at)) for at in (0, 50, 100))
+    return pic.Axis(label=str(label), ticks=ticks, span=(-5, 105))  # room for the marks
+
+
+# All numbers.
+
+
+def _numbers_section(report: SkewResults) -> d.Section:
+    reach = _reach(report)
+    config = report.config
+    missing = tuple(_missing(report))
+    blocks: list[d.Block] = [
+        d.Table(
+            caption="Scores ×100, Relative Δ and tests",
+            frame=_delta(report),
+            bars=tuple(_bar(cell, reach) for cell in _cells(report)),
+            bars_at=6,
+            scale=str(SourceCode.BARS(reach=reach)),
+        ),
+        d.Say(text=star(report)),
+        d.Say(
+            text=SourceCode.EXPLORATORY(
+                level=config.confidence_level, measure=config.primary_measure
+            )
+        ),
+        d.Say(
+            text="Centred Δ: beyond what permuted source labels give. Needed: queries with which "
+            "a verdict is reached four times in five."
+        ),
+        d.Table(caption="Verdicts", frame=_verdicts(report)),
+    ]
+    if missing:
+        blocks.append(d.Heading(text="Why some intervals are missing"))
+        blocks.append(
+            d.Listing(rows=tuple(why for _, why in missing), of=tuple(who for who, _ in missing))
+        )
+    return d.Section(id="numbers", title="All numbers", blocks=tuple(blocks))
+
+
+def _missing(report: SkewResults) -> Iterator[tuple[str, d.Words]]:
+    names = names_of(report)
+    for system, cell in _rows(report, "cells"):
+        refusals = {str(refusal): refusal for refusal in (cell.refusal, cell.centred.refusal)}
+        for refusal in refusals.values():
+            if refusal is not None:
+                why = SourceCode.MISSING(
+                    measure=cell.measure, other=names[cell.other], refusal=refusal
+                )
+                yield label(system), why
+
+
+# Texts, caveats, and what the report was made of.
+
+
+def _texts_section(report: SkewResults) -> d.Section | None:
+    names = names_of(report)
+    statistics = renamed(report.text_statistics, names)
+    notes = text_notes(statistics)
+    return _tabled(
+        report,
+        "text statistics",
+        d.Listing(
+            rows=tuple(note for note, _ in notes),
+            of=tuple(", ".join(groups) for _, groups in notes),
+        ),
+        *(d.Say(text=text, aside=True) for text in text_key(statistics)),
+        d.Pictures(items=text_figures(statistics, original=names[report.config.baseline_source])),
+    )
+
+
+def _caveats_section(report: SkewResults) -> d.Section:
+    notes = [(label(system), note) for system in report.systems for note in notes_of(system)]
+    blocks: list[d.Block] = []
+    assumptions = _assumptions(report)
+    if len(assumptions):
+        blocks.append(d.Table(caption="What the intervals assume", frame=assumptions))
+    blocks.append(d.Heading(text="Caveats"))
+    if notes:
+        of, rows = zip(*notes, strict=True)
+        blocks.append(d.Listing(rows=rows, of=of))
+    else:
+        blocks.append(d.Say(text="There are none besides the warnings at the top."))
+    return d.Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))

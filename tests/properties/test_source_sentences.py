@@ -1,0 +1,449 @@
+"""Every number in a sentence of a source audit, computed again from the tables of its report.
+
+Reports are random. The rules below are plain code of their own: they read tables, never the
+findings' code. Each rule is also shown a finding with another number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from rag_sourcebias.core.finding import Finding, Frame, Interval
+from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.system import adjusted
+
+STORED = Path(__file__).parents[1] / "golden" / "reports"
+N_REPORTS = 12
+Rng = np.random.Generator
+Row = dict[str, Any]
+Tables = Mapping[str, list[Row]]
+
+
+# Reports.
+
+
+def about(estimate: float, sd: float) -> Interval:
+    low, high = (float(np.clip(estimate + t * 1.96 * sd, -200, 200)) for t in (-1, 1))
+    return Interval(
+        estimate=float(np.clip(estimate, -200, 200)),
+        lower=low,
+        upper=high,
+        confidence_level=0.95,
+        method="delta",
+        n_labeled=160,
+    )
+
+
+def p_of(rng: Rng, found: Interval) -> float:
+    """Return a p-value like that of another test of the same: it may disagree at the border."""
+    sd = max((found.upper - found.lower) / 3.92, 1e-9)
+    return float(2 * norm.sf(abs(found.estimate) / sd * rng.uniform(0.85, 1.15)))
+
+
+@functools.cache
+def stored(name: str) -> Any:
+    return read_report_json(STORED / f"{name}.json.gz")
+
+
+def random_cell(rng: Rng, old: Any) -> Any:
+    if old.interval is None:
+        return old
+    published = about(rng.normal(0, 25), rng.uniform(1, 20))
+    centred = about(published.estimate + rng.normal(0, 2), rng.uniform(1, 20))
+    return dataclasses.replace(
+        old,
+        relative_delta=published.estimate,
+        interval=published,
+        p_value=p_of(rng, centred),
+        p_adjusted=None,
+        n_needed=None,
+        centred=dataclasses.replace(old.centred, value=centred.estimate, interval=centred),
+    )
+
+
+def random_control(rng: Rng, old: Any) -> Any:
+    difference = about(rng.normal(0, 0.03), rng.uniform(0.005, 0.03))
+    return dataclasses.replace(
+        old,
+        difference=difference,
+        p_value=p_of(rng, difference),
+        mean_baseline=old.mean_other + difference.estimate,
+    )
+
+
+def random_twin(rng: Rng, old: Any) -> Any:
+    above = rng.choice([0.0, 0.5, 1.0], size=old.n_pairs, p=rng.dirichlet([4, 1, 4]))
+    return dataclasses.replace(old, other_above=above)
+
+
+@functools.cache
+def report_of(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    report = stored(("skew-full", "skew-three", "skew-evidence")[seed % 3])
+    systems = [
+        dataclasses.replace(
+            system,
+            cells=tuple(random_cell(rng, cell) for cell in system.cells),
+            sole_corpus=tuple(random_control(rng, check) for check in system.sole_corpus),
+            twins=tuple(random_twin(rng, twin) for twin in system.twins),
+            n_empty=int(rng.integers(3)),
+            n_untagged=int(rng.integers(3)),
+        )
+        for system in report.systems
+    ]
+    design = str(rng.choice(["rewrites", "rewrites", "independent", "unknown"]))
+    config = dataclasses.replace(
+        report.config,
+        margin=float(rng.uniform(2, 20)),
+        correction=str(rng.choice(["holm", "bh", "none"])),
+    )
+    done, n_tests = adjusted(systems, config)
+    data = dataclasses.replace(report.data, design=design)
+    return dataclasses.replace(report, systems=done, n_tests=n_tests, config=config, data=data)
+
+
+# What a reader meets.
+
+
+def findings_in(value: Any) -> Iterator[Finding]:
+    if isinstance(value, Finding):
+        yield value
+        value = tuple(value.numbers.values())
+    elif dataclasses.is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from findings_in(part)
+
+
+def tables_of(report: Any) -> Tables:
+    return {name: rows_of(frame) for name, frame in report.frames.items() if name != "queries"}
+
+
+def rows_of(frame: Frame) -> list[Row]:
+    names = tuple(frame.columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*frame.columns.values(), strict=True)]
+
+
+# Rules: what a number must be by the tables. A name stands for any source with that short name.
+
+
+def short(source: str, tables: Tables) -> str:
+    models = [row["source"] for row in tables["documents"] if row["source"].startswith("llm:")]
+    if not source.startswith("llm:"):
+        return source
+    return "LLM" if len(models) == 1 else f"LLM {source.removeprefix('llm:')}"
+
+
+def settings(tables: Tables) -> Row:
+    return {row["name"]: row["value"] for row in tables["settings"]}
+
+
+def alpha(tables: Tables) -> float:
+    return 1 - float(settings(tables)["confidence level"])
+
+
+def deployed(tables: Tables) -> list[Row]:
+    return [row for row in tables["verdicts"] if row["variant"] == "mixed"]
+
+
+def expected_verdict(row: Row, tables: Tables) -> str:
+    delta, p, margin = row["centred_delta"], row["p_adjusted"], settings(tables)["margin"]
+    if not isinstance(delta, Interval) or p is None:
+        return "refused"
+    if max(abs(delta.lower), abs(delta.upper)) <= margin:
+        return "alike"
+    if (delta.lower > 0 or delta.upper < 0) and p < alpha(tables):
+        return "favours_baseline" if delta.estimate > 0 else "favours_other"
+    return "cannot_tell"
+
+
+def about_a_verdict(finding: Finding, tables: Tables) -> bool:
+    """A verdict follows from interval, margin and adjusted p, and repeats the row's numbers."""
+    numbers, code = finding.numbers, finding.code.name.removeprefix("PLAIN_").lower()
+    return any(
+        numbers.get("system", row["system"]) == row["system"]
+        and short(row["other"], tables) == numbers["other"]
+        and expected_verdict(row, tables) == row["verdict"] == code.replace("needed", "cannot_tell")
+        and row["n_queries"] == numbers["n_queries"]
+        and numbers.get("delta", row["centred_delta"]) == row["centred_delta"]
+        and numbers.get("measure", row["measure"]) == row["measure"]
+        and numbers.get("margin", settings(tables)["margin"]) == settings(tables)["margin"]
+        and numbers.get("n_needed", row["n_needed"]) == row["n_needed"]
+        for row in deployed(tables)
+    )
+
+
+def in_a_row(table: str, **columns: str) -> Callable[[Finding, Tables], bool]:
+    """Return a rule: the numbers stand together in a row, under these columns."""
+
+    def rule(finding: Finding, tables: Tables) -> bool:
+        return any(
+            all(finding.numbers[name] == row[column] for name, column in columns.items())
+            for row in tables[table]
+        )
+
+    return rule
+
+
+def about_several(finding: Finding, tables: Tables) -> bool:
+    codes = [row["verdict"] for row in deployed(tables)]
+    n = finding.numbers
+    return (n["n"], n["n_baseline"], n["n_other"], n["n_alike"], n["n_open"]) == (
+        len(codes),
+        codes.count("favours_baseline"),
+        codes.count("favours_other"),
+        codes.count("alike"),
+        codes.count("cannot_tell") + codes.count("refused"),
+    )
+
+
+def about_a_count(finding: Finding, tables: Tables) -> bool:
+    (row,) = deployed(tables)
+    baseline, other = row["n_baseline"], row["n_other"]
+    names = [settings(tables)["baseline source"], short(row["other"], tables)]
+    n = finding.numbers
+    return (n["n"], n["n_ties"], n["n_higher"], [n["higher"], n["lower"]]) == (
+        baseline + other + row["n_ties"],
+        row["n_ties"],
+        max(baseline, other),
+        names if baseline >= other else names[::-1],
+    )
+
+
+def about_the_published(finding: Finding, tables: Tables) -> bool:
+    primary = settings(tables)["primary measure"]
+    return any(
+        getattr(row["relative_delta"], "estimate", row["relative_delta"])
+        == finding.numbers["delta"]
+        for row in tables["delta"]
+        if row["measure"] == primary
+    )
+
+
+def about_a_test(finding: Finding, tables: Tables) -> bool:
+    n = finding.numbers
+    return any(
+        n["p"] == row["p"]
+        and n.get("p_adjusted", row["p_adjusted"]) == row["p_adjusted"]
+        and n.get("n_tests", row["n_tests"]) == row["n_tests"]
+        for row in deployed(tables)
+    )
+
+
+def failing(tables: Tables) -> list[tuple[Row, Row]]:
+    """Return the verdicts that favour a source beside a control that fails."""
+    design = next(row["value"] for row in tables["data"] if row["name"] == "design")
+    return [
+        (row, check)
+        for row in deployed(tables)
+        for check in tables["sole corpus"]
+        if row["verdict"].startswith("favours")
+        and design == "rewrites"
+        and all(row[key] == check[key] for key in ("system", "other", "measure"))
+        and check["p"] < alpha(tables)
+    ]
+
+
+def about_a_control(finding: Finding, tables: Tables) -> bool:
+    n = finding.numbers
+    return any(
+        all(n[key] == check[key] for key in ("measure", "mean_baseline", "mean_other", "p"))
+        for _, check in failing(tables)
+    )
+
+
+def about_what_is_harder(finding: Finding, tables: Tables) -> bool:
+    harder = [
+        settings(tables)["baseline source"]
+        if check["mean_baseline"] < check["mean_other"]
+        else short(check["other"], tables)
+        for _, check in failing(tables)
+    ]
+    n = finding.numbers
+    return (harder.count(n["source"]), len(deployed(tables))) == (n["n"], n["n_all"])
+
+
+def about_a_repeat(finding: Finding, tables: Tables) -> bool:
+    for row in tables["verdicts"]:
+        if row["variant"] != "mixed" and row["centred_delta"] == finding.numbers["delta"]:
+            (first,) = (
+                one
+                for one in deployed(tables)
+                if (one["system"], one["other"]) == (row["system"], row["other"])
+            )
+            same = first["verdict"] == row["verdict"]
+            return same == (finding.code is SourceCode.REPEAT)
+    return False
+
+
+def about_the_report(finding: Finding, tables: Tables) -> bool:
+    """Numbers of the whole report: settings, sizes, and how many tests there were."""
+    facts = {row["name"]: row["value"] for row in tables["data"]}
+    reach = [
+        abs(end)
+        for row in tables["delta"]
+        for end in (
+            (row["centred_delta"].lower, row["centred_delta"].upper)
+            if isinstance(row["centred_delta"], Interval)
+            else (row["centred_delta"] or 0.0,)
+        )
+    ]
+    first = deployed(tables)[0]
+    known = {
+        "measure": settings(tables)["primary measure"],
+        "margin": settings(tables)["margin"],
+        "n_tests": settings(tables)["tests"],
+        "alpha": alpha(tables),
+        "level": 1 - alpha(tables),
+        "cutoff": min(int(k) for k in settings(tables)["cutoffs"].split(", ")),
+        "n_queries": facts["queries"],
+        "n_judgments": facts["judgments"],
+        "n_documents": sum(row["documents"] for row in tables["documents"]),
+        "reach": min(200, 10 * (max(20, *reach) // 10 + 1)),
+        "baseline": settings(tables)["baseline source"],
+        "other": short(first["other"], tables),
+        "design": facts["design"],
+        "correction": {"holm": "Holm", "bh": "Benjamini–Hochberg"}.get(
+            settings(tables)["correction"]
+        ),
+    }
+    if len({row["other"] for row in deployed(tables)}) > 1:
+        known["other"] = "another source’s"
+    return all(
+        known[name] == pytest.approx(value) if isinstance(value, float) else known[name] == value
+        for name, value in finding.numbers.items()
+        if f"{{{name}" in finding.code.template
+    )
+
+
+def about_a_case(finding: Finding, tables: Tables) -> bool:
+    n = finding.numbers
+    return any(
+        (row["query"],) == finding.cases
+        and (row["rank_baseline"], row["rank_other"]) == (n["rank"], n["rank_other"])
+        for row in tables["cases"]
+    )
+
+
+def about_a_tally(finding: Finding, tables: Tables) -> bool:
+    return in_a_row("verdicts", n_baseline="n_baseline", n_ties="n_ties", n_other="n_other")(
+        finding, tables
+    )
+
+
+RULES: dict[SourceCode, Callable[[Finding, Tables], bool]] = {
+    **dict.fromkeys(
+        (
+            SourceCode.FAVOURS_BASELINE,
+            SourceCode.FAVOURS_OTHER,
+            SourceCode.ALIKE,
+            SourceCode.CANNOT_TELL,
+            SourceCode.PLAIN_FAVOURS_BASELINE,
+            SourceCode.PLAIN_FAVOURS_OTHER,
+            SourceCode.PLAIN_ALIKE,
+            SourceCode.PLAIN_CANNOT_TELL,
+            SourceCode.PLAIN_NEEDED,
+        ),
+        about_a_verdict,
+    ),
+    SourceCode.PUBLISHED: about_the_published,
+    SourceCode.TESTED: about_a_test,
+    SourceCode.ADJUSTED: about_a_test,
+    SourceCode.NEEDED: in_a_row("verdicts", n_needed="n_needed"),
+    SourceCode.CONTROL: about_a_control,
+    SourceCode.HARDER: about_what_is_harder,
+    SourceCode.HARDER_FOR_SOME: about_what_is_harder,
+    SourceCode.REPEAT: about_a_repeat,
+    SourceCode.REPEAT_TURNS: about_a_repeat,
+    SourceCode.SEVERAL: about_several,
+    SourceCode.PAIRS: about_a_count,
+    SourceCode.QUERIES: about_a_count,
+    SourceCode.TALLY: about_a_tally,
+    SourceCode.UNTAGGED: in_a_row("runs", n="n_untagged"),
+    SourceCode.EMPTY: in_a_row("runs", n="n_empty"),
+    SourceCode.RANKS: about_a_case,
+    **dict.fromkeys(
+        (
+            SourceCode.SCOPE,
+            SourceCode.SCOPE_CORRECTED,
+            SourceCode.SIZE,
+            SourceCode.CARDS,
+            SourceCode.STAR,
+            SourceCode.STAR_UNCORRECTED,
+            SourceCode.EXPLORATORY,
+            SourceCode.CUTOFFS,
+            SourceCode.DECISION,
+            SourceCode.NOISE,
+            SourceCode.COVERAGE,
+            SourceCode.FAMILY,
+            SourceCode.HOLM,
+            SourceCode.BH,
+            SourceCode.NONE,
+            SourceCode.SIGN,
+            SourceCode.DELTA,
+        ),
+        about_the_report,
+    ),
+}
+#: Sentences of names only, and those that are stored with a run as they are.
+NAMES_ONLY = {
+    SourceCode.AGAINST, SourceCode.APPROXIMATE, SourceCode.CASE, SourceCode.CASES,
+    SourceCode.EVERY_QUERY, SourceCode.FAVOURED_TEXT, SourceCode.HIGHER, SourceCode.MISSING,
+    SourceCode.NEXT_CHECK, SourceCode.NEXT_EXPLAIN, SourceCode.NEXT_REWRITE, SourceCode.ONE_WAY,
+    SourceCode.REPEATED_SYSTEM, SourceCode.SUBJECT, SourceCode.TIES_AVERAGED,
+}  # fmt: skip
+
+
+def problems(findings: list[Finding], tables: Tables) -> list[str]:
+    return [
+        f"{finding.code.name}: {finding}"
+        for finding in findings
+        if finding.code in RULES and not RULES[finding.code](finding, tables)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(N_REPORTS))
+def test_sentences_follow_from_the_tables(seed: int) -> None:
+    report = report_of(seed)
+    assert problems(list(findings_in(report.page())), tables_of(report)) == []
+
+
+def test_every_sentence_with_numbers_has_a_rule() -> None:
+    met = {
+        finding.code for seed in range(N_REPORTS) for finding in findings_in(report_of(seed).page())
+    }
+    bare = {code for code in SourceCode if "{" not in code.template}
+    own = {code for code in met if isinstance(code, SourceCode)}
+    assert own - set(RULES) - NAMES_ONLY - bare == set()
+    assert len(own & set(RULES)) > 30
+
+
+def spoiled(finding: Finding) -> Iterator[Finding]:
+    """Yield a finding with another number in place of each that its sentence shows."""
+    for name, value in finding.numbers.items():
+        if f"{{{name}" not in finding.code.template or isinstance(value, str) or value is None:
+            continue
+        if isinstance(value, Interval):
+            other: Any = dataclasses.replace(value, upper=value.upper + 7.25)
+        else:
+            other = value + 3
+        yield finding.code(cases=finding.cases, **{**finding.numbers, name: other})
+
+
+def test_another_number_is_found() -> None:
+    for seed in range(N_REPORTS):
+        report, tables = report_of(seed), tables_of(report_of(seed))
+        for finding in findings_in(report.page()):
+            if finding.code in RULES:
+                for wrong in spoiled(finding):
+                    assert problems([wrong], tables), f"{finding.code.name} {wrong}"
