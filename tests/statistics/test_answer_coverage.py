@@ -17,6 +17,7 @@ from rag_sourcebias.answers.measure import (
     correctness_auc,
     cross_fit_adjustment,
     fit_adjustment,
+    question_auc,
 )
 from rag_sourcebias.core.errors import InsufficientDataError
 
@@ -92,7 +93,7 @@ def test_adjusted_unfairness_and_the_change_of_the_auc():
     big = draw(rng, 60_000)
     limit = fit_adjustment(big).apply(big)
     spread = answer_spread(limit).unfairness
-    change = correctness_auc(limit) - correctness_auc(big)
+    change = np.subtract(*(question_auc(a, within_systems=True).auc for a in (limit, big)))
     hits = np.zeros(2)
     for run in range(RUNS):
         before = draw(rng, 200)
