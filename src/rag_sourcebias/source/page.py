@@ -369,7 +369,7 @@ def page(report: SkewResults) -> d.Document:
 
 
 def _tabled(
-    report: SkewResults, table: str, *more: d.Block, lead: d.Words = ""
+    report: SkewResults, table: str, *more: d.Block, lead: d.Words = "", brief: bool = False
 ) -> d.Section | None:
     """Return a section that starts with a table; none for a table without rows."""
     frame = TABLES[table](report)
@@ -380,6 +380,7 @@ def _tabled(
         id=told.id,
         title=told.title,
         lead=lead or told.lead,
+        brief=brief,
         blocks=(d.Table(caption=told.title, frame=frame), *more),
     )
 
@@ -856,6 +857,7 @@ def _texts_section(report: SkewResults) -> d.Section | None:
         ),
         *(d.Say(text=text, aside=True) for text in text_key(statistics)),
         d.Pictures(items=text_figures(statistics, original=names[report.config.baseline_source])),
+        brief=True,
     )
 
 
