@@ -128,7 +128,7 @@ class ApplicationSpec:
         self.progress: Callable[[int, int], None] | None = None
         self.settings: Mapping[str, str] = {
             "retriever": type_name(obj),
-            "documents": "those that the application holds",
+            "documents": "of the application",
         }
         try:  # what cannot be asked is refused before data are read
             as_search(_in_turn(obj, None))

@@ -323,7 +323,7 @@ def twins_of(
         covariates = np.column_stack((log_ratio, kept))
         mean_overlap = float(kept.mean()) if len(kept) else 0.0
         at = np.array([0.0, mean_overlap])
-        computed["win rate at equal length"] = lambda: win_rate_at(
+        computed["equal-length win rate"] = lambda: win_rate_at(
             found.above, covariates, unit, at=at, confidence_level=level
         )
     intervals: dict[str, Interval] = {}
@@ -340,7 +340,7 @@ def twins_of(
         n_unseen=found.n_unseen,
         win_rate=intervals.get("win rate"),
         margin=intervals.get("score margin"),
-        win_rate_equal_length=intervals.get("win rate at equal length"),
+        win_rate_equal_length=intervals.get("equal-length win rate"),
         query_index=found.query,
         other_above=found.above,
         baseline_rank=found.baseline_rank,

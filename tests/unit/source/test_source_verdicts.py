@@ -267,3 +267,32 @@ class TestBadInput:
     def test_one_model_cannot_be_merged(self):
         with pytest.raises(DataError, match=r"at least two sources named 'llm:<model>'.*'llm:a'"):
             measure(self.found, merge_llms=True)
+
+
+def strings(value: object):
+    """Yield every text of a stored report."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from strings(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from strings(part)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings"),
+    [
+        (world(4, noise=2), {}),
+        (world(30, rivals=2), {}),
+        (world(30, rivals=3), {"merge_llms": True}),
+        (world(30, human=3, llm=1, shared=True), {"correction": "bh"}),
+    ],
+)
+def test_no_sentence_is_stored(data, settings):
+    report = measure(data, **settings)
+    assert [text for text in strings(report.to_dict()) if len(text.split()) > 3] == []
+    for system in report.systems:
+        for note in (*system.notes, *(v.refusal for v in system.verdicts if v.refusal)):
+            assert len(str(note).split()) > 3
