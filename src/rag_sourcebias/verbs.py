@@ -217,7 +217,7 @@ def audit(
     Returns
     -------
     SkewReport
-        Shows itself in a notebook; ``print`` it, ``.verdict``, ``.to_pandas()``, ``.save()``.
+        Shows itself in a notebook; ``print`` it, ``.verdict``, ``.table(name)``, ``.save()``.
 
     Raises
     ------
