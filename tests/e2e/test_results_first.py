@@ -185,7 +185,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.reports.html", interrupted)
+    monkeypatch.setattr("rag_sourcebias.reports.render.page", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
     assert "interrupted: out/report.json is complete; 'rag-sourcebias start" in told
