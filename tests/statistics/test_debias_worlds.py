@@ -81,7 +81,7 @@ def measured(before: float, after: float, rng: np.random.Generator, n: int = N) 
         Coins(name, rng.random(n) < (1 + delta / MOST) / 2)
         for name, delta in (("before", before), ("after", after))
     ]
-    return measure_debias(specs[0], specs[1:], [data(n)], config=CONFIG, depth=5)
+    return measure_debias(specs[0], specs[1:], [data(n)], config=CONFIG)
 
 
 def verdicts(before: float, after: float, *, seed: int) -> Counter[str]:
