@@ -113,15 +113,15 @@ def test_the_keyboard_reaches_the_folds_in_their_order(
 
 
 def test_the_keyboard_sorts_a_table_both_ways(page: Browser) -> None:
-    column = f"[...{TABLE}.tBodies[0].rows].map(r => r.cells[1].innerText)"
-    page.run(f"{TABLE}.tHead.rows[0].cells[1].querySelector('button').focus(); true")
+    column = f"[...{TABLE}.tBodies[0].rows].slice(1).map(r => r.cells[2].innerText)"
+    page.run(f"{TABLE}.tHead.rows[0].cells[2].querySelector('button').focus(); true")
     enter(page)
-    assert page.run(f"{TABLE}.tHead.rows[0].cells[1].ariaSort") == "ascending"
+    assert page.run(f"{TABLE}.tHead.rows[0].cells[2].ariaSort") == "ascending"
     rising = [float(text.replace("\u2212", "-")) for text in page.run(column)]
     assert rising == sorted(rising)
     assert rising[0] < 0 < rising[-1]
     enter(page, " ")
-    assert page.run(f"{TABLE}.tHead.rows[0].cells[1].ariaSort") == "descending"
+    assert page.run(f"{TABLE}.tHead.rows[0].cells[2].ariaSort") == "descending"
     falling = [float(text.replace("\u2212", "-")) for text in page.run(column)]
     assert falling == sorted(rising, reverse=True)
 
@@ -130,8 +130,8 @@ def test_a_filter_leaves_the_rows_that_hold_the_words(page: Browser) -> None:
     page.run("document.querySelector('#evidence .tools input').focus(); true")
     page.ask("Input.insertText", text="44005")
     shown = page.run(f"[...{TABLE}.tBodies[0].rows].filter(r => !r.hidden).map(r => r.innerText)")
-    assert len(shown) == 1
-    assert "2024-44005" in shown[0]
+    assert len(shown) == 2  # the name of the system over it
+    assert "2024-44005" in shown[1]
     assert page.run("document.querySelector('#evidence [role=status]').innerText") == "1 of 11 rows"
 
 
@@ -142,10 +142,13 @@ def test_a_table_is_copied_as_csv(page: Browser) -> None:
     page.wait("window.copied !== undefined")
     lines = page.run("window.copied").split("\r\n")
     assert lines[0] == (
-        'query,NDCG@5 difference ×100,"rank, human","rank, LLM",human: document,LLM: document'
+        'group,query,other,difference ×100,"rank, baseline","rank, other","document, baseline",'
+        '"document, other"'
     )
-    assert lines[1] == ("2024-222696,+100.0,1,11,2024-222696@human,2024-222696@llm:claude")
-    assert lines[9].startswith("2024-213469,-50.0,15,3,")
+    assert lines[1] == (
+        "bm25,2024-222696,llm:claude,+100.0,1,11,2024-222696@human,2024-222696@llm:claude"
+    )
+    assert lines[9].startswith("bm25,2024-213469,llm:claude,-50.0,15,3,")
     assert len(lines) == 13  # a head, eleven rows, and nothing after the last end of a line
 
 

@@ -86,7 +86,8 @@ END = """
 found = report.systems[0]
 interval = found.verdicts[0].interval
 print()
-print("FOUND", [report.verdict, interval.estimate, interval.lower, interval.upper, str(found.notes[0])])
+note = str(found.notes[0])
+print("FOUND", [report.verdict, interval.estimate, interval.lower, interval.upper, note])
 """
 
 

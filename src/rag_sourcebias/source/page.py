@@ -730,7 +730,7 @@ def _by_cutoff(report: SkewResults) -> Iterator[tuple[str, pic.Picture]]:
 
 
 def _cutoff_row(system: str, cutoff: str, cell: SkewCell) -> pic.Row:
-    row = pic.Row(label=cutoff, group=system)
+    row = pic.Row(label=f"@{cutoff}", group=system)
     value, interval = cell.centred.value, cell.centred.interval
     if value is None:
         return replace(row, note="undefined")
