@@ -195,9 +195,7 @@ def sound(
             raise
         if isinstance(error, UnsupportedVersionError):
             raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
-        raise type(error)(
-            f"{os.fspath(path)} is not {expected}: {_one_line(str(error))}"
-        ) from error
+        raise DataError(f"{os.fspath(path)} is not {expected}: {_one_line(str(error))}") from error
     except Exception as error:
         if not isinstance(error, _kinds()):
             raise
