@@ -31,7 +31,7 @@ PACKAGES = {
 DATA = (
     "rag_sourcebias/py.typed",
     "rag_sourcebias_integrations/py.typed",
-    "rag_sourcebias/report/templates/document.html.jinja",
+    "rag_sourcebias/report/templates/page.html.jinja",
     "rag_sourcebias/report/templates/style.css",
     "rag_sourcebias/pairs/templates/annotate.html",
     "rag_sourcebias/monitor/rules/alerts.yml",
