@@ -38,7 +38,7 @@ NODES = {
     "pairs": 21301,
     "report": 18480,
     "retrieval": 7546,
-    "source": 19349,
+    "source": 19358,
     "style": 14128,
     "tagging": 14583,
     "terminal": 2901,
