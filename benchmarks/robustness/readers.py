@@ -157,7 +157,7 @@ _answer_scores = _named("answers.files:read_answer_scores")
 _ragas = _named("judged.files:read_ragas_result")
 _styled = _named("style.data:read_styled_texts")
 _sheet = _named("judged.sheets:read_label_sheet")
-_read_report = _named("reports:read_report_json")
+_read_report = _named("kinds:read_report")
 _adjustment = _named("answers.measure:read_adjustment")
 _parity = _named("debias.parity:read_parity")
 _projection = _named("retrieval.projection:read_projection")
@@ -264,7 +264,7 @@ def _report(kind: str) -> Any:
 
 
 def _write_report(folder: Path, kind: str) -> None:
-    from rag_sourcebias.reports import write_report_json
+    from rag_sourcebias.report.files import write_report_json
 
     report = _report(kind)
     if isinstance(report, dict):

@@ -35,6 +35,7 @@ from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items
 from .judged.files import read_label_distributions as read_label_distributions
 from .judged.legacy_report import JudgedReport as JudgedReport
+from .kinds import read_report as read_report
 from .measure.relevance import relative_delta as relative_delta
 from .measure.relevance import source_scores as source_scores
 from .monitor.log.event_log import EventLog as EventLog
@@ -44,8 +45,7 @@ from .pairs.audit import check_paired_corpus as check_paired_corpus
 from .pairs.data import PairCheckConfig as PairCheckConfig
 from .pairs.report import PairReport as PairReport
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
-from .reports import read_report_json as read_report_json
-from .reports import write_report as write_report
+from .report.files import write_report as write_report
 from .source.audit import measure_source_bias as measure_source_bias
 from .source.data import AuditConfig as AuditConfig
 from .source.report import SkewReport as SkewReport

@@ -20,9 +20,10 @@ from rag_sourcebias.io.document_stores import summarise
 from rag_sourcebias.io.files import read_lines
 from rag_sourcebias.io.samples import list_datasets
 from rag_sourcebias.io.tables import find_column, read_table
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.reports import print_report, read_report_json
+from rag_sourcebias.report.report import print_report
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore
 from rag_sourcebias.tagging.tables import summary_parts
@@ -188,7 +189,7 @@ def _list() -> None:
 
 
 def _show_report(file: Path, folder: Path | None, *, texts: bool) -> None:
-    found = read_report_json(file)
+    found = read_report(file)
     if folder is None:
         print_report(found, out)
     else:

@@ -23,38 +23,38 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 
 #: AST nodes by folder; "." is what lies beside the folders of the core.
 NODES = {
-    "answers": 13358,
-    "core": 13570,
-    "debias": 22662,
+    "answers": 13361,
+    "core": 11884,
+    "debias": 22665,
     "explain": 10205,
     "infer": 18952,
     "io": 17970,
-    "judged": 39719,
+    "judged": 39723,
     "llm": 4115,
     "measure": 5689,
     "monitor": 37600,
     "neural": 12404,
     "observe": 6231,
     "pairs": 21301,
-    "report": 18480,
+    "report": 13010,
     "retrieval": 7546,
     "source": 19358,
-    "style": 14128,
+    "style": 14132,
     "tagging": 14583,
-    "terminal": 2901,
+    "terminal": 2997,
     "testing": 3005,
-    ".": 4609,
+    ".": 3864,
     "integrations": 31953,
 }
 NODES_PER_STATEMENT = 8.5
-IGNORED_CONTRACTS = 2
-IMPORTS_BY_NAME = 10
+IGNORED_CONTRACTS = 0
+IMPORTS_BY_NAME = 5
 PUBLIC_NAMES = 153
-#: Arrows that point upwards and files that reach one another; what is left hangs on reports.py.
-UPWARD_ARROWS = 4
-FILES_IN_CIRCLES = 12
-#: Imports of our own modules inside functions: of the training that loads torch, and the circle's.
-LATE_IMPORTS = 6
+#: Arrows that point upwards, and files that reach one another.
+UPWARD_ARROWS = 0
+FILES_IN_CIRCLES = 0
+#: Imports of our own modules inside functions: of the training that loads torch, and an adapter's.
+LATE_IMPORTS = 2
 #: A number that fell by more than this share is lowered in the table, so that it cannot rise again.
 SLACK = 0.03
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from dashboard_browser import Browser
+from outputs import to_html
 from pages import SCREENS, dressed, enter, faults, opened, unnamed
 
-from rag_sourcebias.reports import read_report_json, to_html
+from rag_sourcebias.kinds import read_report
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 KINDS = (
@@ -23,7 +24,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, pages = tmp_path_factory.mktemp("pages"), {}
     for name in KINDS:
         pages[name] = folder / f"{name}.html"
-        report = read_report_json(STORED / f"{name}.json.gz")
+        report = read_report(STORED / f"{name}.json.gz")
         pages[name].write_text(to_html(report), encoding="utf-8")
     return pages
 
@@ -164,7 +165,7 @@ def test_a_link_to_a_figure_opens_what_holds_it(browser: Browser, written: dict[
 
 def test_the_first_screen_stands_alone_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
     for name in KINDS:
-        screen = read_report_json(STORED / f"{name}.json.gz")._repr_html_()
+        screen = read_report(STORED / f"{name}.json.gz")._repr_html_()
         page = tmp_path / f"{name}.html"
         page.write_text(dressed(screen), encoding="utf-8")
         for width, dark in ((390, True), (1280, False)):
@@ -194,7 +195,7 @@ LISTS = """(() => {
 def test_the_first_screen_keeps_its_picture_in_jupyterlab(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for name in ("pairs-full", "skew-full", "skew-evidence"):
-        screen = read_report_json(STORED / f"{name}.json.gz")._repr_html_()
+        screen = read_report(STORED / f"{name}.json.gz")._repr_html_()
         page.write_text(dressed(f'<div class="lab">{screen}</div>', LAB), encoding="utf-8")
         opened(browser, page)
         strips, *wrong = browser.run(LISTS)

@@ -11,9 +11,9 @@ from command_line import inside, read_csv, refused, succeed
 from paired_texts import human_text, paired_dataset
 
 from rag_sourcebias.io.beir import read_beir, write_beir
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.reports import read_report_json
 
 N = 30
 
@@ -38,7 +38,7 @@ def folder(written: Path, tmp_path: Path) -> Path:
 
 
 def report_of(folder: Path) -> PairReport:
-    found = read_report_json(folder / "report.json")
+    found = read_report(folder / "report.json")
     assert isinstance(found, PairReport)
     return found
 

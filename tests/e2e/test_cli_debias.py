@@ -15,7 +15,7 @@ from debias_folder import LLM, N_TRAIN, PER_QUERY, WORDS, write_folder, write_mo
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.debias.parity import read_parity
-from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.retrieval.projection import read_projection
 
 pytestmark = pytest.mark.frameworks
@@ -45,7 +45,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
 
 
 def report_of(folder: Path) -> DebiasReport:
-    found = read_report_json(folder / "report.json")
+    found = read_report(folder / "report.json")
     assert isinstance(found, DebiasReport)
     return found
 

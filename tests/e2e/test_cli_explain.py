@@ -14,8 +14,8 @@ from tiny_language_models import write_causal, write_masked
 from rag_sourcebias.explain.audit import explain_sources
 from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.io.beir import read_beir
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.neural.loading import SentenceEncoder
-from rag_sourcebias.reports import read_report_json
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("sentence_transformers")
@@ -46,7 +46,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
 
 
 def report_of(folder: Path) -> ExplainReport:
-    found = read_report_json(folder / "report.json")
+    found = read_report(folder / "report.json")
     assert isinstance(found, ExplainReport)
     return found
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import typer
 from command_line import inside
+from outputs import document_of, to_markdown
 from typer.core import TyperOption
 
 from rag_sourcebias.cli import _Root, app
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.report import Report
-from rag_sourcebias.reports import document_of, read_report_json, to_markdown
 from rag_sourcebias.terminal.help import leaves
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +96,7 @@ def test_the_commands_that_messages_name() -> None:
 
 def next_commands(file: Path) -> set[str]:
     """Return the command of a report's first screen, and those that its text names."""
-    report = read_report_json(file)
+    report = read_report(file)
     if isinstance(report, Report):
         step = report.page().first.next
         first = "" if step is None else step.command

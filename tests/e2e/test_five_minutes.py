@@ -172,7 +172,7 @@ def test_the_same_in_python_in_a_terminal_and_in_a_notebook(folder: Path) -> Non
         check=True,
         capture_output=True,
     )
-    terminal = rsb.read_report_json(out / "report.json")
+    terminal = rsb.read_report(out / "report.json")
     python = rsb.audit(folder / "beir")
     assert {system.name for system in python.systems} == {"bm25"}
     cells = ["import rag_sourcebias as rsb\nrsb.audit('beir')"]

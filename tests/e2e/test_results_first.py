@@ -20,7 +20,8 @@ from paired_texts import paired_dataset
 import rag_sourcebias
 from rag_sourcebias.cli import main
 from rag_sourcebias.io.beir import write_beir
-from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report import files
 
 N = 24
 
@@ -119,7 +120,7 @@ def test_what_cannot_be_drawn_costs_only_itself(folder: Path, monkeypatch, comma
             assert without_time(made / "report.json") == without_time(
                 folder / "whole" / part / "report.json"
             )
-            read_report_json(made / "report.json")
+            read_report(made / "report.json")
             assert (made / "report.md").stat().st_size > 500
             if way == "jinja2":
                 assert not (made / "report.html").exists()
@@ -161,7 +162,7 @@ def test_a_page_that_cannot_be_written_is_named(folder: Path) -> None:
     assert code == 0
     assert "NDCG@5" in shown
     assert "report.html was not written" in " ".join(told.split())
-    read_report_json(folder / "out" / "report.json")
+    read_report(folder / "out" / "report.json")
     assert (folder / "out" / "report.md").is_file()
 
 
@@ -185,7 +186,7 @@ def test_ctrl_c_while_drawing_says_that_the_figures_are_complete(folder: Path, m
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rag_sourcebias.reports.render.page", interrupted)
+    monkeypatch.setitem(files._DRAW, "html", interrupted)
     code, _, told = inside(*COMMANDS["audit source"], "out", cwd=folder)
     assert code == 130
     assert "interrupted: out/report.json is complete; 'rag-sourcebias start" in told

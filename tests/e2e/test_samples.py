@@ -10,7 +10,7 @@ import typer
 from command_line import inside, succeed
 
 from rag_sourcebias.cli import app
-from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.start import _SAMPLES
 from rag_sourcebias.terminal.help import leaves
 
@@ -46,7 +46,7 @@ def test_the_sample_works(name: str, tmp_path: Path) -> None:
 def test_debias_shows_an_effect(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     succeed("debias", "--sample", "--output", "parity.json", "--report", "r", cwd=tmp_path)
-    report = read_report_json(tmp_path / "r" / "report.json")
+    report = read_report(tmp_path / "r" / "report.json")
     change = report.datasets[0].outcomes[1].skew_at(5).change
     assert change.lower > 20  # a half of what there is at most
     assert report.datasets[0].outcomes[1].n_seen == 0

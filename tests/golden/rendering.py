@@ -8,7 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rag_sourcebias.reports import print_report, read_report_json, to_html, to_markdown
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.files import visible_report
+from rag_sourcebias.report.render import markdown, page
+from rag_sourcebias.report.report import print_report
 
 FOLDER = Path(__file__).parent / "reports"
 NAMES = sorted(file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz"))
@@ -41,13 +44,14 @@ def html(text: str) -> str:
 
 def rendered(name: str) -> dict[str, str]:
     """Return every output of a stored report, by the name of its file."""
-    report = read_report_json(FOLDER / f"{name}.json.gz")
+    report = read_report(FOLDER / f"{name}.json.gz")
+    document = visible_report(report).page()
     terminal = io.StringIO()
     print_report(report, Console(file=terminal, width=WIDTH, emoji=False, color_system=None))
     lines = (line.rstrip() for line in terminal.getvalue().splitlines())
     return {
-        f"{name}.html": html(to_html(report)),
-        f"{name}.md": to_markdown(report),
+        f"{name}.html": html(page(document)),
+        f"{name}.md": markdown(document),
         f"{name}.txt": "\n".join(lines) + "\n",
     }
 

@@ -9,10 +9,8 @@ import pytest
 from rendering import FOLDER, NAMES
 
 from rag_sourcebias.infer.decide import SkewCode
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import render
-from rag_sourcebias.report.first import first_html, first_lines
-from rag_sourcebias.report.report import Report
-from rag_sourcebias.reports import document_of, read_report_json
 from rag_sourcebias.source.report import SkewReport
 
 JARGON = re.compile(
@@ -25,15 +23,9 @@ JARGON = re.compile(
 
 def said(name: str) -> str:
     """Return what a first screen says, names of users' data left out."""
-    report = read_report_json(FOLDER / f"{name}.json.gz")
-    if isinstance(report, Report):
-        new = report.page().first
-        rows = "\n".join(f"{row.name} {row.text} {row.parts}" for row in new.rows)
-        return "\n".join((*new.lines(), str(new.caption), str(new.next), rows))
-    document = document_of(report)
-    first = document.first
-    parts = [*first_lines(document), first.caption, first.why, *(row.text for row in first.rows)]
-    return "\n".join((*parts, *(part for row in first.rows for part, _, _ in row.parts)))
+    first = read_report(FOLDER / f"{name}.json.gz").page().first
+    rows = "\n".join(f"{row.name} {row.text} {row.parts}" for row in first.rows)
+    return "\n".join((*first.lines(), str(first.caption), str(first.next), rows))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,15 +34,15 @@ def test_a_first_screen_needs_no_statistics(name: str) -> None:
 
 
 def test_jargon_is_seen() -> None:
-    report = read_report_json(FOLDER / "judged-answers.json.gz")
-    assert JARGON.search(" ".join(map(str, document_of(report).headline)))
+    report = read_report(FOLDER / "judged-answers.json.gz")
+    assert JARGON.search(" ".join(map(str, report.page().headline)))
     for text in ("p < 0.001", "NDCG@5", "95% interval", "bootstrapped", "a permutation test"):
         assert JARGON.search(text), text
 
 
 def with_code(code: SkewCode) -> SkewReport:
     """Return a report of one system with another verdict."""
-    report = read_report_json(FOLDER / "skew-evidence.json.gz")
+    report = read_report(FOLDER / "skew-evidence.json.gz")
     assert isinstance(report, SkewReport)
     system = report.systems[0]
     verdict = replace(system.verdicts[0], code=code, n_needed=400)
@@ -72,7 +64,7 @@ def test_the_verdict_says_what_its_code_says() -> None:
 
 
 def test_the_count_is_that_of_the_pairs() -> None:
-    report = read_report_json(FOLDER / "skew-evidence.json.gz")
+    report = read_report(FOLDER / "skew-evidence.json.gz")
     assert isinstance(report, SkewReport)
     twin = report.systems[0].twins[0]
     ahead, ties = int((twin.other_above < 0.5).sum()), int((twin.other_above == 0.5).sum())
@@ -90,14 +82,9 @@ def test_the_count_is_that_of_the_pairs() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_first_screen_loads_nothing_and_escapes_names(name: str) -> None:
-    report = read_report_json(FOLDER / f"{name}.json.gz")
+    report = read_report(FOLDER / f"{name}.json.gz")
     screen = report._repr_html_()
     assert not re.search(r"https?:|url\(|@import|<script|\son\w+=", screen)
-    if isinstance(report, Report):
-        shown = render.first_html(replace(report.page().first, answer="<script>a & b</script>"))
-    else:
-        document = document_of(report)
-        nasty = replace(document.first, answer="<script>x</script>", command="a & b")
-        shown = first_html(replace(document, first=nasty))
+    shown = render.first_html(replace(report.page().first, answer="<script>a & b</script>"))
     assert "<script" not in shown
     assert "a &amp; b" in shown

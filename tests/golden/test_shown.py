@@ -17,10 +17,10 @@ from rendering import FOLDER, NAMES
 
 import rag_sourcebias as rsb
 from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.report import Report
-from rag_sourcebias.reports import read_report_json
 
-REPORTS = {name: read_report_json(FOLDER / f"{name}.json.gz") for name in NAMES}
+REPORTS = {name: read_report(FOLDER / f"{name}.json.gz") for name in NAMES}
 CODE = re.compile(r"[a-z_]+")
 SNAKE = re.compile(r"\b[a-z]+_[a-z]+\b")
 
@@ -147,7 +147,7 @@ def test_frames_hold_the_cases_that_matter_most() -> None:
 @pytest.mark.parametrize("name", ["explain-clear", "judged-mean"])
 def test_a_report_without_values_of_queries_says_so(name: str) -> None:
     report = REPORTS[name]
-    with pytest.raises(DataError, match=r"has no table 'queries'; it has 'figures'"):
+    with pytest.raises(DataError, match=r"has no table 'queries'; it has ('main', )?'figures'"):
         report.table("queries")
     assert "queries" not in str(report).splitlines()[-1]
 
@@ -172,7 +172,7 @@ def test_saved_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     report = REPORTS["judged-mean"]
     folder = report.save(tmp_path / "report")
     assert sorted(f.name for f in folder.iterdir()) == ["report.html", "report.json", "report.md"]
-    assert repr(rsb.read_report_json(folder / "report.json")) == repr(report)
+    assert repr(rsb.read_report(folder / "report.json")) == repr(report)
     shown: list[str] = []
     monkeypatch.setattr(webbrowser, "open", shown.append)
     file = report.open()

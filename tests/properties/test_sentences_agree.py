@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import style_reports
 from judged_reports import items_of
+from outputs import document_of
 from scipy.stats import norm
 
 from rag_sourcebias.answers.data import AnswerConfig
@@ -32,9 +33,8 @@ from rag_sourcebias.infer.equivalence import NoninferiorityTest
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.report import blocks as b
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import document as d
-from rag_sourcebias.reports import document_of, read_report_json
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 Rng = np.random.Generator
@@ -64,7 +64,7 @@ def p_of(rng: Rng, found: Interval) -> float:
 
 @functools.cache
 def stored(name: str) -> Any:
-    return read_report_json(STORED / f"{name}.json.gz")
+    return read_report(STORED / f"{name}.json.gz")
 
 
 def style(rng: Rng) -> Any:
@@ -281,19 +281,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _read(place: str, block: object) -> Iterator[Said]:
-    if isinstance(block, b.Cards):
-        for card in block.cards:
-            who = card.name + "".join(f" ({tag})" for tag in card.tags)
-            yield Said(place, who, f"{card.short}. {card.text}")
-            yield from (Said(place, who, text) for text in _texts(card.rows))
-    elif isinstance(block, b.Lines):
-        yield from (Said(place, "", "".join(t for t, _ in row)) for row in block.rows)
-    elif isinstance(block, b.Items):
-        yield from (Said(place, str(row[0]), str(row[-1])) for row in block.rows)
-    elif isinstance(block, d.Listing):
+    if isinstance(block, d.Listing):
         for who, text in zip_longest(block.of, block.rows, fillvalue=""):
             yield Said(place, str(who), str(text))
-    elif isinstance(block, b.Fold | d.Fold | d.Only):
+    elif isinstance(block, d.Fold | d.Only):
         for inner in block.blocks:
             yield from _read(place, inner)
     else:
@@ -310,12 +301,10 @@ def said(document: Any) -> list[Said]:
     return [one for one in found if one.text]
 
 
-def tables(document: Any) -> Iterator[b.Table]:
-    def grids(block: object) -> Iterator[b.Table]:
-        if isinstance(block, b.Grid):
-            yield block.table
+def tables(document: Any) -> Iterator[d.Frame]:
+    def grids(block: object) -> Iterator[d.Frame]:
         if isinstance(block, d.Table):
-            yield b.Table(columns=block.frame.titles(), rows=block.frame.rows())
+            yield block.frame
         for inner in getattr(block, "blocks", ()):
             yield from grids(inner)
 
@@ -360,13 +349,13 @@ def wrong_significance(text: str, alpha: float = 0.05) -> bool:
     return False
 
 
-def starred_in_vain(table: b.Table, alpha: float = 0.05) -> bool:
+def starred_in_vain(table: d.Frame, alpha: float = 0.05) -> bool:
     """Whether a row has a mark of significance and an adjusted p-value that is none."""
-    heads = [str(c) for c in table.columns]
+    heads = list(table.titles())
     if "adjusted p" not in heads:
         return False
     marked = False, False
-    for row in table.rows:
+    for row in table.rows():
         p = str(row[heads.index("adjusted p")]).rstrip("*")
         small = p.startswith("<") or (p[:1].isdigit() and value_of(p) < alpha)
         star = any(str(cell).endswith("*") for cell in row)
@@ -540,7 +529,7 @@ RULES: dict[str, tuple[Callable[[Any, list[Said]], Problems], ...]] = {
 def problems(kind: str, report: Any, document: Any) -> list[str]:
     texts = said(document)
     found = [f"{rule.__name__}: {s.text}" for rule in TEXT_RULES for s in texts if rule(s.text)]
-    found += [f"marks: {t.rows}" for t in tables(document) if starred_in_vain(t)]
+    found += [f"marks: {t.rows()}" for t in tables(document) if starred_in_vain(t)]
     for rule in RULES[kind]:
         found += [f"{rule.__name__}: {text}" for text in rule(report, texts)]
     return found
@@ -565,7 +554,7 @@ def spoiled(value: Any, pattern: str, by: str) -> Any:
     if isinstance(value, Mapping):
         return {key: spoiled(part, pattern, by) for key, part in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, b.Figures | d.Pictures):
+        if isinstance(value, d.Pictures):
             return value
         changes = {
             f.name: spoiled(getattr(value, f.name), pattern, by) for f in dataclasses.fields(value)
@@ -616,4 +605,4 @@ def test_a_sentence_that_disagrees_is_found(kind: str, rule: str, pattern: str, 
 
 def _texts_of(document: Any) -> Iterator[str]:
     yield from (s.text for s in said(document))
-    yield from (str(cell) for table in tables(document) for row in table.rows for cell in row)
+    yield from (str(cell) for table in tables(document) for row in table.rows() for cell in row)

@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import norm
 
 from rag_sourcebias.core.finding import Finding, Frame, Interval
-from rag_sourcebias.reports import read_report_json
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.system import adjusted
 
@@ -51,7 +51,7 @@ def p_of(rng: Rng, found: Interval) -> float:
 
 @functools.cache
 def stored(name: str) -> Any:
-    return read_report_json(STORED / f"{name}.json.gz")
+    return read_report(STORED / f"{name}.json.gz")
 
 
 def random_cell(rng: Rng, old: Any) -> Any:

@@ -24,8 +24,8 @@ class AnswerBiasReport(Report, AnswerBiasResults):
 
     @property
     def frames(self) -> dict[str, Frame]:
-        """Every figure, the scores of every answer, and the cases that matter most."""
-        return legacy.frames({
+        """The first table of the page, every figure, every query, and cases with texts."""
+        return legacy.frames(self.page(), {
             "figures": legacy.figures(self),
             "queries": (row for scorer in self.scorers for row in self._scores(scorer)),
             "cases": (

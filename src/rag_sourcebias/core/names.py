@@ -117,6 +117,7 @@ def check_source(source: str) -> str:
 # How names are written in sentences and in commands.
 
 
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
 _SAMPLES = ("crowdrag-rewrites", "EVOUNA sample")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
 
@@ -146,3 +147,9 @@ def short_names(sources: Iterable[str]) -> dict[str, str]:
     for source in models:
         names[source] = "LLM" if len(models) == 1 else f"LLM {source[4:]}".strip()
     return names
+
+
+def split_measure(measure: str) -> tuple[str, int | None]:
+    """Split ``"NDCG@5"`` into ``("NDCG", 5)``; the cutoff is None where there is none."""
+    name, _, cutoff = measure.partition("@")
+    return name, int(cutoff) if cutoff.isdigit() else None

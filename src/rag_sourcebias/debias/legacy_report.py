@@ -25,8 +25,10 @@ class DebiasReport(Report, DebiasResults):
 
     @property
     def frames(self) -> dict[str, Frame]:
-        """Every figure, and the score of every query."""
-        return legacy.frames({"figures": legacy.figures(self), "queries": self._queries()})
+        """The first table of the page, every figure, and the score of every query."""
+        return legacy.frames(
+            self.page(), {"figures": legacy.figures(self), "queries": self._queries()}
+        )
 
     def _queries(self) -> Iterator[dict[str, Any]]:
         for dataset in self.datasets:

@@ -23,8 +23,8 @@ class ExplainReport(Report, ExplainResults):
 
     @property
     def frames(self) -> dict[str, Frame]:
-        """Every figure."""
-        return legacy.frames({"figures": legacy.figures(self)})
+        """The first table of the page, every figure."""
+        return legacy.frames(self.page(), {"figures": legacy.figures(self)})
 
     def _outcomes(self) -> Iterator[Outcome]:
         for found in self.sources:

@@ -26,8 +26,8 @@ class JudgedReport(Report, JudgedResults):
 
     @property
     def frames(self) -> dict[str, Frame]:
-        """Every figure, the interval of every query, and the cases that matter most."""
-        return legacy.frames({
+        """The first table of the page, every figure, every query, and cases with texts."""
+        return legacy.frames(self.page(), {
             "figures": legacy.figures(self),
             "queries": self._queries(),
             "cases": legacy.cases(self.evidence),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from rag_sourcebias.core.finding import Code, Finding, Frame
+from rag_sourcebias.core.names import data_argument
 from rag_sourcebias.pairs.data import CheckedPair, PairResults, SourcePairs
 from rag_sourcebias.pairs.findings import (
     PairsCode,
@@ -27,7 +28,6 @@ from rag_sourcebias.pairs.frames import VALUES, frames
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.about import about_section, facts
-from rag_sourcebias.report.blocks import data_argument
 
 #: What each flag says of a pair.
 _FLAGS = {

@@ -48,7 +48,7 @@ S = TypeVar("S", bound=Stored)
 # Figures as JSON.
 
 
-def write_json(report: Stored, path: PathLike) -> None:
+def write_report_json(report: Stored, path: PathLike) -> None:
     r"""Write a report as strict JSON (NaN as null), compressed if the name ends in ``.gz``.
 
     Control characters, lone surrogates and direction overrides are written as ``\uXXXX``: any
@@ -69,7 +69,7 @@ def write_json(report: Stored, path: PathLike) -> None:
 
 
 def read(path: PathLike, kinds: Mapping[str | None, tuple[str, type[S]]]) -> S:
-    """Read a report that :func:`write_json` wrote.
+    """Read a report that :func:`write_report_json` wrote.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def write_figures(
     target = _made(folder)
     file, staged = target / "report.json", target / f".report.{secrets.token_hex(4)}.json"
     try:
-        write_json(report, staged)
+        write_report_json(report, staged)
         for name in pages:
             with contextlib.suppress(OSError):  # a folder of that name is no page of ours
                 (target / f"report.{name}").unlink()

@@ -15,8 +15,6 @@ from rag_sourcebias.core.names import source_name
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.report import document as d
 
-CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
-
 
 def score(value: float) -> str:
     """Return a mean in [0, 1] as it is printed in the field: ×100, one decimal."""
@@ -104,12 +102,6 @@ def level(confidence_level: float) -> str:
     return f"{100 * confidence_level:.6g}%"
 
 
-def split_measure(measure: str) -> tuple[str, int | None]:
-    """Split ``"NDCG@5"`` into ``("NDCG", 5)``; the cutoff is None where there is none."""
-    name, _, cutoff = measure.partition("@")
-    return name, int(cutoff) if cutoff.isdigit() else None
-
-
 # Blocks out of composed words.
 
 
@@ -127,9 +119,12 @@ def next_step(why: str, command: str) -> Finding | None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, n_heads: int = 1) -> Frame:
     """Return cells that are written already; heads may come twice."""
     cells = list(rows)
+    names: dict[str, str] = {}
+    for at, head in enumerate(columns):
+        names[f"{head} ({at + 1})" if head in names else head] = head
     return Frame(
-        columns={str(at): [row[at] for row in cells] for at in range(len(columns))},
-        heads={str(at): head for at, head in enumerate(columns)},
+        columns={name: [row[at] for row in cells] for at, name in enumerate(names)},
+        heads=names,
         n_heads=n_heads,
     )
 
@@ -254,9 +249,10 @@ _NO_FIGURES = frozenset({
 _LAST = ("figure", "value", "lower", "upper", "confidence_level")
 
 
-def frames(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, Frame]:
-    """Return tables out of rows that need not have all columns; none of no rows."""
-    made = {}
+def frames(page: d.Document, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, Frame]:
+    """Return the first table of a page, and tables out of rows; none of no rows."""
+    shown = [block.frame for block in page.blocks() if isinstance(block, d.Table)]
+    made = {"main": shown[0]} if shown else {}
     for name, given in tables.items():
         rows = list(given)
         columns = dict.fromkeys(key for row in rows for key in row)

@@ -7,7 +7,7 @@ import webbrowser
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.errors import DataError
@@ -15,7 +15,10 @@ from rag_sourcebias.core.finding import Frame, Interval, number
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.report.document import Document
 from rag_sourcebias.report.files import visible_report, write_report
-from rag_sourcebias.report.render import first_screen
+from rag_sourcebias.report.render import first_screen, terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _IN_A_LINE = 3  # outcomes
 _PRINTED = 6
@@ -163,3 +166,15 @@ class Report(Stored, ABC):
         file = write_report(self, folder, formats=("html",))["html"]
         webbrowser.open(file.as_uri())
         return file
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print a report of any kind: the first screen, the headline, what is brief and warnings.
+
+    Parameters
+    ----------
+    report : report
+    console : rich.console.Console
+        Its width decides how many columns stand side by side.
+    """
+    terminal(visible_report(report, lines=False).page(), console)

@@ -11,9 +11,9 @@ import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.finding import Code, Finding
+from rag_sourcebias.core.names import CORRECTIONS, data_argument, short_names
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
-from rag_sourcebias.report.blocks import CORRECTIONS, data_argument, short_names
 from rag_sourcebias.source.data import SkewResults, SkewVerdict, SystemSkew
 
 _VISIBLE = 0.05  # points of Relative Δ that one decimal shows

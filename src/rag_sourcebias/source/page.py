@@ -13,12 +13,12 @@ import numpy as np
 
 from rag_sourcebias.core.evidence import LONGEST, Evidence, EvidenceText
 from rag_sourcebias.core.finding import SHORT, Frame, Interval, Wording, number, shorten
+from rag_sourcebias.core.names import split_measure
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.about import about, about_section
-from rag_sourcebias.report.blocks import split_measure
-from rag_sourcebias.report.evidence import Pieces, differing
+from rag_sourcebias.report.cases import Pieces, differing
 from rag_sourcebias.report.texts import (
     renamed,
     text_figures,

@@ -23,9 +23,9 @@ class StyleReport(Report, StyleResults):
 
     @property
     def frames(self) -> dict[str, Frame]:
-        """Every figure, the rank of every query, and the cases that matter most."""
+        """The first table of the page, every figure, every query, and cases with texts."""
         styles = {"query_style": self.data.query_styles, "doc_style": self.data.doc_styles}
-        return legacy.frames({
+        return legacy.frames(self.page(), {
             "figures": legacy.figures(self),
             "queries": (
                 row

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rag_sourcebias.core.finding import Interval, number, shorten
-from rag_sourcebias.core.names import data_argument
+from rag_sourcebias.core.names import CORRECTIONS, data_argument, split_measure
 from rag_sourcebias.report.document import Bar, First, FirstRow, Standing
 from rag_sourcebias.report.legacy import (
-    CORRECTIONS,
     count,
     counted,
     delta,
@@ -23,7 +22,6 @@ from rag_sourcebias.report.legacy import (
     p_clause,
     roughly,
     score,
-    split_measure,
 )
 from rag_sourcebias.style.data import (
     StyleCode,

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from rag_sourcebias.core.errors import SourceBiasError
-from rag_sourcebias.report.files import without_texts
+from rag_sourcebias.report.files import without_texts, write_figures, write_pages
 from rag_sourcebias.report.render import failure_text
-from rag_sourcebias.reports import Report, print_report, write_figures, write_pages
+from rag_sourcebias.report.report import Report, print_report
 from rag_sourcebias.terminal.console import INTERRUPTED, err, out, say_written, tell
 
 

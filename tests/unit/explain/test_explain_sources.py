@@ -25,7 +25,8 @@ from rag_sourcebias.explain.data import (
 )
 from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.reports import read_report_json, write_report_json
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.files import write_report_json
 
 CONFIG = ExplainConfig(resamples=60)
 
@@ -229,7 +230,7 @@ def test_a_report_survives_json(report, tmp_path) -> None:
     assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
     path = tmp_path / "report.json"
     write_report_json(report, path)
-    read = read_report_json(path)
+    read = read_report(path)
     assert isinstance(read, ExplainReport)
     np.testing.assert_array_equal(read.sources[0].spectrum.human, report.sources[0].spectrum.human)
     assert read.sources[0].decomposition == report.sources[0].decomposition

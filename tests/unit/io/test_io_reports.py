@@ -11,21 +11,22 @@ from pathlib import Path
 import pytest
 
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.reports import read_report_json, write_report_json
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.files import write_report_json
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports" / "skew-full.json.gz"
 
 
 @pytest.fixture(scope="module")
 def report():
-    return read_report_json(GOLDEN)
+    return read_report(GOLDEN)
 
 
 def test_gzip_and_strict_json(report, tmp_path):
     write_report_json(report, tmp_path / "r.json.gz")
     text = gzip.decompress((tmp_path / "r.json.gz").read_bytes()).decode()
     assert json.loads(text, parse_constant=pytest.fail)["n_tests"] == report.n_tests
-    assert read_report_json(tmp_path / "r.json.gz").to_dict() == report.to_dict()
+    assert read_report(tmp_path / "r.json.gz").to_dict() == report.to_dict()
 
 
 def test_infinity_is_refused_and_nothing_is_written(report, tmp_path):
@@ -52,14 +53,14 @@ def test_infinity_is_refused_and_nothing_is_written(report, tmp_path):
 def test_what_is_no_report_is_named(tmp_path, text, message):
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(DataError, match=message):
-        read_report_json(tmp_path / "r.json")
+        read_report(tmp_path / "r.json")
 
 
 def test_another_schema_and_a_damaged_report(report, tmp_path):
     file = tmp_path / "r.json"
     write_report_json(dataclasses.replace(report, schema_version=99), file)
     with pytest.raises(UnsupportedVersionError, match=r"r\.json: report schema version 99"):
-        read_report_json(file)
+        read_report(file)
     data = report.to_dict()
     for values, message in (
         ([[["x"]]], r"r\.json is not a complete skew report"),
@@ -68,4 +69,4 @@ def test_another_schema_and_a_damaged_report(report, tmp_path):
         data["systems"][0]["scores"]["values"] = values
         file.write_text(json.dumps(data))
         with pytest.raises(DataError, match=message):
-            read_report_json(file)
+            read_report(file)

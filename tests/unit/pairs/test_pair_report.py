@@ -9,6 +9,7 @@ import pytest
 from paired_texts import WordSpec, human_text, paired_dataset
 
 from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.pairs.audit import check_paired_corpus
 from rag_sourcebias.pairs.data import (
     NamedIds,
@@ -18,7 +19,7 @@ from rag_sourcebias.pairs.data import (
     SoleCorpusTest,
 )
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.reports import read_report_json, write_report_json
+from rag_sourcebias.report.files import write_report_json
 
 TEST = SoleCorpusTest(
     system="words", other="llm:x", measure="NDCG@5", mean_baseline=0.5, mean_other=0.4,
@@ -44,7 +45,7 @@ def report() -> PairReport:
 def test_json_keeps_everything(report: PairReport, tmp_path) -> None:
     path = tmp_path / "report.json"
     write_report_json(report, path)
-    read = read_report_json(path)
+    read = read_report(path)
     assert isinstance(read, PairReport)
     assert json.dumps(read.to_dict()) == json.dumps(report.to_dict())
     for one, other in zip(read.sources, report.sources, strict=True):

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from answer_reports import everyone_right, several, single
+from outputs import to_html, to_markdown
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
@@ -15,11 +16,7 @@ from rag_sourcebias.answers.words import headline
 from rag_sourcebias.core.finding import number
 from rag_sourcebias.report.document import Listing
 from rag_sourcebias.report.legacy import score
-from rag_sourcebias.reports import (
-    print_report,
-    to_html,
-    to_markdown,
-)
+from rag_sourcebias.report.report import print_report
 
 SECTIONS = {
     "findings",

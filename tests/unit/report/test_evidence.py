@@ -7,17 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from outputs import to_html
 
 from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.evidence import AGAINST, MOST, telling
-from rag_sourcebias.report.evidence import differing
-from rag_sourcebias.report.files import without_texts
-from rag_sourcebias.reports import (
-    read_report_json,
-    to_html,
-    write_report,
-)
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.cases import differing
+from rag_sourcebias.report.files import without_texts, write_report
 from rag_sourcebias.source.report import SkewReport
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"
@@ -76,7 +73,7 @@ def test_a_source_audit_keeps_the_texts_that_were_ranked() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_without_texts_no_text_is_in_any_file(name: str, tmp_path: Path) -> None:
-    report = read_report_json(STORED / f"{name}.json.gz")
+    report = read_report(STORED / f"{name}.json.gz")
     quoted = quotations(report)
     assert len(quoted) > 4
     with_them = write_report(report, tmp_path / "all")
@@ -87,7 +84,7 @@ def test_without_texts_no_text_is_in_any_file(name: str, tmp_path: Path) -> None
         page = file.read_text("utf-8")
         assert [text for text in quoted if text in page] == [], kind
     assert without["html"].stat().st_size < with_them["html"].stat().st_size
-    assert quotations(read_report_json(without["json"])) == []
+    assert quotations(read_report(without["json"])) == []
     assert quotations(without_texts(report)) == []
 
 
@@ -109,7 +106,7 @@ def quotations(report: object) -> list[str]:
 
 
 def test_hostile_texts_are_shown_and_not_obeyed() -> None:
-    report = read_report_json(STORED / "skew-evidence.json.gz")
+    report = read_report(STORED / "skew-evidence.json.gz")
     assert isinstance(report, SkewReport)
     system = report.systems[0]
     case = system.evidence[0]

@@ -6,20 +6,17 @@ import re
 
 import explain_reports as made
 import pytest
+from outputs import to_html, to_markdown
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.core.finding import number
 from rag_sourcebias.explain.report import document, headline
+from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.document import Listing
+from rag_sourcebias.report.files import write_report_json
 from rag_sourcebias.report.legacy import ends_about_zero
-from rag_sourcebias.reports import (
-    print_report,
-    read_report_json,
-    to_html,
-    to_markdown,
-    write_report_json,
-)
+from rag_sourcebias.report.report import print_report
 
 REPORTS = {
     "clear": made.clear_report,
@@ -115,7 +112,7 @@ def test_tables_give_interval_and_n(name):
 def test_the_json_holds_the_page(name, tmp_path):
     report = REPORTS[name]()
     write_report_json(report, tmp_path / "report.json")
-    again = read_report_json(tmp_path / "report.json")
+    again = read_report(tmp_path / "report.json")
     if name in ("clear", "texts"):
         assert to_html(again) == page_of(name)
     assert to_markdown(again) == to_markdown(report)

@@ -18,12 +18,9 @@ import test_pair_pages
 from rich.console import Console
 from test_report_pages import HOSTILE, assert_sound
 
-from rag_sourcebias.report.files import visible_report
-from rag_sourcebias.reports import (
-    print_report,
-    read_report_json,
-    write_report,
-)
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.files import visible_report, write_report
+from rag_sourcebias.report.report import print_report
 
 #: Terminal escapes, a forged line, a turned direction, half a character, what XML cannot hold.
 BAD = f"\x1b[31m\x00\x9b\u202e\ud800\ufffe$x$[bold]{HOSTILE}"
@@ -100,7 +97,7 @@ def test_a_hostile_report_is_written_shown_and_read_again(hostile, clean, tmp_pa
     assert not re.search(r"(?<!\\)(<script|\]\(javascript)", texts["md"])
     assert "[bold]" in texts["terminal"]
     assert 'class="undrawn"' not in texts["html"]
-    again = read_report_json(files["json"])
+    again = read_report(files["json"])
     assert json.dumps(again.to_dict()) == json.dumps(report.to_dict())
 
 

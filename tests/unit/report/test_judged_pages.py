@@ -5,17 +5,14 @@ import re
 import numpy as np
 import pytest
 from judged_reports import answers, rankings, single
+from outputs import to_html, to_markdown
 from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.core.finding import p_value
 from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.judged.words import sentence, with_interval
-from rag_sourcebias.reports import (
-    read_report_json,
-    to_html,
-    to_markdown,
-    write_report,
-)
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report.files import write_report
 
 REPORTS = {
     "answers": answers,
@@ -79,7 +76,7 @@ def test_json_restores_the_report(name, tmp_path):
         "md": "report.md",
         "html": "report.html",
     }
-    again = read_report_json(paths["json"])
+    again = read_report(paths["json"])
     assert isinstance(again, JudgedReport)
     assert to_markdown(again) == to_markdown(report) == paths["md"].read_text(encoding="utf-8")
     assert to_html(again) == paths["html"].read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from html import unescape
 
 import pytest
 from hashing_encoder import HashingEncoder
+from outputs import to_html, to_markdown
 from paired_texts import WordSpec, human_text, paired_dataset
 from rich.console import Console
 from test_report_pages import HOSTILE, Page
@@ -19,7 +20,7 @@ from rag_sourcebias.pairs.data import PairCheckConfig
 from rag_sourcebias.pairs.findings import PairsCode
 from rag_sourcebias.pairs.page import marked
 from rag_sourcebias.report.files import visible_report, without_texts
-from rag_sourcebias.reports import print_report, to_html, to_markdown
+from rag_sourcebias.report.report import print_report
 
 FAST = PairCheckConfig()
 SECTIONS = {"criteria", "flags", "values", "worst", "sole", "reading", "data"}

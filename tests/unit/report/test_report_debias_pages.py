@@ -15,6 +15,7 @@ from debias_reports import (
     refused_report,
     unchanged_report,
 )
+from outputs import to_html, to_markdown
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
@@ -30,11 +31,7 @@ from rag_sourcebias.debias.words import (
 )
 from rag_sourcebias.report.document import Listing
 from rag_sourcebias.report.legacy import count, estimate, score
-from rag_sourcebias.reports import (
-    print_report,
-    to_html,
-    to_markdown,
-)
+from rag_sourcebias.report.report import print_report
 
 SECTIONS = {
     "findings",

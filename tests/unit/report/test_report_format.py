@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.report import blocks as fmt
+from rag_sourcebias.core.finding import p_value
+from rag_sourcebias.core.names import short_names, source_name
+from rag_sourcebias.report.legacy import delta
 
 
 @pytest.mark.parametrize(
@@ -10,7 +12,7 @@ from rag_sourcebias.report import blocks as fmt
     [(None, "undefined"), (-49.64, "−49.6"), (31.0, "+31.0"), (-0.04, "0.0"), (200.0, "+200.0")],
 )
 def test_delta_is_signed_and_never_minus_zero(value, text):
-    assert fmt.delta(value) == text
+    assert delta(value) == text
 
 
 @pytest.mark.parametrize(
@@ -27,11 +29,11 @@ def test_delta_is_signed_and_never_minus_zero(value, text):
     ],
 )
 def test_p_value_never_hides_the_side_of_the_threshold(value, text):
-    assert fmt.p_value(value) == text
+    assert p_value(value) == text
 
 
 def test_source_names():
-    names = [fmt.source_name(s) for s in ("human", "llm", "llm:gpt-4", "", "wiki")]
+    names = [source_name(s) for s in ("human", "llm", "llm:gpt-4", "", "wiki")]
     assert names == [
         "human-written",
         "LLM-written",
@@ -42,5 +44,5 @@ def test_source_names():
 
 
 def test_short_names_tell_several_llms_apart():
-    assert fmt.short_names(["human", "llm:a"]) == {"human": "human", "llm:a": "LLM"}
-    assert fmt.short_names(["human", "llm:a", "llm:b"])["llm:b"] == "LLM b"
+    assert short_names(["human", "llm:a"]) == {"human": "human", "llm:a": "LLM"}
+    assert short_names(["human", "llm:a", "llm:b"])["llm:b"] == "LLM b"

@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from outputs import to_html, to_markdown
 
-from rag_sourcebias.report.blocks import interval, number, p_value, score
-from rag_sourcebias.reports import to_html, to_markdown
+from rag_sourcebias.core.finding import number, p_value
+from rag_sourcebias.report.legacy import interval, score
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = "<script>alert(1)</script>|[x](javascript:y)\"'&`"

@@ -8,16 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from outputs import to_html, to_markdown
 
-from rag_sourcebias import reports as module
 from rag_sourcebias.core.errors import DataError, MissingExtraError
-from rag_sourcebias.reports import (
-    read_report_json,
-    to_html,
-    to_markdown,
-    write_report,
-    write_report_json,
-)
+from rag_sourcebias.kinds import read_report
+from rag_sourcebias.report import files as module
+from rag_sourcebias.report.files import write_report, write_report_json
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +35,7 @@ def test_three_files_that_agree_with_the_report(report, tmp_path):
     assert sorted(p.name for p in (tmp_path / "deep").iterdir()) == ["out"]
     assert paths["md"].read_text(encoding="utf-8") == to_markdown(report)
     assert paths["html"].read_text(encoding="utf-8") == to_html(report)
-    again = read_report_json(paths["json"])
+    again = read_report(paths["json"])
     assert to_markdown(again) == to_markdown(report)
 
 
@@ -62,16 +58,16 @@ def test_a_kill_while_drawing_leaves_complete_figures(report, tmp_path, while_):
         f"    if name == {while_!r}:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return real(name, *args, **kwargs)\n"
-        "from rag_sourcebias.reports import write_report\n"
-        "from rag_sourcebias.reports import read_report_json\n"
-        "report = read_report_json(sys.argv[1])\n"
+        "from rag_sourcebias.report.files import write_report\n"
+        "from rag_sourcebias.kinds import read_report\n"
+        "report = read_report(sys.argv[1])\n"
         "builtins.__import__ = dying\n"
         "write_report(report, sys.argv[2])\n"
     )
     ended = subprocess.run([sys.executable, "-c", code, str(source), str(out)], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert sorted(p.name for p in out.iterdir()) == ["report.json", "report.md"]
-    assert same(read_report_json(out / "report.json"), read_report_json(source))
+    assert same(read_report(out / "report.json"), read_report(source))
 
 
 def test_an_interrupt_while_writing_leaves_the_old_report(report, tmp_path, monkeypatch):

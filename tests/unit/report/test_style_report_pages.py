@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from outputs import to_html, to_markdown
 from style_reports import STYLES, full_report, similarities, style_report
 from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.core.finding import number, p_value
 from rag_sourcebias.report.legacy import interval, score
-from rag_sourcebias.reports import to_html, to_markdown
 from rag_sourcebias.style.words import score_with
 
 SECTIONS = {

@@ -1,27 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import re
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from rich.console import Console
+from outputs import to_html, to_markdown
 
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report.figures import draw
-from rag_sourcebias.report.legacy_render import print_blocks, table
-from rag_sourcebias.report.text_stats import (
-    renamed,
-    text_figures,
-    text_means,
-    text_table,
-)
-from rag_sourcebias.reports import to_html, to_markdown
+from rag_sourcebias.report.texts import renamed, text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.source.report import SkewReport
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -111,33 +103,36 @@ def test_there_is_a_picture_per_statistic_with_every_group(pictures):
 
 def test_table():
     statistics = made(("llm", "human"), names=("BLEU",))
-    content = text_table(statistics, original="human")
-    assert content.columns == ("group", "texts", "words", "BLEU")
-    assert [row[:2] for row in content.rows] == [("human", "80"), ("llm", "80")]
-    assert content.rows[0][3] == "–"
+    frame = text_frame(statistics, original="human")
+    assert frame.titles() == ("group", "texts", "words", "BLEU")
+    rows = frame.rows()
+    assert [row[:2] for row in rows] == [("human", "80"), ("llm", "80")]
+    assert rows[0][3] == "–"
     bleu = next(s for s in statistics if s.name == "BLEU")
     low, high = bleu.mean.lower, bleu.mean.upper
-    assert content.rows[1][3] == f"{bleu.average:.2f} [{low:.2f}, {high:.2f}]"
-    assert text_table(()).rows == ()
-    without = text_table([dataclasses.replace(statistics[0], mean=None)])
-    assert without.rows[0][2].endswith("(no interval)")
-    lines = table(text_table(renamed(statistics, {"llm": HOSTILE}))).splitlines()
+    assert rows[1][3] == f"{bleu.average:.2f} [{low:.2f}, {high:.2f}]"
+    assert text_frame(()).rows() == ()
+    alone = dataclasses.replace(statistics[0], mean=None)
+    assert text_frame([alone]).rows()[0][2] == f"{alone.average:.1f}"
+    lines = text_frame(renamed(statistics, {"llm": HOSTILE})).to_markdown().splitlines()
     assert len(lines) == 4
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in lines)
 
 
-def printed(statistics, width=80):
-    out = io.StringIO()
-    print_blocks(text_means(statistics, original="human"), Console(file=out, width=width))
-    return out.getvalue()
-
-
-def test_terminal_table_fits_eighty_columns():
-    text = printed(made(("human", *LONG)))
-    assert all(len(line) <= 80 for line in text.splitlines())
-    assert "overlap" in text
-    assert "[b]x" in printed(made(("human", "[b]x")))
-    assert printed(()) == ""
+def test_a_key_and_notes_hold_of_what_was_measured():
+    words = [statistic("human", "words", 0, level=0.9), statistic("llm", "words", 1, level=0.9)]
+    assert [str(said) for said in text_key(words)] == [
+        "Thin lines reach from the 5th to the 95th percentile of the texts, boxes over the middle "
+        "half, the bar in them is the median; the mark is the mean with its 90% interval."
+    ]
+    assert len(text_key(made(("human", "llm")))) == 2
+    alone = [dataclasses.replace(s, mean=None, quantiles=(1, 2, 3, 4, 5)) for s in words]
+    assert [str(said)[:4] for said in text_key(alone)] == ["Thin", "Some"]
+    assert text_notes(alone) == ()
+    notes = text_notes(made(("human", "a", "b"), notes=("cut",)))
+    assert ("cut", ()) in notes
+    assert (MODE, ()) in notes
+    assert text_notes(made(("human", "a"), notes=("cut",))[:2])[0][1] == ()
 
 
 # In the report of sources

@@ -1,0 +1,38 @@
+"""Which class reads which kind of stored report."""
+
+from __future__ import annotations
+
+from rag_sourcebias.answers.legacy_report import AnswerBiasReport
+from rag_sourcebias.debias.legacy_report import DebiasReport
+from rag_sourcebias.explain.legacy_report import ExplainReport
+from rag_sourcebias.io.files import PathLike
+from rag_sourcebias.judged.legacy_report import JudgedReport
+from rag_sourcebias.pairs.report import PairReport
+from rag_sourcebias.report.files import read
+from rag_sourcebias.report.report import Report
+from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.style.legacy_report import StyleReport
+
+_KINDS: dict[str | None, tuple[str, type[Report]]] = {
+    None: ("skew", SkewReport),  # the first kind there was: it does not say so
+    "style": ("style", StyleReport),
+    "answers": ("answer", AnswerBiasReport),
+    "debias": ("debias", DebiasReport),
+    "explain": ("explain", ExplainReport),
+    "items": ("judged", JudgedReport),
+    "pairs": ("pair", PairReport),
+    "ranking": ("judged", JudgedReport),
+}
+
+
+def read_report(path: PathLike) -> Report:
+    """Read the ``report.json`` of a report of any kind.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is not JSON, or is not a report.
+    UnsupportedVersionError
+        If it was written by a release with another schema.
+    """
+    return read(path, _KINDS)
