@@ -30,7 +30,7 @@ from rag_sourcebias.tagging.tables import summary_parts
 from rag_sourcebias.terminal.console import out, say, show, stages, tell, write_json
 from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.help import rows
-from rag_sourcebias.terminal.options import Texts, require_writable_file
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable_file
 
 _SAMPLES = (
     ("audit source --sample", "a retriever's favourites"),
@@ -85,6 +85,7 @@ def start(
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
     texts: Texts = True,
+    table: TableFile = None,
     json: Annotated[
         str | None,
         typer.Option("--json", help="Of a store or log: write its figures; - prints them."),
@@ -122,7 +123,7 @@ def start(
     here = Path(path)
     shown = here / "report.json" if (here / "report.json").is_file() else here
     if _is_report(shown):
-        _show_report(shown, report, texts=texts)
+        _show_report(shown, report, texts=texts, table=table)
     elif (here / "chroma.sqlite3").is_file():
         _show_store(f"chroma:{path}", collection, sidecar, json)
     elif _is_log(here):
@@ -188,12 +189,12 @@ def _list() -> None:
 # What shows itself: reports, stores and logs.
 
 
-def _show_report(file: Path, folder: Path | None, *, texts: bool) -> None:
+def _show_report(file: Path, folder: Path | None, *, texts: bool, table: Path | None) -> None:
     found = read_report(file)
-    if folder is None:
+    if folder is None and table is None:
         print_report(found, out)
     else:
-        deliver(found, folder, texts=texts)
+        deliver(found, folder, texts=texts, table=table)
 
 
 def _show_store(spec: str, collection: str | None, sidecar: Path | None, json: str | None) -> None:

@@ -238,3 +238,19 @@ def test_a_shown_report_of_somebody_else_drives_no_terminal(folder: Path) -> Non
     assert not re.search("[\x1b\u202e]", shown + told)
     page = (folder / "again" / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x1b\u202e]", page)
+
+
+def test_the_main_table_is_written_as_the_ending_says(folder: Path) -> None:
+    command = COMMANDS["check-pairs"][:-1]
+    starts = {"csv": "source,", "md": "| source ", "tex": r"\begin{tabular}"}
+    for ending, start in starts.items():
+        code, _, told = inside(*command, "--table", f"main.{ending}", cwd=folder)
+        assert code == 0
+        assert f"table: main.{ending}" in told
+        assert (folder / f"main.{ending}").read_text(encoding="utf-8").startswith(start)
+    code, shown, told = inside(*command, "--table", "main.xlsx", cwd=folder)
+    assert (code, shown) == (2, "")
+    assert "main.xlsx: a table is written to a file ending in .csv, .md, .tex" in told
+    code, _, told = inside(*command, "--table", "nowhere/main.csv", cwd=folder)
+    assert code == 2
+    assert "nowhere does not exist" in " ".join(told.split())

@@ -21,7 +21,7 @@ from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import stages
 from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.options import Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``audit answers``, named once.
 
@@ -119,6 +119,7 @@ def answers(
     config: AnswerConfig,
     report: common.ReportFolder = None,
     texts: Texts = True,
+    table: TableFile = None,
 ) -> None:
     """Measure how much a similarity score of correctness rewards a system's style.
 
@@ -176,7 +177,7 @@ def answers(
                 text_statistics=text_statistics,
                 on_stage=progress.begin,
             )
-    deliver(found, report, texts=texts)
+    deliver(found, report, texts=texts, table=table)
 
 
 @contextmanager

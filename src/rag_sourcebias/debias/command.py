@@ -76,7 +76,7 @@ from rag_sourcebias.retrieval.projection import (
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.terminal.console import INTERRUPTED, err, stages, tell
 from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.options import Texts, choice, spread, used
+from rag_sourcebias.terminal.options import TableFile, Texts, choice, spread, used
 
 # ``--search``: systems at several weights or strengths.
 
@@ -372,6 +372,7 @@ def debias(
     ] = False,
     report: opt.ReportFolder = None,
     texts: Texts = True,
+    table: TableFile = None,
     cache: opt.Cache = None,
 ) -> None:
     r"""Make a model treat human and LLM texts alike, and prove what that changed.
@@ -408,7 +409,7 @@ def debias(
             found = _compared(
                 encoder, comparing, judged=judged, seen=seen, cache=place, progress=progress
             )
-        deliver(found, report, texts=texts)
+        deliver(found, report, texts=texts, table=table)
         return
     if output is None and not (searching.search and method == "project"):
         raise DataError(
@@ -439,7 +440,7 @@ def debias(
                 "train": _train,
             }
             found = fit[method](asked, way, progress)
-    deliver(found, report, texts=texts)
+    deliver(found, report, texts=texts, table=table)
     if searching.search:
         kept = "" if output is None else f"; the trained models are in {output}"
         tell(f"choose a value from the report and train or project with it{kept}")

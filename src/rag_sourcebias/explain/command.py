@@ -20,7 +20,7 @@ from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
 from rag_sourcebias.terminal.console import stages
 from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.options import Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``explain``, named once.
 
@@ -205,6 +205,7 @@ def explain(
         Path | None, typer.Option(help="Folder for report.html, report.md and report.json.")
     ] = None,
     texts: Texts = True,
+    table: TableFile = None,
     cache: Annotated[
         Path | None,
         typer.Option(
@@ -249,4 +250,4 @@ def explain(
             on_stage=progress.begin,
             on_progress=progress.advance,
         )
-    deliver(found, report, texts=texts)
+    deliver(found, report, texts=texts, table=table)

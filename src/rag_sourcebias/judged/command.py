@@ -41,6 +41,7 @@ from rag_sourcebias.terminal.console import (
 )
 from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.options import (
+    TableFile,
     Texts,
     choice,
     number_pair,
@@ -391,6 +392,7 @@ def interval(
         ),
     ] = None,
     texts: Texts = True,
+    table: TableFile = None,
     json: opt.JsonFile = None,
 ) -> None:
     """Put an interval on a score that a judge gave and people checked in part.
@@ -461,4 +463,4 @@ def interval(
     if report is None and json is not None:
         show()
     else:
-        deliver(found, report, show=show, texts=texts)
+        deliver(found, report, show=show, texts=texts, table=table)

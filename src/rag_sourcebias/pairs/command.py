@@ -36,6 +36,7 @@ from rag_sourcebias.terminal import options as opt
 from rag_sourcebias.terminal.console import out, say, say_written, stages, tell, write_json
 from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.options import (
+    TableFile,
     Texts,
     as_options,
     number_pair,
@@ -198,6 +199,7 @@ def check_pairs(
     cache: opt.Cache = None,
     report: opt.ReportFolder = None,
     texts: Texts = True,
+    table: TableFile = None,
 ) -> None:
     """Check that rewrites say what their originals say, before you audit with them.
 
@@ -242,7 +244,7 @@ def check_pairs(
             on_stage=progress.begin,
             on_checks=every.__setitem__,
         )
-    deliver(found, report, figures=partial(_write_values, every), texts=texts)
+    deliver(found, report, figures=partial(_write_values, every), texts=texts, table=table)
     if output is not None and isinstance(data, Dataset):
         kept = sound_pairs(data, every, baseline_source=baseline_source)
         write_beir(kept, output)

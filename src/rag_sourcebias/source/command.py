@@ -39,7 +39,7 @@ from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.terminal import options as opt
 from rag_sourcebias.terminal.console import err, say, stages
 from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.options import Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"
 
@@ -324,6 +324,7 @@ def source(
     scale: Scale,
     report: opt.ReportFolder = None,
     texts: Texts = True,
+    table: TableFile = None,
 ) -> None:
     """Measure whether rankings favour human-written or LLM-written documents.
 
@@ -349,6 +350,8 @@ def source(
     """
     if folders and len(folders) > 1 and cluster_file is not None:
         raise DataError("--cluster-file names the queries of one data set; audit them one by one")
+    if folders and len(folders) > 1 and table is not None:
+        raise DataError("--table holds the table of one data set; audit them one by one")
     if (group and tags is None) or ((query or cluster != "cluster") and cluster_file is None):
         raise DataError(
             "--group is a column of --tags, --cluster and --query are columns of --cluster-file"
@@ -370,6 +373,7 @@ def source(
         group=group or "source",
         scale=scale,
         texts=texts,
+        table=table,
     )
     if not folders or len(folders) == 1:
         audit_one(folders[0] if folders else None, report=report)
@@ -419,6 +423,7 @@ def _audit_one(
     scale: Scale,
     report: Path | None,
     texts: bool,
+    table: Path | None,
 ) -> SkewReport:
     require_writable(report)
     given = any((folder, sample, dataset))
@@ -451,7 +456,7 @@ def _audit_one(
             raise DataError("--cluster-file and --merge-llms need --engine memory")
         where = None if sample or dataset else folder
         found = audit_shards(where, asked, scale, split=split, config=config)
-    deliver(found, report, texts=texts)
+    deliver(found, report, texts=texts, table=table)
     return found
 
 

@@ -22,7 +22,7 @@ from rag_sourcebias.style.texts import audit_style
 from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import err, stages
 from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.options import Texts, require_writable, spread
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``audit style``, named once.
 
@@ -121,6 +121,7 @@ def style(
     config: StyleConfig,
     report: common.ReportFolder = None,
     texts: Texts = True,
+    table: TableFile = None,
 ) -> None:
     """Measure which writing styles rankings favour, in documents and in queries.
 
@@ -152,7 +153,7 @@ def style(
             text_statistics=text_statistics,
             on_stage=progress.begin,
         )
-    deliver(found, report, texts=texts)
+    deliver(found, report, texts=texts, table=table)
 
 
 def _load(file: Path | None, *, sample: bool, columns: Columns) -> StyledTexts:

@@ -13,6 +13,7 @@ import typer
 
 from rag_sourcebias.core.errors import DataError, SettingError
 from rag_sourcebias.llm.ask import Prices
+from rag_sourcebias.report.files import require_table
 
 # What commands check before they start.
 
@@ -69,6 +70,14 @@ def require_writable_file(option: str, path: Path | str | None) -> None:
     if not folder.is_dir():
         raise DataError(f"--{option} {path}: folder {folder} does not exist")
     _check_access(f"--{option} {path}", folder)
+
+
+def _table(path: Path | None) -> Path | None:
+    """Return a file for a table if its name says a format and it can be written."""
+    if path is not None:
+        require_table(path)
+        require_writable_file("table", path)
+    return path
 
 
 def _check_access(given: str, folder: Path) -> None:
@@ -287,6 +296,14 @@ Texts = Annotated[
         "--texts/--no-texts",
         help="Keep the texts of the few cases that matter most in the report; without them it "
         "holds ids and numbers.",
+    ),
+]
+TableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--table",
+        callback=_table,
+        help="Write the main table of the report here, as the ending says: .csv, .md or .tex.",
     ),
 ]
 BaseUrl = Annotated[
