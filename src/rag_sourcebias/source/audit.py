@@ -12,12 +12,12 @@ import numpy as np
 
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
 from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import Dependence
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck, sole_corpus_checks
+from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,
@@ -45,6 +45,7 @@ from rag_sourcebias.source.data import (
     CentredDelta,
     SettingSkew,
     SkewCell,
+    SoleCorpusCheck,
     SystemSkew,
     Variant,
 )
@@ -526,7 +527,7 @@ LENGTH_MATCHED_UP_TO = 5_000
 def alone_checks(
     search: Callable[[str], Run], qrels: Qrels, tags: TagTable, config: AuditConfig
 ) -> tuple[SoleCorpusCheck, ...]:
-    """Compare how well the documents of each source are found where they are searched alone."""
+    """Compare quality on the corpus of each source alone ([K] Table 2), paired per query."""
     codes = source_codes_for(qrels.doc_ids, tags)[qrels.doc_codes]
     alone = {
         source: score_run(
@@ -539,9 +540,30 @@ def alone_checks(
         )
         for code, source in enumerate(tags.sources)
     }
-    return sole_corpus_checks(
-        alone, baseline=config.baseline_source, confidence_level=config.confidence_level
-    )
+    base = alone.pop(config.baseline_source)
+    checks = []
+    for other, scores in alone.items():
+        for measure in base.measures:
+            of_base, of_other = base.of(measure, "all"), scores.of(measure, "all")
+            gaps = of_base - of_other
+            queries = np.arange(len(gaps))
+            checks.append(
+                SoleCorpusCheck(
+                    measure=measure,
+                    baseline=config.baseline_source,
+                    other=other,
+                    mean_baseline=float(of_base.mean()),
+                    mean_other=float(of_other.mean()),
+                    difference=if_enough(
+                        clustered_difference,
+                        gaps,
+                        queries,
+                        confidence_level=config.confidence_level,
+                    ),
+                    p_value=difference_test(gaps, queries),
+                )
+            )
+    return tuple(checks)
 
 
 BM25_SETTINGS = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.0), (1.5, 0.75), (1.5, 1.0), (2.0, 0.75))

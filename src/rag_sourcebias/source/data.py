@@ -16,7 +16,6 @@ from rag_sourcebias.core.evidence import Evidence
 from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
@@ -332,6 +331,29 @@ class ExposureShare:
 
 
 Variant = Literal["mixed", "exact", "length-matched"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoleCorpusCheck:
+    """Quality on the corpus of each source alone ([K] Table 2), paired per query.
+
+    A large difference here means the rewrites changed what documents say, so that the mixed
+    result is not source bias alone.
+
+    Parameters
+    ----------
+    difference : Interval or None
+        mean_baseline − mean_other.
+    p_value : float or None
+    """
+
+    measure: str
+    baseline: str
+    other: str
+    mean_baseline: float
+    mean_other: float
+    difference: Interval | None
+    p_value: float | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

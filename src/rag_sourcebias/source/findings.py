@@ -13,8 +13,7 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.finding import Code, Finding
 from rag_sourcebias.core.names import CORRECTIONS, data_argument, short_names
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
-from rag_sourcebias.source.data import SkewResults, SkewVerdict, SystemSkew
+from rag_sourcebias.source.data import SkewResults, SkewVerdict, SoleCorpusCheck, SystemSkew
 
 _VISIBLE = 0.05  # points of Relative Δ that one decimal shows
 _TINY = 1e-12  # a difference of scores that rounding makes

@@ -30,7 +30,6 @@ from rag_sourcebias.infer.ratios import (
     BoundedRatio,
     published_delta,
 )
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.measure.dataset import require_sources
 from rag_sourcebias.measure.exposure import awrf, exposure
 from rag_sourcebias.measure.relevance import (
@@ -49,6 +48,7 @@ from rag_sourcebias.source.data import (
     SettingSkew,
     SkewCell,
     SkewVerdict,
+    SoleCorpusCheck,
     SystemSkew,
     Variant,
 )

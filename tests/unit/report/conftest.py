@@ -13,7 +13,6 @@ import pytest
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
 from rag_sourcebias.measure.dataset import DataCode, DataSummary
 from rag_sourcebias.measure.relevance import SourceScores
 from rag_sourcebias.source.data import (
@@ -21,6 +20,7 @@ from rag_sourcebias.source.data import (
     CentredDelta,
     ExposureShare,
     SkewCell,
+    SoleCorpusCheck,
     SystemSkew,
     TwinSkew,
 )

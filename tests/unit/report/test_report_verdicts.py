@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.infer.sole_corpus import SoleCorpusCheck
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.data import AuditConfig, SoleCorpusCheck
 from rag_sourcebias.source.findings import (
     SourceCode,
     comparisons,
