@@ -13,9 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import CalibrationError, DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    CalibrationError,
+    DataError,
+    InsufficientDataError,
+    as_generator,
+)
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.judged import Method, mean_interval
 from rag_sourcebias.infer.samples import Labels, Target, as_values, check_target
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import DataError, require_at_least
 
 
 def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  # noqa: ANN401

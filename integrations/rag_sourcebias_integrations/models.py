@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
-from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.settings import require_at_least, require_one_of
+from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least, require_one_of
 from rag_sourcebias.llm.openai import chat_labels, retry_after_seconds, shortened, status_error
 from rag_sourcebias.observe.unobserved import suppress
 

@@ -11,9 +11,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.search import DenseRetriever, require_depth
 from rag_sourcebias_integrations.chroma.collections import (

@@ -15,9 +15,8 @@ from ragas.metrics.result import MetricResult
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.finding import Code, Finding, Interval
-from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.judged.audit import judge_items_with_intervals
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias_integrations._require import require

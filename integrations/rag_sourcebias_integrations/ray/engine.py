@@ -13,8 +13,12 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from rag_sourcebias.core.errors import DataError, MissingExtraError, SourceBiasError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import (
+    DataError,
+    MissingExtraError,
+    SourceBiasError,
+    require_at_least,
+)
 from rag_sourcebias_integrations._require import require
 from rag_sourcebias_integrations.ray.worker import (
     DONE,

@@ -14,8 +14,7 @@ import typer
 from rag_sourcebias.answers.audit import audit_answers, measure_answer_bias
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.answers.files import read_answer_scores, read_answer_texts
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import setting
+from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common

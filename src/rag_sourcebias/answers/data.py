@@ -12,10 +12,14 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
+from rag_sourcebias.core.errors import (
+    DataError,
+    check_level,
+    check_settings,
+    require_at_least,
+    setting,
+)
+from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.texts import TextStatistic
 
 # Answers of several systems as texts, with the references they are compared with.

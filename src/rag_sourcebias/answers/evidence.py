@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rag_sourcebias.answers.data import AnswerBiasResults, AnswerScorer, AnswerTexts, extremes
-from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.core.finding import number, shorten
+from rag_sourcebias.core.finding import Evidence, EvidenceText, number, shorten, telling
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.cases import CaseWords, case_blocks, case_section
 

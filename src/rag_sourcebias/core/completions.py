@@ -13,8 +13,12 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import BoolArray, FloatArray, IntArray, LabelDistributions, coded
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, SourceBiasError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    SourceBiasError,
+    require_at_least,
+)
 
 # What is asked of a language model and what comes back.
 

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import DataError, require_at_least
 
 # Documents, their tags and the queries, stored as columns.
 

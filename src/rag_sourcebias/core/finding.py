@@ -7,15 +7,17 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from string import Formatter
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from rag_sourcebias.core.codec import Stored, from_plain
-from rag_sourcebias.core.errors import DataError, import_extra
+from rag_sourcebias.core.errors import DataError, check_level, import_extra
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.core.settings import check_level
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"
@@ -534,3 +536,107 @@ class Frame:
             r"\bottomrule",
             r"\end{tabular}",
         )) + "\n"  # fmt: skip
+
+
+MOST, AGAINST = 8, 3
+"""Cases that are kept with their texts: those that matter most, and those that point elsewhere."""
+LONGEST = 1_500
+"""Characters of a text that are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceText:
+    """One of two texts that are compared.
+
+    Parameters
+    ----------
+    label : str
+        Its source, style, system or role.
+    doc_id : str
+        "" where texts have no ids of their own.
+    value : float or None
+        What it got: a rank or a score; None where it was not retrieved.
+    text : str
+        Its beginning; "" where texts were not kept.
+    length : int
+        Characters of the whole text.
+    """
+
+    label: str
+    doc_id: str = ""
+    value: float | None = None
+    text: str = ""
+    length: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        text: str,
+        *,
+        doc_id: str = "",
+        value: float | None = None,
+    ) -> EvidenceText:
+        """Keep the beginning of a text."""
+        return cls(
+            label=label,
+            doc_id=doc_id,
+            value=value,
+            text=text[:LONGEST],
+            length=len(text),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One case that a figure rests on.
+
+    Parameters
+    ----------
+    item : str
+        Id of the query, question, item or pair.
+    asked : str
+        Text of the query or question; "" where there is none, or texts were not kept.
+    value : float
+        What it adds to the figure; its sign says in which direction.
+    first, second : EvidenceText
+    """
+
+    item: str
+    value: float
+    first: EvidenceText
+    second: EvidenceText
+    asked: str = ""
+
+    def without_texts(self) -> Evidence:
+        """Return the same case with ids and numbers only."""
+        first, second = replace(self.first, text=""), replace(self.second, text="")
+        return replace(self, asked="", first=first, second=second)
+
+
+def telling(
+    values: npt.NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    weight: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Return the places of the values that matter most for their sum, and of a few against it.
+
+    Parameters
+    ----------
+    values : float array of shape (n,)
+        What each case adds; 0 adds nothing.
+    names : sequence of str, length n
+        Break ties, so that equal reports name equal cases.
+    weight : float array of shape (n,), optional
+        Which of two equal values matters more.
+    """
+    sign = 1.0 if np.nansum(values) >= 0 else -1.0
+    second = np.zeros(len(values)) if weight is None else weight
+    order = sorted(
+        (i for i in range(len(values)) if np.isfinite(values[i]) and abs(values[i]) > 1e-12),
+        key=lambda i: (-round(abs(float(values[i])), 9), -float(second[i]), names[i]),
+    )
+    with_it = [i for i in order if sign * values[i] > 0]
+    against = [i for i in order if sign * values[i] < 0]
+    return np.array([*with_it[:MOST], *against[:AGAINST]], dtype=np.int64)

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from rag_sourcebias.core.data import Dataset
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
-from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias import job_command as opt
 from rag_sourcebias.debias.audit import other_sources

@@ -10,9 +10,8 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, SettingError
+from rag_sourcebias.core.errors import DataError, SettingError, setting
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import setting
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.equivalence import NoninferiorityTest

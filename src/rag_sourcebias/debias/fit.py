@@ -9,9 +9,8 @@ from typing import get_args
 import numpy as np
 
 from rag_sourcebias.core.data import Dataset, Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs
 from rag_sourcebias.debias.parity import ParityCalibration, ScoredTwins, fit_parity
 from rag_sourcebias.debias.projection import fit_projection

@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Query, RankedList, Run, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Reranker, Rescorer, Retriever, RetrieverSpec
-from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.debias.parity import ParityCalibration
 from rag_sourcebias.debias.twins import TwinGroups, TwinRescorer, described, fit_twins
 from rag_sourcebias.retrieval.search import require_depth

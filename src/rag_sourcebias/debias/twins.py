@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, DocTags
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, as_generator
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.debias.copies import (
     EXACT,
     Confirmation,

@@ -8,8 +8,8 @@ from typing import Literal
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, Histogram
+from rag_sourcebias.core.errors import check_level, require_at_least, setting
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, require_at_least, setting
 from rag_sourcebias.measure.dataset import DataSummary
 
 # What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.

@@ -10,9 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    MissingExtraError,
+    as_generator,
+    check_level,
+    require_one_of,
+)
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.explain.data import PAIRS_HELD, SpectrumComparison, VectorMap
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import bootstrap_interval, spread_values, t_interval
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile

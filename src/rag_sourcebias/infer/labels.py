@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.samples import as_values, has_spread

@@ -10,9 +10,14 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    as_generator,
+    check_level,
+    require_finite,
+)
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator, check_level, require_finite
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import bootstrap_means

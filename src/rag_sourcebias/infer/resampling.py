@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.errors import as_generator
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 

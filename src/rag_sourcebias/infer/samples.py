@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import check_level, require_one_of
+from rag_sourcebias.core.errors import DataError, check_level, require_one_of
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.dependence import group_codes
 

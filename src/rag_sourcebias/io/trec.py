@@ -9,9 +9,8 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.names import require_name
-from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.tables import read_table
 

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError, as_generator
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean

@@ -18,9 +18,9 @@ from rag_sourcebias.core.errors import (
     DataError,
     InsufficientDataError,
     SourceBiasError,
+    require_one_of,
 )
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,

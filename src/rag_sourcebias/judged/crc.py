@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions, Run
-from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.core.settings import check_level, require_one_of
+from rag_sourcebias.core.errors import CalibrationError, DataError, check_level, require_one_of
 from rag_sourcebias.measure.relevance import rank_of_labels
 
 # From label distributions to per-query utilities ([R] Eq. 1 and 5).

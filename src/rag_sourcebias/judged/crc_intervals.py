@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.errors import CalibrationError, DataError, as_generator
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.judged.crc import (

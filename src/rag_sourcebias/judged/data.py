@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, SettingError
-from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, require_at_least
+from rag_sourcebias.core.errors import DataError, SettingError, check_level, require_at_least
+from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.infer.samples import Drawn
 
 # The parts of a judged evaluation: means, comparisons, single queries.

@@ -12,9 +12,14 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    as_generator,
+    check_level,
+    require_one_of,
+)
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator, check_level, require_one_of
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import _WHOLE, inclusion_probabilities, judge_correlation

@@ -3,8 +3,7 @@
 import numpy as np
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.evidence import Evidence, EvidenceText, telling
-from rag_sourcebias.core.finding import number
+from rag_sourcebias.core.finding import Evidence, EvidenceText, number, telling
 from rag_sourcebias.judged.data import JudgedResults
 from rag_sourcebias.judged.words import digits_of
 from rag_sourcebias.report import document as d

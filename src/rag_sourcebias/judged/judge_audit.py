@@ -17,10 +17,11 @@ from rag_sourcebias.core.errors import (
     CalibrationError,
     DataError,
     InsufficientDataError,
+    as_generator,
+    check_level,
     if_enough,
 )
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import as_generator, check_level
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode

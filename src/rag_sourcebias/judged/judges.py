@@ -24,9 +24,8 @@ from rag_sourcebias.core.completions import (
     Usage,
 )
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Completer
-from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.llm.ask import Asker, CompletionCache, Outcome, Prices, RetryPolicy
 
 # From what a judge wrote to a grade or a distribution over grades.

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.settings import check_level, require_one_of
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, require_one_of
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
 from rag_sourcebias.infer.labels import wilson_ends

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED
 from rag_sourcebias.io.files import (

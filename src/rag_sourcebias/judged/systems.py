@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.errors import InsufficientDataError, as_generator, check_level
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
     PSEUDO_ITEMS,

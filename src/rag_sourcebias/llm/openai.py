@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
-from rag_sourcebias.core.errors import DataError, import_extra
-from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.core.errors import DataError, import_extra, require_one_of
 from rag_sourcebias.io.files import Address, address_of
 
 # What the status of an HTTP answer means for one request.

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import check_level
+from rag_sourcebias.core.errors import DataError, check_level
 from rag_sourcebias.monitor.state import read_state, write_state
 
 # Retrievals depend on one another: sessions, topics that come and go, the time of day. So they are

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.codec import to_plain
 from rag_sourcebias.core.data import FloatArray, TagTable
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import check_level, require_at_least, require_one_of
+from rag_sourcebias.core.errors import DataError, check_level, require_at_least, require_one_of
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality

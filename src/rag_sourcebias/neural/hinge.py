@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.retrieval.cache import Similarity
 
 if TYPE_CHECKING:

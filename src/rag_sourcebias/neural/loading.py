@@ -20,9 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array
-from rag_sourcebias.core.errors import DataError, MissingExtraError
+from rag_sourcebias.core.errors import (
+    DataError,
+    MissingExtraError,
+    require,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.core.names import visible
-from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.io.files import read_json, sound
 from rag_sourcebias.retrieval.cache import normalized
 from rag_sourcebias.retrieval.projection import PROJECTION_FILE, SourceProjection, write_projection

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import get_args
 
-from rag_sourcebias.core.errors import TrainingDivergedError
-from rag_sourcebias.core.settings import require_one_of
+from rag_sourcebias.core.errors import TrainingDivergedError, require_one_of
 from rag_sourcebias.neural.hinge import Reduction, TwinHinge
 from rag_sourcebias.neural.loading import require_torch
 from rag_sourcebias.neural.training_data import RankColumnNames

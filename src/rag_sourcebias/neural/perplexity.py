@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.completions import LogPerplexities
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.neural.causal import CausalModel, CausalScorer
 from rag_sourcebias.neural.loading import (
     Dtype,

@@ -15,9 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray, Query
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    require,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.core.tags import TrainingPairs
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.io.files import read_array, read_fitted, write_atomic, write_fitted

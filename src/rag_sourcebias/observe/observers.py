@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.settings import require_at_least, require_one_of
 from rag_sourcebias.observe.events import DroppedEvents, Locked, RetrievalEvent, require_observer
 
 # Several observers as one: a log and a monitor see the same retrievals.

@@ -16,9 +16,8 @@ from uuid import UUID
 import numpy as np
 
 from rag_sourcebias.core.data import RankedList
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Observer
-from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import (
     MAX_LABELS,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import require_at_least
 from rag_sourcebias.core.tags import UNKNOWN, TagStore
 from rag_sourcebias.observe.events import DroppedEvents, Locked, TagLookup, guarded
 from rag_sourcebias.observe.recorder import EventQueue

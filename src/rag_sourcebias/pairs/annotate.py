@@ -15,9 +15,8 @@ import numpy as np
 
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import Corpus, Dataset, IntArray
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, as_generator
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import as_generator
 from rag_sourcebias.core.tags import training_pairs, twin_texts
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.io.tables import sheet_csv

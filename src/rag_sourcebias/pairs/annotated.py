@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.errors import DataError, as_generator, check_level
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.labels import wilson_interval
 from rag_sourcebias.infer.resampling import bootstrap_intervals, bootstrap_means

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, check_level, check_settings, setting
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level, check_settings, setting
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import check_cutoffs
 

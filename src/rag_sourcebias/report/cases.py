@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from rag_sourcebias.core.evidence import LONGEST, Evidence, EvidenceText
-from rag_sourcebias.core.finding import Frame, shorten
+from rag_sourcebias.core.finding import LONGEST, Evidence, EvidenceText, Frame, shorten
 from rag_sourcebias.report.document import (
     Block,
     Fold,

@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import MISSING, Code, Finding, Frame, Interval, number, p_value
+from rag_sourcebias.core.finding import (
+    MISSING,
+    Code,
+    Evidence,
+    Finding,
+    Frame,
+    Interval,
+    number,
+    p_value,
+)
 from rag_sourcebias.core.names import source_name
 from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.report import document as d

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, Float32Array, Query
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_at_least
 from rag_sourcebias.core.protocols import Encoder, Model, Reranker
-from rag_sourcebias.core.settings import require_at_least
 from rag_sourcebias.io.files import SqliteFile
 
 # Vectors of a corpus and of queries, checked and normalised.

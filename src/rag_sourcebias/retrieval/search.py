@@ -19,11 +19,16 @@ from rag_sourcebias.core.data import (
     Run,
     TagTable,
 )
-from rag_sourcebias.core.errors import DataError, import_extra
+from rag_sourcebias.core.errors import (
+    DataError,
+    import_extra,
+    require,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
-from rag_sourcebias.core.settings import require, require_at_least, require_one_of
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.findings import RetrievalCode
 

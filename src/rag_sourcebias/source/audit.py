@@ -49,10 +49,9 @@ from rag_sourcebias.source.data import (
     SystemSkew,
     Variant,
 )
-from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.report import SkewReport
-from rag_sourcebias.source.system import adjusted, measure_system, settings_row
+from rag_sourcebias.source.system import adjusted, evidence_of, measure_system, settings_row
 
 # The verb: measure source bias from runs and judgments.
 

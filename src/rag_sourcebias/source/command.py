@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from rag_sourcebias.core.data import Dataset, DocTags, TagTable
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Engine, RetrieverSpec
-from rag_sourcebias.core.settings import setting
 from rag_sourcebias.io.beir import read_beir
 from rag_sourcebias.io.samples import cache_dir, load_sample
 from rag_sourcebias.io.shards import ShardedDataset, open_sharded, open_vectors

@@ -11,10 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
+from rag_sourcebias.core.errors import (
+    DataError,
+    check_level,
+    check_settings,
+    require_at_least,
+    setting,
+)
+from rag_sourcebias.core.finding import Evidence, Finding, Interval
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.measure.dataset import DataSummary

@@ -11,8 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_sourcebias.core.evidence import LONGEST, Evidence, EvidenceText
-from rag_sourcebias.core.finding import SHORT, Frame, Interval, Wording, number, shorten
+from rag_sourcebias.core.finding import (
+    LONGEST,
+    SHORT,
+    Evidence,
+    EvidenceText,
+    Frame,
+    Interval,
+    Wording,
+    number,
+    shorten,
+)
 from rag_sourcebias.core.names import split_measure
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import document as d

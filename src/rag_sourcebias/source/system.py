@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import Corpus, IntArray, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, IntArray, Qrels, Query, Run, TagTable
 from rag_sourcebias.core.errors import InsufficientDataError, if_enough
-from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
 from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
@@ -526,3 +526,119 @@ def _awrf(run: Run, tags: TagTable) -> float | None:
         return None
     target = {name: count / tags.n_documents for name, count in tags.counts().items()}
     return float(awrf(found, target).mean())
+
+
+def evidence_of(
+    system: SystemSkew,
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    corpus: Corpus | None = None,
+    queries: Sequence[Query] = (),
+) -> tuple[Evidence, ...]:
+    """Return the queries that matter most for the primary measure, one pair of documents each.
+
+    Parameters
+    ----------
+    corpus, queries
+        Texts; where they are missing, ids stand for them.
+    """
+    asked = {query.query_id: query.text for query in queries}
+    return tuple(
+        case
+        for chance in system.chance
+        for case in _cases(system, chance, run, qrels, tags, config, corpus, asked)
+    )
+
+
+def _cases(  # noqa: PLR0917 - one caller
+    system: SystemSkew,
+    chance: ChanceSkew,
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    corpus: Corpus | None,
+    asked: Mapping[str, str],
+) -> Iterator[Evidence]:
+    scores = system.scores
+    skew = chance.skew[scores.measures.index(config.primary_measure)]
+    for at in telling(np.where(chance.both, skew, 0.0), scores.query_ids):
+        query = scores.query_ids[at]
+        sources = (config.baseline_source, chance.other)
+        pair = _relevant_pair(query, qrels, tags, sources, _ranks_of(run, query))
+        if pair is None:
+            continue
+        sides = tuple(
+            EvidenceText.of(
+                source,
+                corpus.texts[tags.row_of[name]] if corpus is not None else "",
+                doc_id=name,
+                value=rank,
+            )
+            for source, (name, rank) in zip(sources, pair, strict=True)
+        )
+        yield Evidence(
+            item=query,
+            asked=asked.get(query, "") if corpus is not None else "",
+            value=float(skew[at]),
+            first=sides[0],
+            second=sides[1],
+        )
+
+
+_Ranked = tuple[str, float | None]
+
+
+def _relevant_pair(
+    query: str,
+    qrels: Qrels,
+    tags: TagTable,
+    sources: tuple[str, str],
+    rank: Mapping[str, int],
+) -> tuple[_Ranked, _Ranked] | None:
+    """Choose one relevant document of each source, with its rank: two versions of one if there are.
+
+    Of several, those of which one ranks highest.
+
+    Parameters
+    ----------
+    rank : mapping of str to int
+        Documents that were retrieved for the query.
+    """
+    judged = (qrels.query_codes == qrels.query_ids.index(query)) & (qrels.grades > 0)
+    names = [qrels.doc_ids[code] for code in qrels.doc_codes[judged]]
+    rows = tags.rows_for(names)
+    held = [
+        [
+            (name, int(tags.pair_codes[row]))
+            for name, row in zip(names, rows, strict=True)
+            if row >= 0 and tags.source_codes[row] == tags.sources.index(source)
+        ]
+        for source in sources
+    ]
+    last = len(rank) + 1
+    choices = [
+        (not pair == twin >= 0, min(rank.get(first, last), rank.get(second, last)), first, second)
+        for first, pair in held[0]
+        for second, twin in held[1]
+    ]
+    if not choices:
+        return None
+    *_, first, second = min(choices)
+    return (first, _rank(rank, first)), (second, _rank(rank, second))
+
+
+def _rank(rank: Mapping[str, int], name: str) -> float | None:
+    return float(rank[name]) if name in rank else None
+
+
+def _ranks_of(run: Run, query: str) -> dict[str, int]:
+    """Return the rank of each document that was retrieved for a query."""
+    if query not in run.query_ids:
+        return {}
+    at = run.query_ids.index(query)
+    codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
+    return {run.doc_ids[code]: rank for rank, code in enumerate(codes, start=1)}

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Corpus, FloatArray, IntArray, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.core.settings import check_level
 from rag_sourcebias.infer.dependence import (
     Dependence,
     group_codes,

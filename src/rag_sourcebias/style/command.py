@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import setting
+from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.io.beir import read_texts
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder

@@ -16,11 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.evidence import Evidence
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.errors import (
+    DataError,
+    check_level,
+    check_settings,
+    require_at_least,
+    setting,
+)
+from rag_sourcebias.core.finding import Evidence, Interval
 from rag_sourcebias.core.names import require_name
-from rag_sourcebias.core.settings import check_level, check_settings, require_at_least, setting
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import if_enough
-from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.core.errors import as_generator, if_enough
 from rag_sourcebias.infer.decide import Correction, adjust_p_values, box_degrees
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.infer.resampling import coin_flips

@@ -32,9 +32,8 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.names import check_source, require_name
-from rag_sourcebias.core.settings import require_one_of
 from rag_sourcebias.io.files import read_text, sound
 from rag_sourcebias.tagging.documents import digest
 

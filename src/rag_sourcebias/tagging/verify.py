@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import as_generator
+from rag_sourcebias.core.errors import DataError, as_generator
 from rag_sourcebias.infer.verified import draw_chances, draw_rows, relevant_slots
 from rag_sourcebias.io.verified import Verification, side
 from rag_sourcebias.tagging.detector.model import Detector, Rate, auroc

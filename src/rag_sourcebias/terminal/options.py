@@ -166,7 +166,7 @@ _Options = dict[str, tuple[inspect.Parameter, _Read]]
 def _options_of(kind: type) -> _Options:
     """Return the option of each field, and how its value is read.
 
-    Settings that a program can make too (:func:`~rag_sourcebias.core.settings.setting`) say what
+    Settings that a program can make too (:func:`~rag_sourcebias.core.errors.setting`) say what
     they are; one without a help page's words is no option.
     """
     hints, found = get_type_hints(kind, include_extras=True), {}

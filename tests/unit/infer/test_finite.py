@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import require_finite
+from rag_sourcebias.core.errors import DataError, require_finite
 
 
 def test_places_are_counted():

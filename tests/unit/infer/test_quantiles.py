@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.settings import as_generator, check_level
+from rag_sourcebias.core.errors import DataError, as_generator, check_level
 from rag_sourcebias.infer.quantiles import beta_quantile, normal_quantile, t_quantile
 
 

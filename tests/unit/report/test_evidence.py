@@ -11,7 +11,7 @@ from outputs import to_html
 
 from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
-from rag_sourcebias.core.evidence import AGAINST, MOST, telling
+from rag_sourcebias.core.finding import AGAINST, MOST, telling
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.cases import differing
 from rag_sourcebias.report.files import without_texts, write_report

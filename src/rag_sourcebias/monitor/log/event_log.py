@@ -15,8 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from weakref import WeakSet
 
-from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.settings import require_at_least
+from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least
 from rag_sourcebias.io.files import PRIVATE, create_folder
 from rag_sourcebias.monitor.data import Waiting, label_names, short_text
 from rag_sourcebias.monitor.log.schema import Documents, LogSettings

@@ -18,8 +18,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.settings import require_at_least, require_one_of
+from rag_sourcebias.core.errors import (
+    DataError,
+    UnsupportedVersionError,
+    require_at_least,
+    require_one_of,
+)
 from rag_sourcebias.io.files import PRIVATE, check_file, check_mode, create_file, reason_of
 from rag_sourcebias.io.tables import pyarrow_modules
 from rag_sourcebias.monitor.data import OTHER, Key, LabelCaps, short_text

@@ -22,7 +22,6 @@ from rag_sourcebias.source.audit import (
     require_plan,
 )
 from rag_sourcebias.source.data import AuditConfig, SystemSkew, Variant
-from rag_sourcebias.source.evidence import evidence_of
 from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.report import SkewReport
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
@@ -34,7 +33,7 @@ from rag_sourcebias.source.shards.work import (
     LocalEngine,
     ShardedRetriever,
 )
-from rag_sourcebias.source.system import measure_system
+from rag_sourcebias.source.system import evidence_of, measure_system
 
 # From what was found to the entries of a report.
 
