@@ -26,7 +26,7 @@ from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
 from rag_sourcebias.source.data import AuditConfig, SystemSkew
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 __all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
 

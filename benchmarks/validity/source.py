@@ -21,7 +21,7 @@ from rag_sourcebias.measure.exposure import exposure
 from rag_sourcebias.measure.relevance import chance_scores, source_codes_for
 from rag_sourcebias.source.audit import measure_source_bias, merge_llms
 from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 SIZES = (10, 30, 100, 300)
 RESULT = Path(__file__).parents[1] / "results" / "validity_source.json"

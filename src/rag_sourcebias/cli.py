@@ -28,7 +28,7 @@ from rag_sourcebias.style.command import style
 from rag_sourcebias.tagging.command import apply, fit
 from rag_sourcebias.tagging.verify_command import verify
 from rag_sourcebias.terminal.console import INTERRUPTED, err
-from rag_sourcebias.terminal.help import Command, Group
+from rag_sourcebias.terminal.options import Command, Group
 
 # Arguments of functions, which a message here names as options.
 _ARGUMENT = re.compile(r"\b(id|human|judge|group|cluster|metric|manifest)=(?:…|$)")

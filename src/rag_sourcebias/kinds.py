@@ -8,9 +8,8 @@ from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
-from rag_sourcebias.report.files import read
-from rag_sourcebias.report.report import Report
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.report.files import Report, read
+from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.style.legacy_report import StyleReport
 
 _KINDS: dict[str | None, tuple[str, type[Report]]] = {

@@ -23,14 +23,12 @@ from rag_sourcebias.io.tables import find_column, read_table
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.monitor.command import log_figures, log_lines
 from rag_sourcebias.monitor.log.reading import log_summary
-from rag_sourcebias.report.report import print_report
+from rag_sourcebias.report.files import print_report
 from rag_sourcebias.tagging.command import open_store
 from rag_sourcebias.tagging.documents import SidecarStore
 from rag_sourcebias.tagging.tables import summary_parts
-from rag_sourcebias.terminal.console import out, say, show, stages, tell, write_json
-from rag_sourcebias.terminal.delivery import deliver
-from rag_sourcebias.terminal.help import rows
-from rag_sourcebias.terminal.options import TableFile, Texts, require_writable_file
+from rag_sourcebias.terminal.console import deliver, out, say, show, stages, tell, write_json
+from rag_sourcebias.terminal.options import TableFile, Texts, require_writable_file, rows
 
 _SAMPLES = (
     ("audit source --sample", "a retriever's favourites"),

@@ -47,7 +47,7 @@ from rag_sourcebias.retrieval.rerank import candidates, installed
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 C = TypeVar("C", AuditConfig, JudgedConfig)
 

@@ -64,7 +64,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.neural",
         "rag_sourcebias.infer.ratios",
         "rag_sourcebias.judged.crc_intervals",
-        "rag_sourcebias.source.report",
+        "rag_sourcebias.source.page",
         "rag_sourcebias.judged.report",
         "rag_sourcebias.source.audit",
         "rag_sourcebias.explain.audit",

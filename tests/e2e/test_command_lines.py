@@ -17,8 +17,8 @@ from typer.core import TyperOption
 
 from rag_sourcebias.cli import _Root, app
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.report import Report
-from rag_sourcebias.terminal.help import leaves
+from rag_sourcebias.report.files import Report
+from rag_sourcebias.terminal.options import leaves
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

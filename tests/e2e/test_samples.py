@@ -12,7 +12,7 @@ from command_line import inside, succeed
 from rag_sourcebias.cli import app
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.start import _SAMPLES
-from rag_sourcebias.terminal.help import leaves
+from rag_sourcebias.terminal.options import leaves
 
 QUICK = {
     "audit answers": ("--resamples", "200", "--no-text-statistics"),

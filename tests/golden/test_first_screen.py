@@ -11,7 +11,7 @@ from rendering import FOLDER, NAMES
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report import render
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 JARGON = re.compile(
     r"NDCG|MAP@|\bAUC\b|Relative Δ|centred|permut|regress|bootstrap|p-value|\bp [<=]|adjusted|"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.files import visible_report
+from rag_sourcebias.report.files import Report, visible_report
 from rag_sourcebias.report.render import markdown, page
-from rag_sourcebias.report.report import Report
 
 
 def document_of(report: Report, *, lines: bool = True) -> Document:

@@ -11,7 +11,7 @@ import numpy as np
 from hashing_encoder import HashingEncoder
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, TagTable
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 WORDS = [f"word{i}" for i in range(60)]
 N_PAIRS = 1_500

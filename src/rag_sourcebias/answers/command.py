@@ -18,8 +18,7 @@ from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.io.samples import cache_dir
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import stages
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import deliver, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``audit answers``, named once.

@@ -8,7 +8,7 @@ import numpy as np
 from rag_sourcebias.answers.data import AnswerBiasResults, AnswerScorer, AnswerTexts, extremes
 from rag_sourcebias.core.finding import Evidence, EvidenceText, number, shorten, telling
 from rag_sourcebias.report import document as d
-from rag_sourcebias.report.cases import CaseWords, case_blocks, case_section
+from rag_sourcebias.report.document import CaseWords, case_blocks, case_section
 
 
 def evidence_of(scorer: AnswerScorer, texts: AnswerTexts) -> tuple[Evidence, ...]:

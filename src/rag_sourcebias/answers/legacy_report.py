@@ -11,7 +11,7 @@ from rag_sourcebias.answers.report import document
 from rag_sourcebias.core.finding import Frame
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.report import Outcome, Report
+from rag_sourcebias.report.files import Outcome, Report
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -28,8 +28,8 @@ from rag_sourcebias.core.finding import MISSING, Interval, number
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
+from rag_sourcebias.report.document import text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.report.legacy import count, counted, estimate, level, score, settings
-from rag_sourcebias.report.texts import text_figures, text_frame, text_key, text_notes
 
 _KEYS: tuple[pic.Key, ...] = (("score as it is", "other", True), ("adjusted", "baseline", True))
 Row = tuple[str, ...]

@@ -73,8 +73,7 @@ from rag_sourcebias.retrieval.projection import (
     read_projection,
 )
 from rag_sourcebias.retrieval.search import DenseSpec
-from rag_sourcebias.terminal.console import INTERRUPTED, err, stages, tell
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import INTERRUPTED, deliver, err, stages, tell
 from rag_sourcebias.terminal.options import TableFile, Texts, choice, spread, used
 
 # ``--search``: systems at several weights or strengths.

@@ -18,8 +18,7 @@ from rag_sourcebias.neural.loading import keep_freed_memory
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.neural.perplexity import CausalPerplexity, MaskedPerplexity
 from rag_sourcebias.retrieval.cache import OfModel, VectorCache
-from rag_sourcebias.terminal.console import stages
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import deliver, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``explain``, named once.

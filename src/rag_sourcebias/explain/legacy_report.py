@@ -10,7 +10,7 @@ from rag_sourcebias.explain.data import ExplainResults
 from rag_sourcebias.explain.report import document
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.report import Outcome, Report
+from rag_sourcebias.report.files import Outcome, Report
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -28,9 +28,9 @@ from rag_sourcebias.judged.files import (
 from rag_sourcebias.judged.labels_command import sheet_interval
 from rag_sourcebias.judged.legacy_report import JudgedReport
 from rag_sourcebias.judged.sheets import manifest_path
-from rag_sourcebias.report.files import write_report_json
-from rag_sourcebias.report.report import print_report
+from rag_sourcebias.report.files import print_report, write_report_json
 from rag_sourcebias.terminal.console import (
+    deliver,
     err,
     out,
     print_json,
@@ -39,7 +39,6 @@ from rag_sourcebias.terminal.console import (
     stages,
     write_json,
 )
-from rag_sourcebias.terminal.delivery import deliver
 from rag_sourcebias.terminal.options import (
     TableFile,
     Texts,

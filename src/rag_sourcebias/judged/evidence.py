@@ -7,7 +7,7 @@ from rag_sourcebias.core.finding import Evidence, EvidenceText, number, telling
 from rag_sourcebias.judged.data import JudgedResults
 from rag_sourcebias.judged.words import digits_of
 from rag_sourcebias.report import document as d
-from rag_sourcebias.report.cases import CaseWords, case_blocks
+from rag_sourcebias.report.document import CaseWords, case_blocks
 
 
 def evidence_of(items: JudgedItems) -> tuple[Evidence, ...]:

@@ -11,7 +11,7 @@ from rag_sourcebias.judged.data import JudgedResults
 from rag_sourcebias.judged.report import document
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.report import Outcome, Report
+from rag_sourcebias.report.files import Outcome, Report
 
 _PER_QUERY = ("estimate", "lower", "upper", "human")
 

@@ -33,8 +33,7 @@ from rag_sourcebias.pairs.findings import PairsCode, failed
 from rag_sourcebias.report.document import Heading, Table
 from rag_sourcebias.report.render import print_block
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import out, say, say_written, stages, tell, write_json
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import deliver, out, say, say_written, stages, tell, write_json
 from rag_sourcebias.terminal.options import (
     TableFile,
     Texts,

@@ -16,7 +16,7 @@ from rag_sourcebias.pairs.data import (
     PairResults,
 )
 from rag_sourcebias.pairs.findings import decision
-from rag_sourcebias.report.about import about
+from rag_sourcebias.report.document import about
 
 Row = tuple[Any, ...]
 

@@ -27,7 +27,7 @@ from rag_sourcebias.pairs.findings import (
 from rag_sourcebias.pairs.frames import VALUES, frames
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.about import about_section, facts
+from rag_sourcebias.report.document import about_section, facts
 
 #: What each flag says of a pair.
 _FLAGS = {

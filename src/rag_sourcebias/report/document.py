@@ -1,12 +1,26 @@
-"""A report as data: findings, frames and figures in the order in which they are read."""
+"""A report as data: findings, frames and figures in order, and parts that many pages have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.finding import Finding, Frame
+from rag_sourcebias.core.finding import (
+    LONGEST,
+    Code,
+    Evidence,
+    EvidenceText,
+    Finding,
+    Frame,
+    shorten,
+)
+from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.figures import Picture
 
 
@@ -398,3 +412,357 @@ class Document:
             yield block
             if isinstance(block, Fold | Only):
                 left.extend(reversed(block.blocks))
+
+
+def facts(rows: Mapping[str, object]) -> Frame:
+    """Return a table of two columns."""
+    return Frame(columns={"name": tuple(rows), "value": tuple(rows.values())})
+
+
+def about(
+    data: DataSummary,
+    settings: Mapping[str, object],
+    systems: Mapping[str, Mapping[str, object]],
+    environment: Mapping[str, str],
+) -> dict[str, Frame]:
+    """Return the tables by name.
+
+    Parameters
+    ----------
+    settings : mapping
+        Of the report.
+    systems : mapping
+        Settings of each model that it used.
+    environment : mapping
+        Versions, machine and time.
+    """
+    stated = [
+        (system, name, str(value)) for system, own in systems.items() for name, value in own.items()
+    ]
+    names, settings_of, values = zip(*stated, strict=True) if stated else ((), (), ())
+    return {
+        "data": facts({
+            "name": data.name,
+            "design": data.design,
+            "queries": data.n_queries,
+            "judgments": data.n_judgments,
+            "pairs of versions": data.n_pairs,
+            **{f"tags, {origin}": n for origin, n in data.origins.items()},
+            "licence": data.license or "not stated",
+            "attribution": data.attribution or "not stated",
+        }),
+        "documents": Frame(
+            columns={
+                "source": tuple(data.documents),
+                "documents": tuple(data.documents.values()),
+                "mean words": tuple(map(data.mean_words.get, data.documents)),
+            }
+        ),
+        "settings": facts(settings),
+        "systems": Frame(
+            columns={"system": names, "setting": settings_of, "value": values}, n_heads=2
+        ),
+        "environment": facts(environment),
+    }  # fmt: skip
+
+
+def about_section(tables: Mapping[str, Frame]) -> Section:
+    """Return the last section of a page, with the tables of :func:`about`."""
+    return Section(
+        id="data",
+        nav="Data and settings",
+        title="Data, settings and versions",
+        blocks=(
+            Facts(
+                frames=(
+                    ("Data", tables["data"]),
+                    ("Settings", tables["settings"]),
+                    ("Environment", tables["environment"]),
+                )
+            ),
+            Table(caption="Documents by source", frame=tables["documents"]),
+            *(
+                [Table(caption="Models and their settings", frame=tables["systems"])]
+                if len(tables["systems"])
+                else []
+            ),
+        ),
+    )
+
+
+Pieces = tuple[tuple[str, bool], ...]
+_WORDS = re.compile(r"\s*\S+\s*|\s+")
+_NAME, _ASKED = 40, 160  # characters of an id and of a question in a line
+
+
+def differing(first: str, second: str) -> tuple[Pieces, Pieces]:
+    """Cut two texts into (piece, is it missing from the other?), by words.
+
+    Examples
+    --------
+    >>> differing("a small cat", "a cat")
+    ((('a ', False), ('small ', True), ('cat', False)), (('a cat', False),))
+    """
+    words = tuple(_WORDS.findall(text) for text in (first, second))
+    plain = [[word.strip().casefold() for word in side] for side in words]
+    blocks = SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_matching_blocks()
+    same = (set[int](), set[int]())
+    for at, place, size in blocks:
+        same[0].update(range(at, at + size))
+        same[1].update(range(place, place + size))
+    return _pieces(words[0], same[0]), _pieces(words[1], same[1])
+
+
+def _pieces(words: Sequence[str], same: set[int]) -> Pieces:
+    runs = groupby(range(len(words)), key=lambda at: at not in same)
+    return tuple(("".join(words[at] for at in places), marked) for marked, places in runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseWords:
+    """How the cases of one figure are called and written.
+
+    Parameters
+    ----------
+    noun : str
+        What a case is: "query", "question", "pair".
+    adds : str
+        What a case adds to, as the head of a column.
+    sides : tuple of str
+        Heads of the first and of the second side.
+    got : str
+        What a side got: "rank", "score".
+    write, add : callable
+        How a value of one side, and what a case adds, are written.
+    about : str
+        What stands over the two texts where it is not the question, which then is the id.
+    """
+
+    noun: str
+    adds: str
+    sides: tuple[str, str]
+    got: str
+    write: Callable[[float | None], str]
+    add: Callable[[float], str]
+    about: str = ""
+
+
+def case_blocks(cases: Sequence[Evidence], words: CaseWords, *, caption: str) -> Iterator[Block]:
+    """Yield the cases of one figure: a table, and each with its texts behind a fold."""
+    if not cases:
+        return
+    yield Table(caption=caption, frame=case_frame(cases, words))
+    for case in cases:
+        if case.first.text or case.second.text:
+            yield _texts(case, words)
+
+
+def case_frame(cases: Sequence[Evidence], words: CaseWords) -> Frame:
+    """Return the cases as a table, with ids of documents where texts have any."""
+    columns: dict[str, list[str]] = {
+        words.noun: [shorten(case.item, _NAME) for case in cases],
+        words.adds: [words.add(case.value) for case in cases],
+    }
+    heads = {}
+    sides = [(case.first, case.second) for case in cases]
+    has_ids = any(side.doc_id for pair in sides for side in pair)
+    for at, label in enumerate(words.sides):
+        columns[f"value {at}"] = [words.write(pair[at].value) for pair in sides]
+        heads[f"value {at}"] = f"{words.got}, {label}"
+    for at, label in enumerate(words.sides if has_ids else ()):
+        columns[f"document {at}"] = [shorten(pair[at].doc_id, _NAME) for pair in sides]
+        heads[f"document {at}"] = f"{label}: document"
+    return Frame(columns=columns, heads=heads)
+
+
+def case_section(
+    parts: Iterable[tuple[str, Iterable[Block]]], *, title: str, lead: str
+) -> Section | None:
+    """Return the cases of all subjects, each under its name where there are several.
+
+    Parameters
+    ----------
+    parts : iterable of (str, iterable of Block)
+        A subject and its cases; those without cases are left out.
+    """
+    found = [(name, tuple(blocks)) for name, blocks in parts]
+    found = [(name, blocks) for name, blocks in found if blocks]
+    if not found:
+        return None
+    blocks: list[Block] = []
+    for name, own in found:
+        if len(found) > 1:
+            blocks.append(Heading(text=Name(name)))
+        blocks += own
+    return Section(id="evidence", nav="Evidence", title=title, lead=lead, blocks=tuple(blocks))
+
+
+def _texts(case: Evidence, words: CaseWords) -> Fold:
+    pair = list(zip(words.sides, (case.first, case.second), strict=True))
+    values = " · ".join(f"{label}: {words.got} {words.write(side.value)}" for label, side in pair)
+    asked = case.item if words.about else case.asked
+    name = shorten(asked, _ASKED) or f"{words.noun} {shorten(case.item, _NAME)}"
+    over = f"{words.about}: {case.asked}" if words.about and case.asked else case.asked
+    pieces = differing(case.first.text, case.second.text)
+    versions = Versions(
+        name=f"{words.noun} {case.item}",
+        about=over,
+        where=words.noun,
+        values=values,
+        sides=(
+            _side("gone", words.sides[0], case.first, pieces[0]),
+            _side("new", words.sides[1], case.second, pieces[1]),
+        ),
+    )
+    return Fold(summary=f"{name} ({values})", blocks=(versions,))
+
+
+def _side(look: str, label: str, text: EvidenceText, pieces: Pieces) -> Side:
+    cut = ""
+    if text.length > len(text.text):
+        cut = f"The first {LONGEST:,} of {text.length:,} characters."
+    return Side(look=look, label=label, pieces=pieces, cut=cut)
+
+
+_FEW_WORDS = 5
+
+
+class TextCode(Code, home="texts"):
+    """How figures of texts are read."""
+
+    MARKS = (
+        "Thin lines reach from the 5th to the 95th percentile of the texts, boxes over the middle "
+        "half, the bar in them is the median; the mark is the mean with its {level:level} interval."
+    )
+    MARKS_ALONE = (
+        "Thin lines reach from the 5th to the 95th percentile of the texts, boxes over the middle "
+        "half, the bar in them is the median; the mark is the mean."
+    )
+    MEASURES = (
+        "The other measures compare a text with its reference, from 0, nothing in common, to 1, "
+        "the same wording. Overlap is the share of the reference's words that occur in the text, "
+        "however long it is."
+    )
+    SHORT = (
+        "Some texts are very short: for them read overlap, because METEOR gives one equal word no "
+        "more than 0.5 and the others fall with every further word."
+    )
+
+
+def renamed(
+    statistics: Sequence[TextStatistic], names: Mapping[str, str]
+) -> tuple[TextStatistic, ...]:
+    """Return the statistics with the groups' names for readers."""
+    return tuple(replace(s, group=names.get(s.group, s.group)) for s in statistics)
+
+
+def _axes(
+    statistics: Sequence[TextStatistic], original: str | None
+) -> tuple[list[str], list[str], dict[tuple[str, str], TextStatistic]]:
+    """Return groups, the original first, and names, words first, both in their order; and all."""
+    return (
+        sorted(dict.fromkeys(s.group for s in statistics), key=lambda g: g != original),
+        sorted(dict.fromkeys(s.name for s in statistics), key=lambda name: name != "words"),
+        {(s.group, s.name): s for s in statistics},
+    )
+
+
+def text_figures(
+    statistics: Sequence[TextStatistic], *, original: str | None = None, of: str = ""
+) -> tuple[tuple[str, pic.Intervals], ...]:
+    """Return a figure per statistic with a row per group, each under its caption.
+
+    Parameters
+    ----------
+    original : str or None
+        The group that the others are versions of; it comes first, in the baseline's colour.
+    of : str
+        Whose texts they are, before the captions.
+    """
+    groups, names, every = _axes(statistics, original)
+    figures = []
+    for name in names:
+        words = name == "words"
+        # Only words are measured of the original itself.
+        shown = [g for g in groups if words or g != original] or groups
+        caption = "words per text" if words else name
+        if of:
+            caption = f"{of}: {caption}"
+        axis = pic.Axis(span=(-0.03, 1.03), digits=2)
+        guides: tuple[pic.Guide, ...] = ()
+        if words:
+            axis = pic.Axis(span=(0, None))
+            first = every.get((original or "", name))
+            guides = (pic.Guide(at=first.average, look="dashed"),) if first else ()
+        rows = tuple(_row(group, every.get((group, name)), original) for group in shown)
+        figures.append((caption, pic.Intervals(title=caption, rows=rows, x=axis, guides=guides)))
+    return tuple(figures)
+
+
+def _row(group: str, found: TextStatistic | None, original: str | None) -> pic.Row:
+    if found is None:
+        return pic.Row(label=group, note="none")
+    colour: pic.Colour = "even"
+    if original is not None:
+        colour = "baseline" if group == original else "other"
+    mark = pic.mark(found.mean, colour, at=found.average)
+    return pic.Row(label=group, marks=(mark,), box=found.quantiles)
+
+
+def text_frame(
+    statistics: Sequence[TextStatistic], *, original: str | None = None, head: str = "group"
+) -> Frame:
+    """Return a row per group and a column per statistic: the mean with its interval, or alone."""
+    groups, names, every = _axes(statistics, original)
+    cells = {name: [_mean(every.get((group, name))) for group in groups] for name in names}
+    texts = [max(s.n for s in statistics if s.group == group) for group in groups]
+    return Frame(columns={head: groups, "texts": texts, **cells}, formats=_formats(names))
+
+
+def _formats(names: Sequence[str]) -> dict[str, str]:
+    return {name: "" if name == "words" else "2" for name in names}
+
+
+def _mean(found: TextStatistic | None) -> object:
+    if found is None:
+        return None
+    return found.average if found.mean is None else found.mean
+
+
+def text_means(statistics: Sequence[TextStatistic], *, original: str | None = None) -> Frame:
+    """Return the means without intervals: what a terminal has room for."""
+    groups, names, every = _axes(statistics, original)
+    columns = {
+        name: [s.average if (s := every.get((group, name))) else None for group in groups]
+        for name in names
+    }
+    return Frame(columns={"mean per text": groups, **columns}, formats=_formats(names))
+
+
+def text_key(statistics: Sequence[TextStatistic]) -> tuple[Finding, ...]:
+    """Explain how the figures of these statistics are read."""
+    level = next((s.mean.confidence_level for s in statistics if s.mean is not None), None)
+    said = [TextCode.MARKS_ALONE() if level is None else TextCode.MARKS(level=level)]
+    if len({s.name for s in statistics}) > 1:
+        said.append(TextCode.MEASURES())
+    if any(s.name == "words" and s.quantiles[2] <= _FEW_WORDS for s in statistics):
+        said.append(TextCode.SHORT())
+    return tuple(said)
+
+
+def text_notes(statistics: Sequence[TextStatistic]) -> tuple[tuple[Words, tuple[str, ...]], ...]:
+    """Return what was left out or sampled, and METEOR's mode, each once with its groups.
+
+    No groups where it holds for all of them.
+    """
+    notes: dict[str, Words] = {}
+    groups_of: dict[str, dict[str, None]] = {}
+    for statistic in statistics:
+        for note in () if statistic.mean is None else statistic.mean.notes:
+            notes[str(note)] = note
+            groups_of.setdefault(str(note), {})[statistic.group] = None
+    every = {s.group for s in statistics if s.name != "words"} or {s.group for s in statistics}
+    return tuple(
+        (notes[text], () if len(groups) >= len(every) else tuple(groups))
+        for text, groups in groups_of.items()
+    )

@@ -50,7 +50,7 @@ from rag_sourcebias.source.data import (
     Variant,
 )
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.system import adjusted, evidence_of, measure_system, settings_row
 
 # The verb: measure source bias from runs and judgments.

@@ -13,7 +13,7 @@ from rag_sourcebias.core.finding import Finding, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 _FEWEST = 3
 

@@ -32,12 +32,11 @@ from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
 from rag_sourcebias.source.data import AuditConfig
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever
 from rag_sourcebias.terminal import options as opt
-from rag_sourcebias.terminal.console import err, say, stages
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import deliver, err, say, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 _DATA, _RETRIEVAL, _STATISTICS = "Data", "Retrieval", "Statistics"

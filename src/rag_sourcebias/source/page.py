@@ -1,10 +1,10 @@
-"""The page of a source audit: its tables, its figures, and the order in which they are read."""
+"""The report of a source audit: its tables, its figures, and the order in which they are read."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -26,15 +26,19 @@ from rag_sourcebias.core.names import split_measure
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
-from rag_sourcebias.report.about import about, about_section
-from rag_sourcebias.report.cases import Pieces, differing
-from rag_sourcebias.report.texts import (
+from rag_sourcebias.report.document import (
+    Document,
+    Pieces,
+    about,
+    about_section,
+    differing,
     renamed,
     text_figures,
     text_frame,
     text_key,
     text_notes,
 )
+from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.source.data import SkewCell, SkewResults, SystemSkew
 from rag_sourcebias.source.findings import (
     Comparison,
@@ -883,3 +887,35 @@ def _caveats_section(report: SkewResults) -> d.Section:
     else:
         blocks.append(d.Say(text="There are none besides the warnings at the top."))
     return d.Section(id="caveats", title="Assumptions and caveats", blocks=tuple(blocks))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SkewReport(SkewResults, Report):
+    """The result of a source audit; its parameters are those of what it stores."""
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """Every table, by its name; the first has the verdicts."""
+        return frames(self)
+
+    def page(self) -> Document:
+        """Return everything there is to say, in the order in which it is read."""
+        return page(self)
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        several = len(others_of(self)) > 1
+        for system in self.systems:
+            for verdict in system.verdicts if system.variant == "mixed" else ():
+                subject, words = system.name, ""
+                if several:
+                    subject = str(SourceCode.SUBJECT(system=subject, other=verdict.other))
+                if verdict.favoured:
+                    words = str(SourceCode.FAVOURED(source=verdict.favoured))
+                yield Outcome(
+                    subject,
+                    verdict.code.value,
+                    str(SourceCode.FIGURE(measure=verdict.measure)),
+                    verdict.interval,
+                    verdict.centred_delta,
+                    words=words,
+                )

@@ -19,8 +19,7 @@ from rag_sourcebias.style.data import (
 )
 from rag_sourcebias.style.texts import audit_style
 from rag_sourcebias.terminal import options as common
-from rag_sourcebias.terminal.console import err, stages
-from rag_sourcebias.terminal.delivery import deliver
+from rag_sourcebias.terminal.console import deliver, err, stages
 from rag_sourcebias.terminal.options import TableFile, Texts, require_writable, spread
 
 # Options of ``audit style``, named once.

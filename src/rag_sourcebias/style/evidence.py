@@ -7,7 +7,7 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.finding import Evidence, EvidenceText, number, telling
 from rag_sourcebias.report import document as d
-from rag_sourcebias.report.cases import CaseWords, case_blocks, case_section
+from rag_sourcebias.report.document import CaseWords, case_blocks, case_section
 from rag_sourcebias.style.data import (
     StyleCode,
     StyledTexts,

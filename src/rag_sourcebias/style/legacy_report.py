@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_sourcebias.core.finding import Frame
 from rag_sourcebias.report import legacy
 from rag_sourcebias.report.document import Document
-from rag_sourcebias.report.report import Outcome, Report
+from rag_sourcebias.report.files import Outcome, Report
 from rag_sourcebias.style.data import StyleCode, StyleResults
 from rag_sourcebias.style.report import document
 

@@ -13,8 +13,8 @@ from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
+from rag_sourcebias.report.document import text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.report.legacy import count, counted, delta, estimate, level, score, settings
-from rag_sourcebias.report.texts import text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.style.data import StyleResults, StyleRow, StyleSystem
 from rag_sourcebias.style.evidence import evidence_section
 from rag_sourcebias.style.words import (

@@ -1,1 +1,1 @@
-"""The terminal: where commands print, how options are declared, pages of help."""
+"""The terminal: where commands print, how options and their pages of help are made."""

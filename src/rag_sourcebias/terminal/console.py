@@ -1,8 +1,10 @@
-"""Where commands print, and how far a long job is."""
+"""Where commands print: lines, how far a long job is, and a finished report."""
 
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,19 @@ from rich.progress import (
 )
 from rich.segment import Segment
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, SourceBiasError
 from rag_sourcebias.core.names import visible
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.io.files import write_atomic
+from rag_sourcebias.report.files import (
+    Report,
+    print_report,
+    without_texts,
+    write_figures,
+    write_pages,
+    write_table,
+)
+from rag_sourcebias.report.render import failure_text
 
 # Where the command line prints: results to standard output, everything else to error.
 
@@ -148,3 +159,77 @@ def stages() -> Iterator[Stages]:
         speed_estimate_period=120,  # a step of a training may take half a minute
     ) as progress:
         yield _Bar(progress)
+
+
+def deliver(
+    report: Report,
+    folder: Path | None,
+    *,
+    show: Callable[[], object] | None = None,
+    figures: Callable[[Path], object] = lambda _: None,
+    texts: bool = True,
+    table: Path | None = None,
+) -> None:
+    """Write the figures of a report, print it, and draw its pages, or say how they can be had.
+
+    What was computed is on disk before anything is drawn: a table or page that fails, or an
+    interruption, costs no more than itself.
+
+    Parameters
+    ----------
+    report : report
+    folder : Path or None
+        Nothing is written where None.
+    show : callable, optional
+        What prints it; :func:`print_report` by default.
+    figures : callable, optional
+        Writes what else belongs to the figures into the folder.
+    texts : bool
+        Keep the texts of cases; otherwise ids and numbers remain, and no figures that quote texts.
+    table : Path or None
+        Where the first of its tables is written, as CSV, Markdown or LaTeX.
+    """
+    print_it = show or partial(print_report, report, out)
+    if folder is None:
+        print_it()
+        _write_table(report, table)
+        err.print("add --report <folder> for the full report (HTML, Markdown, JSON)")
+        return
+    report = report if texts else without_texts(report)
+    try:
+        file = write_figures(report, folder)
+    except SourceBiasError:
+        print_it()  # then the table is all there is
+        raise
+    try:
+        if texts:
+            figures(folder)
+        left: SystemExit | None = None
+        try:
+            print_it()
+        except SystemExit as end:  # rich ends the process where the pipe is closed
+            left = end
+        except Exception as error:  # noqa: BLE001 - the terminal's trouble costs no page
+            err.print(f"the table was not printed ({failure_text(error)})", markup=False)
+        written = {"json": file, **write_pages(report, folder)}
+    except KeyboardInterrupt:
+        tell(
+            f"\ninterrupted: {file} is complete; 'rag-sourcebias start {file} --report {folder}' "
+            "draws its pages"
+        )
+        sys.exit(INTERRUPTED)
+    for kind, path in written.items():
+        say_written(kind, path)
+    _write_table(report, table)
+    if left is not None:
+        raise left
+
+
+def _write_table(report: Report, file: Path | None) -> None:
+    """Write the main table of a report, if a file was named."""
+    if file is None:
+        return
+    if not report.frames:
+        raise DataError(f"--table {file}: this report has no table")
+    write_table(next(iter(report.frames.values())), file)
+    say_written("table", file)

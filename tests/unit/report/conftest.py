@@ -25,7 +25,7 @@ from rag_sourcebias.source.data import (
     TwinSkew,
 )
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.system import adjusted, verdicts_of
 
 N = 160

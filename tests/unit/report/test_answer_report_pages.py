@@ -15,8 +15,8 @@ from rag_sourcebias.answers.report import document
 from rag_sourcebias.answers.words import headline
 from rag_sourcebias.core.finding import number
 from rag_sourcebias.report.document import Listing
+from rag_sourcebias.report.files import print_report
 from rag_sourcebias.report.legacy import score
-from rag_sourcebias.report.report import print_report
 
 SECTIONS = {
     "findings",

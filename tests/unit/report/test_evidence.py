@@ -13,9 +13,9 @@ from rag_sourcebias import load_sample, measure_source_bias
 from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.core.finding import AGAINST, MOST, telling
 from rag_sourcebias.kinds import read_report
-from rag_sourcebias.report.cases import differing
+from rag_sourcebias.report.document import differing
 from rag_sourcebias.report.files import without_texts, write_report
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 STORED = Path(__file__).parents[2] / "golden" / "reports"
 KEPT = {"text", "asked", "baseline_text", "other_text"}

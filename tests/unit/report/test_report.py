@@ -17,9 +17,15 @@ from rag_sourcebias.core.finding import Code, Finding, Frame, Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report.figures import Guide, Intervals, Row, mark
-from rag_sourcebias.report.files import read, require_table, write_report, write_table
+from rag_sourcebias.report.files import (
+    Outcome,
+    Report,
+    read,
+    require_table,
+    write_report,
+    write_table,
+)
 from rag_sourcebias.report.render import markdown, page, terminal
-from rag_sourcebias.report.report import Outcome, Report
 
 
 def interval(value: float) -> Interval:

@@ -12,9 +12,9 @@ from outputs import to_html, to_markdown
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.texts import TextStatistic
+from rag_sourcebias.report.document import renamed, text_figures, text_frame, text_key, text_notes
 from rag_sourcebias.report.figures import draw
-from rag_sourcebias.report.texts import renamed, text_figures, text_frame, text_key, text_notes
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIMILARITIES = ("BLEU", "METEOR", "ROUGE-L", "Jaccard", "overlap")

@@ -12,7 +12,7 @@ from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.data import AuditConfig
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 
 LLM = "llm:a"
 

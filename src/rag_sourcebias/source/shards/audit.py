@@ -23,7 +23,7 @@ from rag_sourcebias.source.audit import (
 )
 from rag_sourcebias.source.data import AuditConfig, SystemSkew, Variant
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.report import SkewReport
+from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
     MIXED,
