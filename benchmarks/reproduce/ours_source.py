@@ -187,7 +187,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
     x, y = [], []
     for name, split in sets.items():
         found = dataset(name, split)
-        from rag_sourcebias.measure.dataset import mean_words
+        from rag_sourcebias.measure.texts import mean_words
 
         words = mean_words(found.corpus)
         human = words.pop("human")

@@ -11,7 +11,7 @@ from favoured_twins import FAVOUR, FavouringEncoder, favoured_dataset
 from rag_sourcebias.core.data import RankedList, Run
 from rag_sourcebias.debias.fit import fit_parity_calibration
 from rag_sourcebias.debias.parity import ParityCalibration
-from rag_sourcebias.measure.exposure import exposure
+from rag_sourcebias.measure.relevance import exposure
 
 N_ASKED = 30
 

@@ -21,7 +21,7 @@ from rag_sourcebias.explain.data import (
 from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.explain.vectors import map_vectors, spectrum
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.texts import DataSummary
 
 LLM = "llm:llama-2"
 ENCODER = "all-MiniLM-L6-v2"

@@ -19,7 +19,7 @@ from opentelemetry.trace import (
 
 from rag_sourcebias._version import __version__
 from rag_sourcebias.core.errors import DataError, require_at_least, require_one_of
-from rag_sourcebias.measure.exposure import attention_weights
+from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Alarm, MonitorSnapshot, short_text
 from rag_sourcebias.monitor.log.reading import LogSummary
 from rag_sourcebias.monitor.metrics import (

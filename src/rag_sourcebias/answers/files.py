@@ -12,8 +12,7 @@ import numpy as np
 
 from rag_sourcebias.answers.data import AnswerTexts
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.io.files import PathLike
 from rag_sourcebias.io.tables import Table, names_of, numbers_of, read_any_table
 

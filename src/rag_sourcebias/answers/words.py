@@ -17,8 +17,7 @@ from rag_sourcebias.answers.data import (
     extremes,
 )
 from rag_sourcebias.answers.measure import answer_finding
-from rag_sourcebias.core.finding import MISSING, Interval, number, shorten
-from rag_sourcebias.core.names import data_argument
+from rag_sourcebias.core.finding import MISSING, Interval, data_argument, number, shorten
 from rag_sourcebias.report.document import Bar, First, FirstRow, Standing
 from rag_sourcebias.report.legacy import (
     count,

@@ -1,4 +1,4 @@
-"""Every error the library raises on purpose.
+"""Every error the library raises on purpose, and the checks of settings and names that raise them.
 
 ::
 
@@ -18,6 +18,7 @@ accepted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import field
 from importlib import import_module
@@ -266,3 +267,112 @@ def check_level(confidence_level: float) -> None:
 def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
     """Return a generator; an integer is a seed."""
     return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+
+
+# Names and texts from elsewhere: which may be read, and how they are shown.
+
+
+_SHOWN = 80  # characters of a name in a message
+_CHARACTERS = (
+    r"\x7f-\x9f"  # control characters beyond ASCII: terminals read 0x9b as the start of an escape
+    r"\u2028-\u202e"  # line and paragraph separators, embeddings and overrides of direction
+    r"\u2066-\u2069"  # isolates of direction
+    r"\ud800-\udfff"
+    r"\ufffe\uffff"
+)
+_IN_NAMES = re.compile(rf"[\x00-\x1f{_CHARACTERS}]")
+_IN_TEXTS = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_CHARACTERS}]|\r(?!\n)")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Return text whose control characters, overrides and surrogates are written out.
+
+    Parameters
+    ----------
+    text : str
+    lines : bool
+        Leave tabs and line ends as they are, as in an excerpt of a document.
+
+    Returns
+    -------
+    str
+        Each as ``\uXXXX``, as JSON writes it: JSON text stays the same value.
+
+    Examples
+    --------
+    >>> print(visible("llm:\x1b[31mred"))
+    llm:\u001b[31mred
+    """
+    pattern = _IN_TEXTS if lines else _IN_NAMES
+    # most texts are printable, and none of these characters is
+    return text if text.isprintable() else pattern.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def require_name(name: str, what: str, where: str = "") -> str:
+    """Return a name that can be shown as it is.
+
+    Parameters
+    ----------
+    name : str
+    what : str
+        What it names, such as "source".
+    where : str
+        File and line, or document; may be empty.
+
+    Raises
+    ------
+    DataError
+        If it holds a control character, a line break, half of a surrogate pair or a character that
+        turns the direction of text.
+    """
+    found = None if name.isprintable() else _IN_NAMES.search(name)
+    if found is None:
+        return name
+    shown = visible(name)
+    cut = f"{shown[:_SHOWN]}…" if len(shown) > _SHOWN else shown
+    raise DataError(
+        f"{visible(where)}{': ' if where else ''}{what} '{cut}' holds U+{ord(found[0]):04X}, "
+        f"{_kind(found[0])}; remove it from the name"
+    )
+
+
+def _kind(character: str) -> str:
+    if "\ud800" <= character <= "\udfff":
+        return "half of a surrogate pair"
+    if "\u202a" <= character <= "\u2069":
+        return "which turns the direction of text"
+    if character in "\n\r\x0b\x0c\x85\u2028\u2029":
+        return "a line break"
+    return "no character" if character in "\ufffe\uffff" else "a control character"
+
+
+def is_source(name: str) -> bool:
+    """Whether a name is "human" or "llm:<model>"."""
+    return name == "human" or (name.startswith("llm:") and bool(name[4:].strip()))
+
+
+def check_source(source: str) -> str:
+    """Return a source name as it is, if it is one.
+
+    Parameters
+    ----------
+    source : str
+        ``"human"`` or ``"llm:<model>"``.
+
+    Raises
+    ------
+    DataError
+        If it is anything else, or holds control characters; an unknown source is None, never a
+        word.
+
+    Examples
+    --------
+    >>> check_source("llm:gpt-4o")
+    'llm:gpt-4o'
+    """
+    if is_source(source):
+        return require_name(source, "source")
+    raise DataError(
+        f"source {source!r} is not a source name; expected 'human' or 'llm:<model>' "
+        "(leave it out where the source is unknown)"
+    )

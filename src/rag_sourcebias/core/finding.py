@@ -6,7 +6,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from string import Formatter
@@ -16,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import Stored, from_plain
-from rag_sourcebias.core.errors import DataError, check_level, import_extra
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import DataError, check_level, import_extra, visible
 
 MINUS = "\u2212"  # what print uses for negative numbers; a hyphen would start a new word
 MISSING = "–"
@@ -640,3 +640,44 @@ def telling(
     with_it = [i for i in order if sign * values[i] > 0]
     against = [i for i in order if sign * values[i] < 0]
     return np.array([*with_it[:MOST], *against[:AGAINST]], dtype=np.int64)
+
+
+# How names are written in sentences and in commands.
+
+
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
+_SAMPLES = ("crowdrag-rewrites", "EVOUNA sample")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-_./")  # needs no quotes in a shell
+
+
+def data_argument(name: str, stand_in: str = "my-data") -> str:
+    """Return data as a command takes them: the bundled sample, their own name, or a stand-in."""
+    if name in _SAMPLES:
+        return "--sample"
+    if name.partition("/")[0] == "outfox-essays":
+        return "--dataset outfox-essays"
+    is_file = "." in name or "." not in stand_in  # what Python was given is none
+    return name if name and is_file and not set(name) - _PLAIN else stand_in
+
+
+def source_name(source: str) -> str:
+    """Return a source as prose: ``human-written``, ``LLM-written (llama-2)``, ``untagged``."""
+    if source.startswith("llm:"):
+        return f"LLM-written ({source[4:]})"
+    return {"": "untagged", "human": "human-written", "llm": "LLM-written"}.get(source, source)
+
+
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """Return the shortest unambiguous name of each source: ``human``, ``LLM``, ``LLM gpt-4``."""
+    known = list(dict.fromkeys(sources))
+    names = {source: source or "untagged" for source in known}
+    models = [source for source in known if source == "llm" or source.startswith("llm:")]
+    for source in models:
+        names[source] = "LLM" if len(models) == 1 else f"LLM {source[4:]}".strip()
+    return names
+
+
+def split_measure(measure: str) -> tuple[str, int | None]:
+    """Split ``"NDCG@5"`` into ``("NDCG", 5)``; the cutoff is None where there is none."""
+    name, _, cutoff = measure.partition("@")
+    return name, int(cutoff) if cutoff.isdigit() else None

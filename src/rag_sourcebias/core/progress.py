@@ -7,7 +7,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Self
 
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import visible
 
 LOG_SECONDS = 10.0
 """Between two lines: seldom enough for a log, often enough to see that a job lives."""

@@ -38,8 +38,8 @@ from rag_sourcebias.infer.equivalence import (
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, difference_test
 from rag_sourcebias.infer.ratios import relative_delta_interval
-from rag_sourcebias.measure.dataset import data_warnings, summarise_dataset
 from rag_sourcebias.measure.relevance import score_run, source_codes_for, source_scores
+from rag_sourcebias.measure.texts import data_warnings, summarise_dataset
 
 # What a system scores before or after a mitigation: five kinds of NDCG per query.
 

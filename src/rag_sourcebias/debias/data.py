@@ -15,7 +15,7 @@ from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.equivalence import NoninferiorityTest
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.texts import DataSummary
 
 _T = TypeVar("_T")
 FIT, JUDGE = "What it is fitted on", "What it is judged on"  # panels of the help page

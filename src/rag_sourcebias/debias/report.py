@@ -5,8 +5,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
-from rag_sourcebias.core.names import short_names, source_name
+from rag_sourcebias.core.finding import (
+    MISSING,
+    Frame,
+    Interval,
+    number,
+    p_value,
+    short_names,
+    shorten,
+    source_name,
+)
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.data import (
     DebiasDataset,

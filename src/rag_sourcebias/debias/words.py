@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from rag_sourcebias.core.finding import number, shorten
-from rag_sourcebias.core.names import data_argument, short_names, source_name
+from rag_sourcebias.core.finding import data_argument, number, short_names, shorten, source_name
 from rag_sourcebias.debias.data import (
     QUALITIES,
     DebiasConfig,

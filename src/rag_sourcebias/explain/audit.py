@@ -46,7 +46,7 @@ from rag_sourcebias.explain.vectors import (
     spectrum,
     unit_rows,
 )
-from rag_sourcebias.measure.dataset import summarise_dataset
+from rag_sourcebias.measure.texts import summarise_dataset
 from rag_sourcebias.retrieval.cache import Similarity, encode_corpus, query_vectors
 
 # Which pairs of a data set an explanation looks at.

@@ -10,7 +10,7 @@ from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.data import FloatArray, Histogram
 from rag_sourcebias.core.errors import check_level, require_at_least, setting
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.texts import DataSummary
 
 # What distinguishes two sources, as data: spectra, perplexity, parts of a score gap.
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from rag_sourcebias.core.data import Histogram
-from rag_sourcebias.core.finding import MISSING, Interval, number, shorten
-from rag_sourcebias.core.names import source_name
+from rag_sourcebias.core.finding import MISSING, Interval, number, shorten, source_name
 from rag_sourcebias.explain.data import (
     ExplainResults,
     GapDecomposition,

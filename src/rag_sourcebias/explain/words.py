@@ -4,8 +4,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rag_sourcebias.core.finding import Interval, number, shorten
-from rag_sourcebias.core.names import data_argument, short_names, source_name
+from rag_sourcebias.core.finding import (
+    Interval,
+    data_argument,
+    number,
+    short_names,
+    shorten,
+    source_name,
+)
 from rag_sourcebias.explain.data import (
     PAIRS_HELD,
     ExplainResults,

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from rag_sourcebias.core.data import Corpus, Dataset, DocTags, IntArray, Qrels, Query, TagTable
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, require_name
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.tables import ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_tags

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.errors import DataError, check_source
 from rag_sourcebias.core.tags import from_metadata
 from rag_sourcebias.io.beir import (
     corpus_files,

@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import T, from_plain, to_plain
-from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError, visible
 
 # Addresses of servers, apart from the passwords and keys that may stand in them.
 

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.errors import DataError, import_extra
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, import_extra, require_name
 from rag_sourcebias.io.files import (
     PathLike,
     check_file,

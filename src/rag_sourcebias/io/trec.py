@@ -9,8 +9,7 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from rag_sourcebias.core.data import DocTags, Origin, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, require_name, require_one_of
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines, write_atomic
 from rag_sourcebias.io.tables import read_table
 
@@ -49,7 +48,7 @@ def read_tags(
     DataError
         If the file is missing, empty or not UTF-8, lacks a required column, names a document
         twice, or holds an origin or confidence that is not allowed, or a source or style with
-        control characters (see :func:`~rag_sourcebias.core.names.require_name`).
+        control characters (see :func:`~rag_sourcebias.core.errors.require_name`).
     """
     line_of: dict[str, int] = {}
     items: list[tuple[str, DocTags]] = []

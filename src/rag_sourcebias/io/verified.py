@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.errors import DataError, check_source
 from rag_sourcebias.io.files import PathLike, jsonl_text, read_json, read_jsonl, sound, write_atomic
 from rag_sourcebias.io.tables import read_sheet_csv, sheet_csv
 

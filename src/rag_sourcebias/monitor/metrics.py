@@ -8,8 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import is_source
+from rag_sourcebias.core.errors import DataError, is_source
 from rag_sourcebias.io.files import PathLike, write_atomic
 from rag_sourcebias.monitor.data import (
     OTHER,

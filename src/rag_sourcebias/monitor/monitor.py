@@ -221,7 +221,7 @@ class SkewMonitor:
         None watches without intervals and alarms.
     browsing : str
         Weights of ranks: ``"dcg"``, ``"top-<k>"`` or ``"rbp-<p>"``; see
-        :func:`~rag_sourcebias.measure.exposure.attention_weights`.
+        :func:`~rag_sourcebias.measure.relevance.attention_weights`.
     measures : sequence of {"exposure", "first"}
     confidence_level : float
     labels : sequence of str

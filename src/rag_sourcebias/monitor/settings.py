@@ -18,7 +18,7 @@ from rag_sourcebias.core.errors import DataError, check_level, require_at_least,
 from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.verified import MIN_YOUDEN, DetectorQuality
-from rag_sourcebias.measure.exposure import attention_weights
+from rag_sourcebias.measure.relevance import attention_weights
 from rag_sourcebias.monitor.data import OTHER, Measure, label_names, short_text
 
 # Which column a source, or style, has among those that are told apart.

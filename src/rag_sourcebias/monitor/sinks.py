@@ -17,8 +17,7 @@ from contextlib import closing
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import DataError, require_at_least, visible
 from rag_sourcebias.monitor.data import Alarm, GroupShare, MonitorSnapshot
 from rag_sourcebias.observe.events import DroppedEvents, guarded, renews_after_fork
 from rag_sourcebias.observe.recorder import EventQueue

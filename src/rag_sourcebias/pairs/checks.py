@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import BoolArray, Dataset, FloatArray, Qrels
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.core.languages import language_of
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.measure.texts import jaccard, overlap
+from rag_sourcebias.measure.texts import jaccard, language_of, overlap
 from rag_sourcebias.pairs.data import MIN_PAIRS, PAIR_FLAGS, PairChecks, PairThresholds, Texts
 from rag_sourcebias.pairs.numbers import CapitalCounts, compare_names, compare_numbers
 from rag_sourcebias.pairs.rewriting import clean_rewrite

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import BoolArray, FloatArray, Histogram
 from rag_sourcebias.core.errors import DataError, check_level, check_settings, setting
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import check_cutoffs
+from rag_sourcebias.measure.texts import DataSummary
 
 # What was checked about texts and their rewrites, one row per pair.
 

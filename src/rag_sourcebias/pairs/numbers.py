@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import takewhile
 from typing import NamedTuple
 
-from rag_sourcebias.core.languages import FUNCTION_WORDS
+from rag_sourcebias.measure.texts import FUNCTION_WORDS
 
 # Numbers and months that are spelled out, in English.
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rag_sourcebias.core.finding import Code, Finding, Frame
-from rag_sourcebias.core.names import data_argument
+from rag_sourcebias.core.finding import Code, Finding, Frame, data_argument
 from rag_sourcebias.pairs.data import CheckedPair, PairResults, SourcePairs
 from rag_sourcebias.pairs.findings import (
     PairsCode,

@@ -17,8 +17,7 @@ from rag_sourcebias._version import __version__
 from rag_sourcebias.core.codec import Stored
 from rag_sourcebias.core.completions import Request
 from rag_sourcebias.core.data import Corpus, Dataset
-from rag_sourcebias.core.errors import DataError, MissingTagsError
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, MissingTagsError, require_name
 from rag_sourcebias.core.protocols import Completer
 from rag_sourcebias.io.beir import (
     checked_folder,

@@ -19,7 +19,7 @@ from rag_sourcebias.core.finding import (
     shorten,
 )
 from rag_sourcebias.infer.texts import TextStatistic
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.texts import DataSummary
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report.figures import Picture
 

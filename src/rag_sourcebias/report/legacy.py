@@ -18,9 +18,9 @@ from rag_sourcebias.core.finding import (
     Interval,
     number,
     p_value,
+    source_name,
 )
-from rag_sourcebias.core.names import source_name
-from rag_sourcebias.measure.dataset import DataSummary
+from rag_sourcebias.measure.texts import DataSummary
 from rag_sourcebias.report import document as d
 
 

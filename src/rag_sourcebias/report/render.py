@@ -13,9 +13,8 @@ from importlib import resources
 from itertools import count, groupby, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError
+from rag_sourcebias.core.errors import MissingExtraError, SourceBiasError, visible
 from rag_sourcebias.core.finding import MISSING, Finding, Frame, for_markdown, number, shorten
-from rag_sourcebias.core.names import visible
 from rag_sourcebias.report.document import (
     Bar,
     Block,

@@ -27,8 +27,8 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding
-from rag_sourcebias.core.languages import main_language
 from rag_sourcebias.core.protocols import Encoder, Retriever
+from rag_sourcebias.measure.texts import main_language
 from rag_sourcebias.retrieval.cache import encode_corpus, query_vectors
 from rag_sourcebias.retrieval.findings import RetrievalCode
 

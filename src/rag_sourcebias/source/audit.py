@@ -27,16 +27,18 @@ from rag_sourcebias.infer.verified import (
     verified_delta,
 )
 from rag_sourcebias.io.verified import Verification, side
-from rag_sourcebias.measure.dataset import (
+from rag_sourcebias.measure.relevance import score_run, source_codes_for
+from rag_sourcebias.measure.texts import (
+    TEXT_STATISTICS,
     DataSummary,
     Design,
+    cut_to_words,
     data_warnings,
     require_sources,
     summarise,
     summarise_dataset,
+    word_counts,
 )
-from rag_sourcebias.measure.relevance import score_run, source_codes_for
-from rag_sourcebias.measure.texts import TEXT_STATISTICS, cut_to_words, word_counts
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec

@@ -21,8 +21,8 @@ from rag_sourcebias.core.errors import (
 from rag_sourcebias.core.finding import Evidence, Finding, Interval
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.texts import TextStatistic
-from rag_sourcebias.measure.dataset import DataSummary
 from rag_sourcebias.measure.relevance import SourceScores, check_cutoffs
+from rag_sourcebias.measure.texts import DataSummary
 
 # Decisions.
 

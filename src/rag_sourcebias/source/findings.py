@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
-from rag_sourcebias.core.finding import Code, Finding
-from rag_sourcebias.core.names import CORRECTIONS, data_argument, short_names
+from rag_sourcebias.core.finding import CORRECTIONS, Code, Finding, data_argument, short_names
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.source.data import SkewResults, SkewVerdict, SoleCorpusCheck, SystemSkew
 

@@ -21,8 +21,8 @@ from rag_sourcebias.core.finding import (
     Wording,
     number,
     shorten,
+    split_measure,
 )
-from rag_sourcebias.core.names import split_measure
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic

@@ -30,15 +30,16 @@ from rag_sourcebias.infer.ratios import (
     BoundedRatio,
     published_delta,
 )
-from rag_sourcebias.measure.dataset import require_sources
-from rag_sourcebias.measure.exposure import awrf, exposure
 from rag_sourcebias.measure.relevance import (
     ChanceScores,
     SourceScores,
+    awrf,
     chance_scores,
+    exposure,
     source_codes_for,
     source_scores,
 )
+from rag_sourcebias.measure.texts import require_sources
 from rag_sourcebias.source.data import (
     AcrossSources,
     AuditConfig,

@@ -21,10 +21,10 @@ from rag_sourcebias.core.errors import (
     check_level,
     check_settings,
     require_at_least,
+    require_name,
     setting,
 )
 from rag_sourcebias.core.finding import Evidence, Interval
-from rag_sourcebias.core.names import require_name
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.io.files import PathLike, read_jsonl, read_lines
 from rag_sourcebias.io.samples import SAMPLE_LICENSE

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
-from rag_sourcebias.core.finding import MISSING, Interval, number, p_value
-from rag_sourcebias.core.names import CORRECTIONS
+from rag_sourcebias.core.finding import CORRECTIONS, MISSING, Interval, number, p_value
 from rag_sourcebias.infer.texts import TextStatistic
 from rag_sourcebias.report import document as d
 from rag_sourcebias.report import figures as pic

@@ -7,8 +7,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rag_sourcebias.core.finding import Interval, number, shorten
-from rag_sourcebias.core.names import CORRECTIONS, data_argument, split_measure
+from rag_sourcebias.core.finding import (
+    CORRECTIONS,
+    Interval,
+    data_argument,
+    number,
+    shorten,
+    split_measure,
+)
 from rag_sourcebias.report.document import Bar, First, FirstRow, Standing
 from rag_sourcebias.report.legacy import (
     count,

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rag_sourcebias.core.errors import DataError, setting
-from rag_sourcebias.core.names import require_name
+from rag_sourcebias.core.errors import DataError, require_name, setting
 from rag_sourcebias.infer.verified import require_informative
 from rag_sourcebias.io.beir import read_corpus
 from rag_sourcebias.io.document_stores import DocumentStore, open_document_store

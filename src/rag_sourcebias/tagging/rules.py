@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError, require_one_of
-from rag_sourcebias.core.names import check_source, require_name
+from rag_sourcebias.core.errors import DataError, check_source, require_name, require_one_of
 from rag_sourcebias.io.files import read_text, sound
 from rag_sourcebias.tagging.documents import digest
 

@@ -21,8 +21,7 @@ from rich.progress import (
 )
 from rich.segment import Segment
 
-from rag_sourcebias.core.errors import DataError, SourceBiasError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import DataError, SourceBiasError, visible
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.io.files import write_atomic
 from rag_sourcebias.report.files import (

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import require_name, visible
+from rag_sourcebias.core.errors import DataError, require_name, visible
 
 OVERRIDES = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 FORBIDDEN = OVERRIDES | {"\ufffe", "\uffff"}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags
-from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.names import visible
+from rag_sourcebias.core.errors import DataError, visible
 from rag_sourcebias.io.trec import read_tags
 
 TEXT = (

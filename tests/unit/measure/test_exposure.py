@@ -9,7 +9,7 @@ import pytest
 
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.measure.exposure import Exposure, attention_weights, awrf, exposure
+from rag_sourcebias.measure.relevance import Exposure, attention_weights, awrf, exposure
 
 TAGS = TagTable.from_tags(
     [(f"h{i}", DocTags(source="human")) for i in range(5)]

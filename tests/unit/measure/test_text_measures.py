@@ -7,8 +7,7 @@ import pytest
 
 from rag_sourcebias.core.data import Corpus, DocTags, TagTable
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.measure.dataset import mean_words
-from rag_sourcebias.measure.texts import jaccard, overlap, word_counts
+from rag_sourcebias.measure.texts import jaccard, mean_words, overlap, word_counts
 from rag_sourcebias.source.audit import match_lengths
 
 

@@ -17,7 +17,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.io.beir import read_beir
-from rag_sourcebias.measure.exposure import exposure
+from rag_sourcebias.measure.relevance import exposure
 from rag_sourcebias.monitor.data import RANK_LIMITS, MonitorSnapshot
 from rag_sourcebias.monitor.follow import replay
 from rag_sourcebias.monitor.log.event_log import EventLog

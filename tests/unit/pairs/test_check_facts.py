@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.core.languages import language_of
+from rag_sourcebias.measure.texts import language_of
 from rag_sourcebias.pairs.checks import (
     copied_share,
     is_refusal,

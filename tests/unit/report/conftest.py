@@ -13,8 +13,8 @@ import pytest
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.measure.dataset import DataCode, DataSummary
 from rag_sourcebias.measure.relevance import SourceScores
+from rag_sourcebias.measure.texts import DataCode, DataSummary
 from rag_sourcebias.source.data import (
     AuditConfig,
     CentredDelta,

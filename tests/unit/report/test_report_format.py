@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_sourcebias.core.finding import p_value
-from rag_sourcebias.core.names import short_names, source_name
+from rag_sourcebias.core.finding import p_value, short_names, source_name
 from rag_sourcebias.report.legacy import delta
 
 

@@ -9,8 +9,8 @@ from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError, MissingTagsError
 from rag_sourcebias.infer.decide import SkewCode, adjust_p_values
 from rag_sourcebias.infer.ratios import relative_delta_interval
-from rag_sourcebias.measure.dataset import DataCode
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
+from rag_sourcebias.measure.texts import DataCode
 from rag_sourcebias.source.audit import measure_source_bias
 from rag_sourcebias.source.data import AuditConfig
 from rag_sourcebias.source.findings import SourceCode

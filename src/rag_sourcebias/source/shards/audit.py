@@ -13,7 +13,7 @@ from rag_sourcebias.core.finding import Finding
 from rag_sourcebias.core.protocols import Encoder, Engine
 from rag_sourcebias.io.beir import assemble_judged, rows_as_judged
 from rag_sourcebias.io.shards import ShardedDataset
-from rag_sourcebias.measure.dataset import DataSummary, data_warnings, require_sources
+from rag_sourcebias.measure.texts import DataSummary, data_warnings, require_sources
 from rag_sourcebias.retrieval.search import best_run
 from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,

@@ -14,8 +14,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from rag_sourcebias.core.data import BoolArray, Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, require_one_of
-from rag_sourcebias.core.names import check_source
+from rag_sourcebias.core.errors import (
+    DataError,
+    InsufficientDataError,
+    check_source,
+    require_one_of,
+)
 from rag_sourcebias.infer.quantiles import beta_quantile
 from rag_sourcebias.tagging.detector.features import Features, extract
 from rag_sourcebias.tagging.rules import ID_PATTERN
