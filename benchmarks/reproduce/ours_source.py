@@ -25,7 +25,7 @@ from rag_sourcebias.retrieval.cache import CachedEncoder, CachedReranker, Vector
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.source.data import AuditConfig, SystemSkew
+from rag_sourcebias.source.findings import AuditConfig, SystemSkew
 from rag_sourcebias.source.page import SkewReport
 
 __all__ = ["dataset", "encoder", "mean_lengths", "skew", "twins_above"]
@@ -200,7 +200,7 @@ def mean_lengths(sets: Mapping[str, str]) -> Columns:
 def twins_above(bounds: Sequence[float] = (0.0, 1.0)) -> Columns:
     """P(LLM copy above its human twin) on SCIDOCS under ANCE, clustered by query."""
     from rag_sourcebias.infer.means import clustered_mean
-    from rag_sourcebias.source.twins import other_above
+    from rag_sourcebias.source.audit import other_above
 
     path = Path(os.environ["RAG_SOURCEBIAS_DATA"]) / "perplexity_trap" / "pos_rel_ance.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -19,7 +19,7 @@ from worlds import WORLDS, World
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.measure.relevance import chance_scores, exposure, source_codes_for
 from rag_sourcebias.source.audit import measure_source_bias, merge_llms
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 
 SIZES = (10, 30, 100, 300)

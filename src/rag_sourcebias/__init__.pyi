@@ -47,7 +47,7 @@ from .pairs.report import PairReport as PairReport
 from .pairs.rewriting import build_paired_corpus as build_paired_corpus
 from .report.files import write_report as write_report
 from .source.audit import measure_source_bias as measure_source_bias
-from .source.data import AuditConfig as AuditConfig
+from .source.findings import AuditConfig as AuditConfig
 from .source.page import SkewReport as SkewReport
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig

@@ -46,7 +46,7 @@ from rag_sourcebias.retrieval.application import (
 from rag_sourcebias.retrieval.rerank import candidates, installed
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER, DenseSpec
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 
 C = TypeVar("C", AuditConfig, JudgedConfig)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.source.twins import other_above
+from rag_sourcebias.source.audit import other_above
 
 pytestmark = pytest.mark.data
 

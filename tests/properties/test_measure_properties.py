@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.measure.relevance import MEASURES, awrf, exposure, score_run
-from rag_sourcebias.source.twins import twin_ranks
+from rag_sourcebias.source.audit import twin_ranks
 
 CUTOFFS = (1, 2, 5)
 DOCS = [f"d{i}" for i in range(8)]

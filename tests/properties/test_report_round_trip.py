@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rag_sourcebias.core.data import Corpus, DocTags, Qrels, Run, TagTable
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 
 

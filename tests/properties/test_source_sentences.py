@@ -18,8 +18,8 @@ from scipy.stats import norm
 
 from rag_sourcebias.core.finding import Finding, Frame, Interval
 from rag_sourcebias.kinds import read_report
+from rag_sourcebias.source.audit import adjusted
 from rag_sourcebias.source.findings import SourceCode
-from rag_sourcebias.source.system import adjusted
 
 STORED = Path(__file__).parents[1] / "golden" / "reports"
 N_REPORTS = 12

@@ -12,7 +12,7 @@ from rag_sourcebias.infer.means import (
     clustered_mean,
     clustered_standardised_mean,
 )
-from rag_sourcebias.source.twins import win_rate_at
+from rag_sourcebias.source.audit import win_rate_at
 
 pytestmark = pytest.mark.slow
 RUNS = 1000

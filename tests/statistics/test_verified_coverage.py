@@ -15,7 +15,7 @@ from rag_sourcebias.infer.verified import (
 )
 from rag_sourcebias.io.verified import Verification
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 
 pytestmark = pytest.mark.slow
 

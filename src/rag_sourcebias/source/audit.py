@@ -1,23 +1,53 @@
-"""Source audits: of finished runs, or of retrievers that are run on a data set."""
+"""Source audits: what is measured of one run, of finished runs, and of retrievers run on data."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import Corpus, Dataset, Qrels, Run, TagTable
-from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
-from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.core.data import (
+    Corpus,
+    Dataset,
+    FloatArray,
+    IntArray,
+    Qrels,
+    Query,
+    Run,
+    TagTable,
+)
+from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
+from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.infer.decide import SkewCode, queries_for_verdict, skew_code
-from rag_sourcebias.infer.dependence import Dependence
-from rag_sourcebias.infer.means import clustered_difference, difference_test
+from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
+from rag_sourcebias.infer.dependence import (
+    MIN_CLUSTERS,
+    Dependence,
+    design_effect,
+    group_codes,
+    independent_share,
+    require_clusters,
+)
+from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.infer.means import (
+    clustered_difference,
+    clustered_mean,
+    clustered_standardised_mean,
+    difference_test,
+)
+from rag_sourcebias.infer.quantiles import expit, t_quantile
+from rag_sourcebias.infer.ratios import (
+    BoundedRatio,
+    published_delta,
+)
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,
@@ -27,13 +57,27 @@ from rag_sourcebias.infer.verified import (
     verified_delta,
 )
 from rag_sourcebias.io.verified import Verification, side
-from rag_sourcebias.measure.relevance import score_run, source_codes_for
+from rag_sourcebias.measure.relevance import (
+    ChanceScores,
+    SourceScores,
+    Ties,
+    awrf,
+    chance_scores,
+    exposure,
+    places_of,
+    rank_span,
+    score_run,
+    source_codes_for,
+    source_scores,
+    trec_order,
+)
 from rag_sourcebias.measure.texts import (
     TEXT_STATISTICS,
     DataSummary,
     Design,
     cut_to_words,
     data_warnings,
+    overlap,
     require_sources,
     summarise,
     summarise_dataset,
@@ -42,18 +86,966 @@ from rag_sourcebias.measure.texts import (
 from rag_sourcebias.retrieval.application import ApplicationRetriever, ApplicationSpec, FinishedRun
 from rag_sourcebias.retrieval.rerank import RerankedSpec
 from rag_sourcebias.retrieval.search import BM25Spec
-from rag_sourcebias.source.data import (
+from rag_sourcebias.source.findings import (
+    AcrossSources,
     AuditConfig,
     CentredDelta,
+    ChanceSkew,
+    ExposureShare,
     SettingSkew,
     SkewCell,
+    SkewVerdict,
     SoleCorpusCheck,
+    SourceCode,
     SystemSkew,
+    TwinSkew,
     Variant,
 )
-from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.page import SkewReport
-from rag_sourcebias.source.system import adjusted, evidence_of, measure_system, settings_row
+
+# Relative Δ cells: estimate, interval, test and verdict, per measure and source.
+
+
+def others(scores: SourceScores, baseline: str) -> list[str]:
+    """Sources compared with the baseline, in order."""
+    return [name for name in scores.sources if name != baseline]
+
+
+def chance_of(run: Run, qrels: Qrels, groups: IntArray, config: AuditConfig) -> ChanceScores:
+    """Compare two sources (groups 0 and 1) with permuted labels, under a configuration."""
+    return chance_scores(
+        run,
+        qrels,
+        groups,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+
+
+def _cell(
+    scores: SourceScores,
+    measure: str,
+    other: str,
+    found: tuple[CentredDelta, float | None],
+    config: AuditConfig,
+) -> SkewCell:
+    h, low = scores.of(measure, config.baseline_source), scores.of(measure, other)
+    delta, interval, refusal = published_delta(
+        h,
+        low,
+        confidence_level=config.confidence_level,
+        method=config.interval_method,
+        resamples=config.resamples,
+        rng=np.random.default_rng((config.seed, scores.measures.index(measure))),
+    )
+    centred, p_value = found
+    undecided = skew_code(centred.interval, p_value, margin=config.margin) is SkewCode.CANNOT_TELL
+    return SkewCell(
+        measure=measure,
+        baseline=config.baseline_source,
+        other=other,
+        mean_baseline=float(h.mean()),
+        mean_other=float(low.mean()),
+        relative_delta=delta,
+        interval=interval,
+        refusal=refusal,
+        p_value=p_value,
+        p_adjusted=None,
+        n_queries=len(h),
+        n_needed=queries_for_verdict(centred.interval, margin=config.margin)
+        if undecided and centred.interval is not None
+        else None,
+        centred=centred,
+    )
+
+
+def centred_delta(
+    chance: ChanceScores, row: int, dependence: Dependence, config: AuditConfig
+) -> tuple[CentredDelta, float | None]:
+    """Return chance-centred Relative Δ of one measure, and the p-value of no skew."""
+    both = chance.both
+    n = int(both.sum())
+    skew, base = chance.skew_terms[row], chance.base_terms[row]
+    total = float(base.sum())
+    e = [float(part[both].mean()) if n else 0.0 for part in chance.expected[row]]
+    found = CentredDelta(
+        value=100 * float(skew.sum()) / total if total > 0 else None,
+        expected_baseline=e[0],
+        expected_other=e[1],
+        interval=None,
+        refusal=None,
+        n_queries=n,
+    )
+    kept, unit_of = np.unique(dependence.units()[both], return_inverse=True)
+    unit = np.zeros(len(both), dtype=np.int64)
+    unit[both] = unit_of
+    factors, assumptions = _factors(chance, dependence)
+    try:
+        _require_comparable(n, len(kept), total, dependence.what)
+        units = unit[chance.query]
+        information = independent_share(
+            skew - skew.sum() / total * base,
+            units,
+            factors,
+            confidence_level=config.confidence_level,
+        )
+        _require_informative(
+            float(information * (np.bincount(units, weights=base, minlength=len(kept)) > 0).sum()),
+            len(kept),
+            dependence.what,
+        )
+    except InsufficientDataError as error:
+        return replace(found, refusal=error.finding), None
+    ratio = _weighted(chance, row, unit_of, information)
+    lower, upper = ratio.ends(config.confidence_level)
+    alone = dependence.clusters is None
+    method = InferCode.WEIGHTED_QUERIES if alone else InferCode.WEIGHTED_CLUSTERS
+    return (
+        replace(
+            found,
+            value=ratio.estimate,
+            interval=Interval(
+                estimate=ratio.estimate,
+                lower=lower,
+                upper=upper,
+                confidence_level=config.confidence_level,
+                method=method(),
+                n_labeled=len(kept),
+                assumptions=assumptions,
+            ),
+            information=information,
+        ),
+        ratio.p_value(0.0),
+    )
+
+
+def _factors(
+    chance: ChanceScores, dependence: Dependence
+) -> tuple[list[IntArray], tuple[Finding, ...]]:
+    """Return what hits share besides their query, and what is assumed of it."""
+    document = group_codes(dependence.documents[chance.doc])
+    random = InferCode.DOCUMENTS_SAMPLED(units=dependence.what)
+    if dependence.rewriters is None:
+        return [document], (random,)
+    rewriters = dependence.rewriters[chance.doc]
+    count = len(np.unique(rewriters[rewriters >= 0]))
+    if count < MIN_CLUSTERS:
+        return [document], (random, InferCode.REWRITERS_FIXED(n=count))
+    return [document, rewriters], (random, InferCode.REWRITERS_SAMPLED(n=count))
+
+
+def _weighted(
+    chance: ChanceScores, row: int, unit_of: IntArray, information: float
+) -> BoundedRatio:
+    """Return skew in percent of what is expected, over units; ``unit_of`` has queries with both."""
+    skew, base = (
+        np.bincount(chance.query, weights=terms[row], minlength=len(chance.both))[chance.both]
+        for terms in (chance.skew_terms, chance.base_terms)
+    )
+    # a cluster that was not seen is as extreme as its queries depend on one another
+    size, certain = design_effect(skew - skew.sum() / base.sum() * base, unit_of)
+    top = float(chance.largest[row])
+    most = max(top, float(np.abs(skew).max()))
+    sums = [np.bincount(unit_of, weights=terms).astype(np.float64) for terms in (skew, base)]
+    return BoundedRatio(
+        numerator=100 * sums[0],
+        denominator=sums[1],
+        lowest=(-100 * most * size, top / 2 * size),
+        highest=(100 * most * size, top / 2 * size),
+        information=information * certain,
+    )
+
+
+def across_sources(chance: Sequence[ChanceSkew], row: int, config: AuditConfig) -> AcrossSources:
+    """Average the primary measure over the other sources, taken as a sample of rewriters.
+
+    The variance is that between sources plus that of the mean over queries: sources share both
+    queries and human documents, so the spread between them misses what these have in common.
+
+    Parameters
+    ----------
+    chance : sequence of ChanceSkew
+        One per other source, at least 2.
+    row : int
+        Of the primary measure.
+    """
+    values, influence = [], []
+    for one in chance:
+        skew, base = one.skew[row], one.base[row]
+        total = float(base.sum())
+        if total > 0:
+            values.append(100 * float(skew.sum()) / total)
+            influence.append(100 * skew / total - values[-1] * base / total)
+    k, mean = len(values), float(np.mean(values)) if values else 0.0
+    interval, refusal = None, None
+    try:
+        require_clusters(k, InferCode.FEW_REWRITERS)
+    except InsufficientDataError as error:
+        refusal = error.finding
+    else:
+        by_query = np.mean(influence, axis=0)
+        n = int(np.count_nonzero(np.any(influence, axis=0)))
+        variance = float(np.var(values, ddof=1)) / k + float(by_query @ by_query) * n / (n - 1)
+        width = t_quantile(0.5 + config.confidence_level / 2, k - 1) * math.sqrt(variance)
+        interval = Interval(
+            estimate=mean,
+            lower=mean - width,
+            upper=mean + width,
+            confidence_level=config.confidence_level,
+            method=InferCode.RANDOM_EFFECTS(),
+            n_labeled=k,
+            assumptions=(InferCode.QUERIES_SAMPLED(), InferCode.REWRITERS_SAMPLED(n=k)),
+        )
+    return AcrossSources(
+        measure=config.primary_measure,
+        n_sources=k,
+        value=mean,
+        interval=interval,
+        refusal=refusal,
+    )
+
+
+def _require_comparable(n: int, n_units: int, total: float, what: str) -> None:
+    """Refuse data in which the two sources meet too rarely, or never."""
+    if not n:
+        raise InsufficientDataError(SourceCode.NEVER_TOGETHER(), n=0, n_needed=MIN_CLUSTERS)
+    require_clusters(n_units, InferCode.FEW_COMMON, units=what)
+    if not total > 0:
+        raise InsufficientDataError(SourceCode.NOTHING_RELEVANT(), n=n)
+
+
+def _require_informative(independent: float, n: int, what: str) -> None:
+    """Refuse units of which too few say anything, as nothing was found or documents are shared."""
+    if independent < MIN_CLUSTERS:
+        needed = math.ceil(n * MIN_CLUSTERS / independent)
+        raise InsufficientDataError(
+            SourceCode.UNINFORMATIVE(
+                n=n,
+                units=what,
+                independent=independent,
+                n_least=MIN_CLUSTERS,
+                n_needed=needed,
+            ),
+            n=n,
+            n_needed=needed,
+        )
+
+
+def verdicts_of(
+    cells: Sequence[SkewCell], config: AuditConfig, n_tests: int
+) -> tuple[SkewVerdict, ...]:
+    """Decide on the primary measure, per other source."""
+    found = []
+    for cell in cells:
+        centred = cell.centred
+        if cell.measure != config.primary_measure:
+            continue
+        code = skew_code(centred.interval, cell.p_adjusted, margin=config.margin)
+        needed = None
+        if code is SkewCode.CANNOT_TELL and centred.interval is not None:
+            # a cell that is undecided before the correction has its number already
+            needed = cell.n_needed or queries_for_verdict(centred.interval, margin=config.margin)
+        found.append(
+            SkewVerdict(
+                code=code,
+                measure=cell.measure,
+                baseline=cell.baseline,
+                other=cell.other,
+                centred_delta=centred.value,
+                interval=centred.interval,
+                margin=config.margin,
+                p_value=cell.p_value,
+                p_adjusted=cell.p_adjusted,
+                n_tests=n_tests,
+                n_queries=centred.n_queries,
+                n_needed=needed,
+                refusal=centred.refusal,
+            )
+        )
+    return tuple(found)
+
+
+def adjusted(
+    systems: Sequence[SystemSkew], config: AuditConfig
+) -> tuple[tuple[SystemSkew, ...], int]:
+    """Adjust the primary p-values over all systems and sources of each variant, and decide.
+
+    Returns
+    -------
+    systems : tuple of SystemSkew
+        With adjusted p-values of the primary measure, and verdicts.
+    n_tests : int
+        Tests in the family of the ``"mixed"`` variant. The other variants repeat the same
+        questions as a check and are adjusted among themselves.
+    """
+    result = list(systems)
+    n_tests = 0
+    for variant in {system.variant for system in systems}:
+        index = [i for i, system in enumerate(systems) if system.variant == variant]
+        raw = [
+            cell.p_value if cell.measure == config.primary_measure else None
+            for i in index
+            for cell in systems[i].cells
+        ]
+        family = sum(p is not None for p in raw)
+        values = iter(adjust_p_values(raw, correction=config.correction))
+        for i in index:
+            cells = tuple(replace(cell, p_adjusted=next(values)) for cell in systems[i].cells)
+            result[i] = replace(
+                systems[i], cells=cells, verdicts=verdicts_of(cells, config, family)
+            )
+        if variant == "mixed":
+            n_tests = family
+    return tuple(result), n_tests
+
+
+# Everything that can be said about one run.
+
+
+_SHARED = 0.83  # of its information a query keeps: a standard error 1.1 times as large
+
+
+def measure_system(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence | None = None,
+    corpus: Corpus | None = None,
+    settings: Mapping[str, str] | None = None,
+    variant: Variant = "mixed",
+    sole_corpus: tuple[SoleCorpusCheck, ...] = (),
+    notes: Sequence[Finding] = (),
+) -> SystemSkew:
+    """Measure one run on the mixed corpus.
+
+    Parameters
+    ----------
+    dependence : Dependence, optional
+        What queries and documents share; by default documents and their versions only.
+    corpus : Corpus, optional
+        Texts, for length and overlap; its tag table must be ``tags``.
+    """
+    require_sources(tags, config.baseline_source)
+    dependence = dependence or Dependence.of(qrels, tags, None)
+    scores = source_scores(
+        run,
+        qrels,
+        tags,
+        measures=config.measures,
+        cutoffs=config.cutoffs,
+        ties=config.ties,
+        gain=config.gain,
+    )
+    compared = others(scores, config.baseline_source)
+    chance = {
+        other: chance_of(run, qrels, _pair_of(qrels, tags, config.baseline_source, other), config)
+        for other in compared
+    }
+    cells = tuple(
+        _cell(scores, measure, other, centred_delta(found, i, dependence, config), config)
+        for other, found in chance.items()
+        for i, measure in enumerate(scores.measures)
+    )
+    retrieved = dict(zip(run.query_ids, np.diff(run.offsets).tolist(), strict=True))
+    per_query = tuple(
+        ChanceSkew(other=other, skew=found.skew(), base=found.base(), both=found.both)
+        for other, found in chance.items()
+    )
+    # rewrites by several models share a pair, which then has no one twin
+    twins = [
+        twins_of(run, qrels, tags, config, dependence=dependence, corpus=corpus, other=other)
+        for other in (() if config.merge_llms else compared)
+    ]
+    return SystemSkew(
+        name=run.name,
+        settings=dict(settings or {}),
+        variant=variant,
+        scores=scores,
+        cells=cells,
+        twins=tuple(twin for twin in twins if twin is not None),
+        exposure=tuple(_exposure(run, tags, config, dependence)),
+        sole_corpus=sole_corpus,
+        awrf=_awrf(run, tags),
+        n_untagged=int(np.count_nonzero(source_codes_for(run.doc_ids, tags)[run.doc_codes] < 0)),
+        n_duplicates=run.n_duplicates,
+        n_empty=sum(retrieved.get(query, 0) == 0 for query in qrels.query_ids),
+        notes=(*notes, *_run_notes(run, qrels, config), *_shared_documents(cells, config)),
+        chance=per_query,
+        across=across_sources(per_query, scores.measures.index(config.primary_measure), config)
+        if len(per_query) > 1
+        else None,
+    )
+
+
+def _shared_documents(cells: Sequence[SkewCell], config: AuditConfig) -> Iterator[Finding]:
+    """Warn where documents judged for several queries widen the primary interval."""
+    for cell in cells:
+        information = cell.centred.information
+        if cell.measure == config.primary_measure and information < _SHARED:
+            yield SourceCode.SHARED(other=cell.other, factor=information**-0.5)
+
+
+def _pair_of(qrels: Qrels, tags: TagTable, baseline: str, other: str) -> npt.NDArray[np.int64]:
+    """Group of each judged document: 0 baseline, 1 other, -1 neither."""
+    codes = source_codes_for(qrels.doc_ids, tags)
+    group = np.full(len(codes), -1, dtype=np.int64)
+    group[codes == tags.sources.index(baseline)] = 0
+    group[codes == tags.sources.index(other)] = 1
+    return group
+
+
+def settings_row(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    name: str,
+) -> tuple[SettingSkew, ...]:
+    """Measure the primary measure alone, per other source, under another setting."""
+    measure, _, k = config.primary_measure.partition("@")
+    alone = replace(config, measures=(measure,), cutoffs=(int(k),))
+    groups = {
+        other: _pair_of(qrels, tags, config.baseline_source, other)
+        for other in tags.sources
+        if other != config.baseline_source
+    }
+    deltas = {
+        other: centred_delta(chance_of(run, qrels, group, alone), 0, dependence, alone)[0]
+        for other, group in groups.items()
+    }
+    return tuple(
+        SettingSkew(other=other, setting=name, value=delta.value, interval=delta.interval)
+        for other, delta in deltas.items()
+    )
+
+
+def _run_notes(run: Run, qrels: Qrels, config: AuditConfig) -> Iterator[Finding]:
+    judged = set(qrels.query_ids)
+    unjudged = sum(query not in judged for query in run.query_ids)
+    if unjudged:
+        yield SourceCode.UNJUDGED(n=unjudged)
+    if run.scores is not None and len(run):
+        top = max(config.cutoffs)
+        tied = (run.scores[1:] == run.scores[:-1]) & (
+            (run.ranks[1:] > 1) & (run.ranks[1:] <= top + 1)
+        )
+        n_tied = len(np.unique(run.query_codes[1:][tied]))
+        if n_tied:
+            averaged = config.ties == "expected"
+            code = SourceCode.TIES_AVERAGED if averaged else SourceCode.TIES_BROKEN
+            yield code(n=n_tied, n_queries=len(run.query_ids), rank=top + 1)
+
+
+def _exposure(
+    run: Run, tags: TagTable, config: AuditConfig, dependence: Dependence
+) -> Iterator[ExposureShare]:
+    corpus = {name: n / max(tags.n_documents, 1) for name, n in tags.counts().items()}
+    unit = dependence.units(run.query_ids)
+    for browsing in config.browsing:
+        found = exposure(run, tags, browsing=browsing)
+        for source, shares in zip(found.sources, found.shares, strict=True):
+            corpus_share = corpus.get(source, 0.0)
+            if not len(shares) or (source == "" and not shares.any() and not corpus_share):
+                continue
+            yield ExposureShare(
+                source=source,
+                browsing=browsing,
+                share=float(shares.mean()),
+                corpus_share=corpus_share,
+                difference=if_enough(
+                    clustered_mean,
+                    shares - corpus_share,
+                    unit[found.query_index],
+                    confidence_level=config.confidence_level,
+                    bounds=(-corpus_share, 1 - corpus_share),
+                ),
+            )
+
+
+def _awrf(run: Run, tags: TagTable) -> float | None:
+    found = exposure(run, tags, browsing="dcg")
+    if not len(found.query_index):
+        return None
+    target = {name: count / tags.n_documents for name, count in tags.counts().items()}
+    return float(awrf(found, target).mean())
+
+
+def evidence_of(
+    system: SystemSkew,
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    corpus: Corpus | None = None,
+    queries: Sequence[Query] = (),
+) -> tuple[Evidence, ...]:
+    """Return the queries that matter most for the primary measure, one pair of documents each.
+
+    Parameters
+    ----------
+    corpus, queries
+        Texts; where they are missing, ids stand for them.
+    """
+    asked = {query.query_id: query.text for query in queries}
+    return tuple(
+        case
+        for chance in system.chance
+        for case in _cases(system, chance, run, qrels, tags, config, corpus, asked)
+    )
+
+
+def _cases(  # noqa: PLR0917 - one caller
+    system: SystemSkew,
+    chance: ChanceSkew,
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    corpus: Corpus | None,
+    asked: Mapping[str, str],
+) -> Iterator[Evidence]:
+    scores = system.scores
+    skew = chance.skew[scores.measures.index(config.primary_measure)]
+    for at in telling(np.where(chance.both, skew, 0.0), scores.query_ids):
+        query = scores.query_ids[at]
+        sources = (config.baseline_source, chance.other)
+        pair = _relevant_pair(query, qrels, tags, sources, _ranks_of(run, query))
+        if pair is None:
+            continue
+        sides = tuple(
+            EvidenceText.of(
+                source,
+                corpus.texts[tags.row_of[name]] if corpus is not None else "",
+                doc_id=name,
+                value=rank,
+            )
+            for source, (name, rank) in zip(sources, pair, strict=True)
+        )
+        yield Evidence(
+            item=query,
+            asked=asked.get(query, "") if corpus is not None else "",
+            value=float(skew[at]),
+            first=sides[0],
+            second=sides[1],
+        )
+
+
+_Ranked = tuple[str, float | None]
+
+
+def _relevant_pair(
+    query: str,
+    qrels: Qrels,
+    tags: TagTable,
+    sources: tuple[str, str],
+    rank: Mapping[str, int],
+) -> tuple[_Ranked, _Ranked] | None:
+    """Choose one relevant document of each source, with its rank: two versions of one if there are.
+
+    Of several, those of which one ranks highest.
+
+    Parameters
+    ----------
+    rank : mapping of str to int
+        Documents that were retrieved for the query.
+    """
+    judged = (qrels.query_codes == qrels.query_ids.index(query)) & (qrels.grades > 0)
+    names = [qrels.doc_ids[code] for code in qrels.doc_codes[judged]]
+    rows = tags.rows_for(names)
+    held = [
+        [
+            (name, int(tags.pair_codes[row]))
+            for name, row in zip(names, rows, strict=True)
+            if row >= 0 and tags.source_codes[row] == tags.sources.index(source)
+        ]
+        for source in sources
+    ]
+    last = len(rank) + 1
+    choices = [
+        (not pair == twin >= 0, min(rank.get(first, last), rank.get(second, last)), first, second)
+        for first, pair in held[0]
+        for second, twin in held[1]
+    ]
+    if not choices:
+        return None
+    *_, first, second = min(choices)
+    return (first, _rank(rank, first)), (second, _rank(rank, second))
+
+
+def _rank(rank: Mapping[str, int], name: str) -> float | None:
+    return float(rank[name]) if name in rank else None
+
+
+def _ranks_of(run: Run, query: str) -> dict[str, int]:
+    """Return the rank of each document that was retrieved for a query."""
+    if query not in run.query_ids:
+        return {}
+    at = run.query_ids.index(query)
+    codes = run.doc_codes[run.offsets[at] : run.offsets[at + 1]].tolist()
+    return {run.doc_ids[code]: rank for rank, code in enumerate(codes, start=1)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TwinRanks:
+    """Places of both versions of each relevant pair; arrays have one entry per (query, pair).
+
+    Parameters
+    ----------
+    query : int64 array
+        Index into ``qrels.query_ids``.
+    baseline_row, other_row : int64 arrays
+        Rows of the two documents in the tag table.
+    baseline_rank, other_rank : float64 arrays
+        Expected rank (mean of the tie block); NaN when not retrieved.
+    baseline_score, other_score : float64 arrays
+        NaN when not retrieved or when the run has no scores.
+    above : float64 array
+        1 when the other version ranks above the baseline's, 0 below, 0.5 tied. A version that
+        was not retrieved ranks below one that was.
+    n_unseen : int
+        Pairs of which neither version was retrieved; they are left out.
+    """
+
+    query: IntArray
+    baseline_row: IntArray
+    other_row: IntArray
+    baseline_rank: FloatArray
+    other_rank: FloatArray
+    baseline_score: FloatArray
+    other_score: FloatArray
+    above: FloatArray
+    n_unseen: int
+
+
+def other_above(
+    baseline: npt.NDArray[np.number[Any]], other: npt.NDArray[np.number[Any]]
+) -> FloatArray:
+    """Compare scores of twins: 1 where the other is higher, 0 where lower, 0.5 where equal.
+
+    Parameters
+    ----------
+    baseline, other : array of shape (n,)
+        Scores in any unit, higher is better; entry i of both is one pair of versions.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        Its mean is the win rate.
+    """
+    return np.where(other > baseline, 1.0, np.where(other < baseline, 0.0, 0.5))
+
+
+def twin_ranks(
+    run: Run, qrels: Qrels, tags: TagTable, *, baseline: str, other: str, ties: Ties = "expected"
+) -> TwinRanks:
+    """Find where both versions of each relevant document stand.
+
+    Only pairs of which both versions are relevant to the query count, so that relevance cannot
+    explain the difference.
+
+    Raises
+    ------
+    DataError
+        If one source holds two documents with the same ``pair_id``.
+    """
+    rows = tags.rows_for(qrels.doc_ids)
+    left = _pair_keys(qrels, tags, rows, baseline)
+    right = _pair_keys(qrels, tags, rows, other)
+    keys, i, j = np.intersect1d(left[0], right[0], assume_unique=True, return_indices=True)
+    b_doc, o_doc = left[1][i], right[1][j]
+    ordered = trec_order(run) if ties == "trec" else run
+    b_place = _places(ordered, qrels, keys // max(len(tags.pair_ids), 1), b_doc)
+    o_place = _places(ordered, qrels, keys // max(len(tags.pair_ids), 1), o_doc)
+    seen = (b_place >= 0) | (o_place >= 0)
+    b_place, o_place = b_place[seen], o_place[seen]
+    b_span, o_span = (_span(ordered, place, ties) for place in (b_place, o_place))
+    return TwinRanks(
+        query=keys[seen] // max(len(tags.pair_ids), 1),
+        baseline_row=rows[b_doc[seen]],
+        other_row=rows[o_doc[seen]],
+        baseline_rank=_mean_rank(b_span),
+        other_rank=_mean_rank(o_span),
+        baseline_score=_scores(ordered, b_place),
+        other_score=_scores(ordered, o_place),
+        above=other_above(-b_span[0], -o_span[0]),
+        n_unseen=int(np.count_nonzero(~seen)),
+    )
+
+
+def _pair_keys(
+    qrels: Qrels, tags: TagTable, rows: IntArray, source: str
+) -> tuple[IntArray, IntArray]:
+    """Unique (query, pair) keys of the relevant documents of a source, and their qrels doc."""
+    if source not in tags.sources:
+        raise DataError(f"no document has source {source!r}; sources are {list(tags.sources)}")
+    doc = qrels.doc_codes.astype(np.int64)
+    row = rows[doc]
+    wanted = np.flatnonzero(
+        (qrels.grades > 0)
+        & (row >= 0)
+        & (tags.source_codes[row] == tags.sources.index(source))
+        & (tags.pair_codes[row] >= 0)
+    )
+    key = (
+        qrels.query_codes[wanted].astype(np.int64) * len(tags.pair_ids)
+        + tags.pair_codes[row[wanted]]
+    )
+    unique, first = np.unique(key, return_index=True)
+    if len(unique) < len(key):
+        pair = tags.pair_ids[
+            int(key[np.setdiff1d(np.arange(len(key)), first)[0]]) % len(tags.pair_ids)
+        ]
+        raise DataError(
+            f"source {source!r} holds more than one document with pair_id {pair!r}; a pair has "
+            "one version per source"
+        )
+    return unique, doc[wanted][first]
+
+
+def _places(run: Run, qrels: Qrels, query: IntArray, doc: IntArray) -> IntArray:
+    """Entry of the run that holds each (query, document) of the qrels, -1 when not retrieved."""
+    q_map = places_of(qrels.query_ids, run.query_ids)
+    d_map = places_of(qrels.doc_ids, run.doc_ids)
+    if not len(query) or not len(run):
+        return np.full(len(query), -1, dtype=np.int64)
+    width = len(run.doc_ids)
+    keys = run.query_codes * width + run.doc_codes
+    order = np.argsort(keys, kind="stable")
+    wanted = np.where(
+        (q_map[query] >= 0) & (d_map[doc] >= 0), q_map[query] * width + d_map[doc], -1
+    )
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    return np.where(keys[order][at] == wanted, order[at], -1)
+
+
+def _span(run: Run, place: IntArray, ties: Ties) -> tuple[IntArray, IntArray]:
+    """Tie block of each entry; an entry that was not retrieved starts beyond every rank."""
+    beyond = np.iinfo(np.int64).max
+    start, stop = np.full(len(place), beyond), np.full(len(place), beyond)
+    found = place >= 0
+    start[found], stop[found] = rank_span(run, place[found], ties=ties)
+    return start, stop
+
+
+def _mean_rank(span: tuple[IntArray, IntArray]) -> FloatArray:
+    middle = (span[0].astype(np.float64) + 1 + span[1].astype(np.float64)) / 2
+    return np.where(span[0] == np.iinfo(np.int64).max, np.nan, middle)
+
+
+def _scores(run: Run, place: IntArray) -> FloatArray:
+    return (
+        np.full(len(place), np.nan)
+        if run.scores is None or not len(run)
+        else np.where(place >= 0, run.scores[place].astype(np.float64), np.nan)
+    )
+
+
+_MIN_EVENTS = 5  # with fewer the interval covered .90 (tests/statistics)
+_CONSTANT = 1e-12
+_MAX_COEFFICIENT = 15.0  # on standardised covariates: beyond it the classes are separated
+
+
+def win_rate_at(
+    wins: FloatArray,
+    covariates: FloatArray,
+    clusters: npt.NDArray[np.integer[Any]],
+    *,
+    at: FloatArray,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """P(win) at chosen covariate values, with a cluster-robust interval.
+
+    Fits logit P(win) = b₀ + b · (covariates − at) and reports the intercept on the probability
+    scale.
+
+    Parameters
+    ----------
+    wins : float64 array of shape (n,)
+        1 won, 0 lost, 0.5 tied (quasi-likelihood).
+    covariates : float64 array of shape (n, p)
+    clusters : integer array of shape (n,)
+    at : float64 array of shape (p,)
+
+    Raises
+    ------
+    InsufficientDataError
+        If there are too few clusters for the covariates, too few pairs that went one way, the
+        outcome is separated, the clusters do not vary, or a covariate is constant at another
+        value than ``at``.
+    """
+    check_level(confidence_level)
+    n, p = covariates.shape
+    if wins.shape != (n,) or clusters.shape != (n,) or at.shape != (p,):
+        raise DataError("wins, covariates, clusters and at disagree in shape")
+    code = group_codes(clusters)
+    g = int(code.max(initial=-1)) + 1
+    _require_enough(wins, n_clusters=g, n_covariates=p)
+    scale = covariates.std(axis=0)
+    used = scale > _CONSTANT
+    if np.any(stuck := ~used & (np.abs(covariates.mean(axis=0) - at) > _CONSTANT)):
+        column = int(np.argmax(stuck))
+        raise InsufficientDataError(
+            SourceCode.CONSTANT_COVARIATE(
+                column=column, value=float(covariates[0, column]), at=float(at[column])
+            ),
+            n=g,
+        )
+    design = np.column_stack((np.ones(n), (covariates[:, used] - at[used]) / scale[used]))
+    beta, fitted, bread = _fit(wins, design)
+    sums = np.zeros((g, design.shape[1]))
+    np.add.at(sums, code, design * (wins - fitted)[:, None])
+    variance = float((bread @ (sums.T @ sums) @ bread)[0, 0]) * g / (g - 1)
+    if variance < _CONSTANT**2:
+        raise InsufficientDataError(SourceCode.ALL_AGREE(n=g), n=g)
+    width = t_quantile(0.5 + confidence_level / 2, g - 1) * math.sqrt(variance)
+    assumptions = [InferCode.QUERIES_SAMPLED, InferCode.ODDS_LINEAR]
+    if np.any((at < covariates.min(axis=0)) | (covariates.max(axis=0) < at)):
+        assumptions.append(InferCode.EXTRAPOLATED)
+    return Interval(
+        estimate=expit(beta[0]),
+        lower=expit(beta[0] - width),
+        upper=expit(beta[0] + width),
+        confidence_level=confidence_level,
+        method=InferCode.LOGISTIC(),
+        n_labeled=g,
+        assumptions=tuple(code() for code in assumptions),
+    )
+
+
+def _require_enough(wins: FloatArray, *, n_clusters: int, n_covariates: int) -> None:
+    """Refuse a fit that so few clusters, or so one-sided an outcome, cannot support."""
+    needed = 10 * (n_covariates + 1)
+    if n_clusters < needed:
+        raise InsufficientDataError(
+            SourceCode.FEW_FOR_COVARIATES(n_covariates=n_covariates, n_needed=needed, n=n_clusters),
+            n=n_clusters,
+            n_needed=needed,
+        )
+    events = min(float(wins.sum()), float(len(wins) - wins.sum()))
+    if events < _MIN_EVENTS:
+        raise InsufficientDataError(
+            SourceCode.ONE_WAY(events=events, n_pairs=len(wins), n_least=_MIN_EVENTS),
+            n=n_clusters,
+        )
+
+
+def _fit(wins: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Newton's method; returns coefficients, fitted probabilities and the inverse information."""
+    beta: FloatArray = np.zeros(design.shape[1])
+    for _ in range(50):
+        fitted = 1 / (1 + np.exp(-np.clip(design @ beta, -40, 40)))
+        weight = fitted * (1 - fitted)
+        information = (design * weight[:, None]).T @ design
+        if np.linalg.cond(information) > 1e12:
+            break
+        bread: FloatArray = np.linalg.inv(information).astype(np.float64)
+        step = bread @ (design.T @ (wins - fitted))
+        beta = beta + step
+        if np.max(np.abs(beta)) > _MAX_COEFFICIENT:
+            break
+        if np.max(np.abs(step)) < 1e-10:
+            return beta, fitted, bread
+    raise InsufficientDataError(SourceCode.SEPARATED(), n=len(wins))
+
+
+def twins_of(
+    run: Run,
+    qrels: Qrels,
+    tags: TagTable,
+    config: AuditConfig,
+    *,
+    dependence: Dependence,
+    corpus: Corpus | None,
+    other: str,
+) -> TwinSkew | None:
+    """Compare both versions of each relevant pair; None where nothing is paired."""
+    found = twin_ranks(
+        run, qrels, tags, baseline=config.baseline_source, other=other, ties=config.ties
+    )
+    if not len(found.query) and not found.n_unseen:
+        return None
+    level = config.confidence_level
+    unit = dependence.units()[found.query]
+    log_ratio, kept = _pair_texts(found, corpus)
+    both = ~np.isnan(found.baseline_score) & ~np.isnan(found.other_score)
+    gap = (found.other_score - found.baseline_score)[both]
+    computed: dict[str, Callable[[], Interval]] = {
+        "win rate": lambda: _win_rate(found, unit, tags, level),
+        "score margin": lambda: clustered_standardised_mean(
+            gap, unit[both], confidence_level=level
+        ),
+    }
+    if corpus is not None:
+        covariates = np.column_stack((log_ratio, kept))
+        mean_overlap = float(kept.mean()) if len(kept) else 0.0
+        at = np.array([0.0, mean_overlap])
+        computed["equal-length win rate"] = lambda: win_rate_at(
+            found.above, covariates, unit, at=at, confidence_level=level
+        )
+    intervals: dict[str, Interval] = {}
+    notes = []
+    for name, compute in computed.items():
+        try:
+            intervals[name] = compute()
+        except InsufficientDataError as error:
+            notes.append(SourceCode.NOT_COMPUTED(figure=name, refusal=error.finding))
+    return TwinSkew(
+        baseline=config.baseline_source,
+        other=other,
+        n_pairs=len(found.query),
+        n_unseen=found.n_unseen,
+        win_rate=intervals.get("win rate"),
+        margin=intervals.get("score margin"),
+        win_rate_equal_length=intervals.get("equal-length win rate"),
+        query_index=found.query,
+        other_above=found.above,
+        baseline_rank=found.baseline_rank,
+        other_rank=found.other_rank,
+        log_length_ratio=log_ratio,
+        overlap=kept,
+        notes=tuple(notes),
+    )
+
+
+def _win_rate(
+    found: TwinRanks, unit: npt.NDArray[np.int64], tags: TagTable, level: float
+) -> Interval:
+    """P(other above baseline), with pairs that several queries share as a factor."""
+    require_clusters(len(np.unique(unit)), InferCode.FEW_WITH_PAIRS)
+    information = independent_share(
+        found.above - found.above.mean(),
+        unit,
+        [tags.pair_codes[found.baseline_row].astype(np.int64)],
+        confidence_level=level,
+    )
+    require_clusters(int(information * len(np.unique(unit)) + 1e-9), InferCode.FEW_OWN_PAIRS)
+    return clustered_mean(
+        found.above, unit, confidence_level=level, bounds=(0.0, 1.0), information=information
+    )
+
+
+def _pair_texts(
+    found: TwinRanks, corpus: Corpus | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Ln length ratio and word overlap of each pair; empty without texts."""
+    if corpus is None:
+        return np.empty(0), np.empty(0)
+    # A pair judged for many queries is compared once.
+    pairs, where = np.unique(
+        np.stack((found.baseline_row, found.other_row)), axis=1, return_inverse=True
+    )
+    base, other = ([corpus.texts[row] for row in rows] for rows in pairs)
+    ratio = np.log(np.maximum(word_counts(other), 1) / np.maximum(word_counts(base), 1))
+    kept = np.array([overlap(o, b) for o, b in zip(other, base, strict=True)], dtype=np.float64)
+    return ratio[where.ravel()], kept[where.ravel()]
+
 
 # The verb: measure source bias from runs and judgments.
 

@@ -30,8 +30,7 @@ from rag_sourcebias.retrieval.rerank import RerankedSpec, engine_factory
 from rag_sourcebias.retrieval.search import DEFAULT_RETRIEVER
 from rag_sourcebias.source.audit import audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports
-from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.findings import AuditConfig, SourceCode
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import SHARD_DOCUMENTS, audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever

@@ -39,10 +39,12 @@ from rag_sourcebias.report.document import (
     text_notes,
 )
 from rag_sourcebias.report.files import Outcome, Report
-from rag_sourcebias.source.data import SkewCell, SkewResults, SystemSkew
 from rag_sourcebias.source.findings import (
     Comparison,
+    SkewCell,
+    SkewResults,
     SourceCode,
+    SystemSkew,
     answer,
     comparisons,
     doubts,

@@ -15,18 +15,18 @@ from rag_sourcebias.infer.decide import queries_for_verdict
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.measure.relevance import SourceScores
 from rag_sourcebias.measure.texts import DataCode, DataSummary
-from rag_sourcebias.source.data import (
+from rag_sourcebias.source.audit import adjusted, verdicts_of
+from rag_sourcebias.source.findings import (
     AuditConfig,
     CentredDelta,
     ExposureShare,
     SkewCell,
     SoleCorpusCheck,
+    SourceCode,
     SystemSkew,
     TwinSkew,
 )
-from rag_sourcebias.source.findings import SourceCode
 from rag_sourcebias.source.page import SkewReport
-from rag_sourcebias.source.system import adjusted, verdicts_of
 
 N = 160
 POOL = 40

@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from rag_sourcebias.infer.decide import SkewCode
-from rag_sourcebias.source.data import AuditConfig, SoleCorpusCheck
 from rag_sourcebias.source.findings import (
+    AuditConfig,
+    SoleCorpusCheck,
     SourceCode,
     comparisons,
     headline,

@@ -19,7 +19,7 @@ from rag_sourcebias.io.shards import open_sharded, open_vectors
 from rag_sourcebias.retrieval.cache import encode_corpus
 from rag_sourcebias.retrieval.search import DenseSpec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.audit import audit_source_sharded
 from rag_sourcebias.source.shards.work import LocalEngine, ShardedRetriever

@@ -8,7 +8,7 @@ from rag_sourcebias.core.data import Corpus, Dataset, DocTags, Qrels, Query, Run
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import audit_source
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 
 TOPICS = ["apple", "birch", "cedar", "daisy", "elder", "fig"]
 CONFIG = AuditConfig(resamples=200, cutoffs=(1, 2))

@@ -13,7 +13,7 @@ from rag_sourcebias.io.samples import load_sample
 from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.source.audit import BM25_SETTINGS, audit_source, measure_source_bias
 from rag_sourcebias.source.combined import combine_reports, random_effects
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 
 
 def interval(estimate: float, error: float) -> Interval:

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.source.twins import win_rate_at
+from rag_sourcebias.source.audit import win_rate_at
 
 AT = np.array([0.0, 0.6])
 

@@ -12,8 +12,7 @@ from rag_sourcebias.infer.ratios import relative_delta_interval
 from rag_sourcebias.measure.relevance import relative_delta, source_scores
 from rag_sourcebias.measure.texts import DataCode
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.findings import AuditConfig, SourceCode
 
 LLMS = ("llm:a", "llm:b")
 CONFIG = AuditConfig(resamples=500, cutoffs=(1, 3))

@@ -8,7 +8,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
+from rag_sourcebias.source.findings import AuditConfig
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.source.audit import measure_source_bias
-from rag_sourcebias.source.data import AuditConfig
-from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.findings import AuditConfig, SourceCode
 from rag_sourcebias.source.page import SkewReport
 
 LLM = "llm:a"

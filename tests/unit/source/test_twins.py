@@ -8,7 +8,7 @@ import pytest
 from rag_sourcebias.core.data import DocTags, Qrels, Run, TagTable
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.measure.texts import count_pairs
-from rag_sourcebias.source.twins import twin_ranks
+from rag_sourcebias.source.audit import twin_ranks
 
 
 def pairs(n, *, sources=("human", "llm:x")):

@@ -19,10 +19,11 @@ from rag_sourcebias.source.audit import (
     LENGTH_MATCHED_UP_TO,
     alone_checks,
     assemble,
+    evidence_of,
+    measure_system,
     require_plan,
 )
-from rag_sourcebias.source.data import AuditConfig, SystemSkew, Variant
-from rag_sourcebias.source.findings import SourceCode
+from rag_sourcebias.source.findings import AuditConfig, SourceCode, SystemSkew, Variant
 from rag_sourcebias.source.page import SkewReport
 from rag_sourcebias.source.shards.facts import AlignedCorpus, CorpusFacts, WorkFolder, cut
 from rag_sourcebias.source.shards.work import (
@@ -33,7 +34,6 @@ from rag_sourcebias.source.shards.work import (
     LocalEngine,
     ShardedRetriever,
 )
-from rag_sourcebias.source.system import evidence_of, measure_system
 
 # From what was found to the entries of a report.
 
