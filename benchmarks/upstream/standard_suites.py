@@ -20,6 +20,7 @@ from upstream_plugin import OBSERVED, dropped, observers
 from rag_sourcebias import DocTags
 from rag_sourcebias.io.tag_stores import MemoryTagStore
 from rag_sourcebias.observe.observers import CountingObserver
+from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias_integrations.langchain import InstrumentedRetriever, TaggedVectorStore
 
 WRAPPED = OBSERVED == "wrapped"
@@ -35,8 +36,9 @@ def tagged(store: Any) -> Any:
     """The store, or a wrapper that keeps tags beside it: in the metadata they would be seen."""
     if not WRAPPED:
         return store
-    wrapper = TaggedVectorStore(store, human, tags=MemoryTagStore(), observer=observers["wrapped"])
-    dropped.append(wrapper.dropped)
+    wrapper = TaggedVectorStore(store, human, tags=MemoryTagStore())
+    observed = instrument(wrapper, observers["wrapped"])
+    dropped.extend((wrapper.dropped, observed.dropped))
     return wrapper
 
 

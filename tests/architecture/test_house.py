@@ -34,7 +34,7 @@ NODES = {
     "measure": 6077,
     "monitor": 37590,
     "neural": 12340,
-    "observe": 6229,
+    "observe": 6227,
     "pairs": 21298,
     "report": 12911,
     "retrieval": 7543,
@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2969,
     "testing": 3005,
     ".": 3861,
-    "integrations": 31953,
+    "integrations": 30491,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

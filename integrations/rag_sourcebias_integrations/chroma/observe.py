@@ -1,19 +1,18 @@
 """Observe the queries of a Chroma collection, of a client's collections, or of all of them."""
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial, wraps
-from typing import Any, NamedTuple, cast
-from weakref import WeakValueDictionary
+from contextlib import contextmanager
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from chromadb import Collection
 from chromadb.api import AsyncClientAPI, ClientAPI
 from chromadb.api.models.AsyncCollection import AsyncCollection
 
 from rag_sourcebias.observe.events import guarded
-from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.patching import Patch, inside, outermost_of
 from rag_sourcebias.observe.recorder import Attachment, Recorder
 
 # From what a Chroma query returns to ids, metadata and scores, one ranking per query vector.
@@ -63,98 +62,37 @@ def rankings(result: Mapping[str, Any], collection: Any) -> Iterator[Ranking]:  
         yield Ranking(ids, metadata[index] if metadata else (), scores)
 
 
-# Change the class of one object, so that it can be undone in any order.
-
-
-_ITEMS = "_rag_sourcebias_items"
-_MARK = "_rag_sourcebias_subclass"
-_lock = threading.RLock()
-
-
-def subclass(kind: type, methods: dict[str, Any]) -> type:
-    """Return a subclass that looks like its base, for :func:`swap_in`."""
-    like = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(kind)(kind.__name__, (kind,), {**like, **methods, _MARK: True})
-
-
-def swap_in(obj: Any, make: Callable[[type], type], item: object) -> None:  # noqa: ANN401
-    """Give an object a subclass of its class, and an item for the methods of that class.
-
-    Unlike a method put on the object, this keeps working when the object is copied.
-    """
-    with _lock:
-        if _MARK not in vars(type(obj)):
-            obj.__class__ = make(type(obj))
-        vars(obj)[_ITEMS] = (*swapped_in(obj), item)
-
-
-def swap_out(obj: Any, item: object) -> None:  # noqa: ANN401
-    """Take an item back, and with the last one the class; twice does no harm."""
-    with _lock:
-        left = tuple(other for other in swapped_in(obj) if other is not item)
-        if left:
-            vars(obj)[_ITEMS] = left
-            return
-        vars(obj).pop(_ITEMS, None)
-        if _MARK in vars(type(obj)):  # otherwise somebody changed the class after us
-            obj.__class__ = type(obj).__base__
-
-
-def swapped_in(obj: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    """Return the items of an object, oldest first."""
-    return cast("tuple[Any, ...]", vars(obj).get(_ITEMS, ()))
-
-
 # One observed call of ``Collection.query``: what is asked beside, and given back as asked.
 
 
 _TRANSPORT = ("httpx", "httpcore")
 
 
-def observing(
-    query: Callable[..., Any],
-    recorders_of: Callable[[Any], Sequence[Recorder]],
-    call: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
-    """Return a ``query`` method that is observed.
+def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+    places = {name: at for at, name in enumerate([*inspect.signature(method).parameters][1:])}
+    is_async = inspect.iscoroutinefunction(method)
 
-    Parameters
-    ----------
-    query : function
-        ``Collection.query`` or ``AsyncCollection.query``.
-    recorders_of : callable
-        From the collection to those that record it at this moment.
-    call : callable, optional
-        Called in place of ``query``.
-    """
-    places = {name: at for at, name in enumerate([*inspect.signature(query).parameters][1:])}
-    inner = call or query
-
-    def observed(collection: Any, one: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
-        ask: Callable[..., Any] = partial(inner, collection)
-        for recorder in recorders_of(collection):
-            ask = partial(one, recorder, collection, places, ask)
+    def observed(collection: Any) -> Callable[..., Any]:  # noqa: ANN401
+        ask: Callable[..., Any] = partial(method, collection)
+        for recorder in patch.observers_of(collection):
+            start = partial(_Query, recorder, collection, places)
+            ask = partial(_ask_async if is_async else _ask, recorder, start, ask)
         return ask
 
-    if inspect.iscoroutinefunction(query):
+    @wraps(method)
+    def query(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return observed(self)(*args, **kwargs)
 
-        @wraps(query)
-        async def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            return await observed(self, _ask_async)(*args, **kwargs)
+    @wraps(method)
+    async def query_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return await observed(self)(*args, **kwargs)
 
-    else:
-
-        @wraps(query)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            return observed(self, _ask)(*args, **kwargs)
-
-    return method
+    return query_async if is_async else query
 
 
 def _ask(
     recorder: Recorder,
-    collection: Any,  # noqa: ANN401
-    places: dict[str, int],
+    start: Callable[..., Any],
     ask: Callable[..., Any],
     /,
     *args: Any,  # noqa: ANN401
@@ -163,14 +101,10 @@ def _ask(
     with recorder.retrieval() as first:
         if not first:
             return ask(*args, **kwargs)
-        query = _Query(recorder, collection, places, args, kwargs)
+        query = start(args, kwargs)
         if query.added:
-            try:
+            with query:
                 result = ask(*query.args, **query.kwargs)
-            except Exception as error:
-                if not query.may_be_to_blame(error):
-                    raise
-            else:
                 if query.finish(result):
                     return result
         result = ask(*args, **kwargs)
@@ -180,8 +114,7 @@ def _ask(
 
 async def _ask_async(
     recorder: Recorder,
-    collection: Any,  # noqa: ANN401
-    places: dict[str, int],
+    start: Callable[..., Any],
     ask: Callable[..., Any],
     /,
     *args: Any,  # noqa: ANN401
@@ -190,14 +123,10 @@ async def _ask_async(
     with recorder.retrieval() as first:
         if not first:
             return await ask(*args, **kwargs)
-        query = _Query(recorder, collection, places, args, kwargs)
+        query = start(args, kwargs)
         if query.added:
-            try:
+            with query:
                 result = await ask(*query.args, **query.kwargs)
-            except Exception as error:
-                if not query.may_be_to_blame(error):
-                    raise
-            else:
                 if query.finish(result):
                     return result
         result = await ask(*args, **kwargs)
@@ -206,18 +135,10 @@ async def _ask_async(
 
 
 class _Query:
-    """The arguments of one call, with the fields that are needed for tags and scores."""
+    """The arguments of one call, with the fields that are needed for tags and scores.
 
-    __slots__ = (
-        "_collection",
-        "_failure",
-        "_include",
-        "_recorder",
-        "_texts",
-        "added",
-        "args",
-        "kwargs",
-    )
+    Around a call with these it keeps back what may be due to them: the call is then made as given.
+    """
 
     def __init__(
         self,
@@ -272,15 +193,21 @@ class _Query:
         elif self._failure is not None:
             self._recorder.dropped.add("query with added fields failed", error=self._failure)
 
-    def may_be_to_blame(self, error: BaseException) -> bool:
-        """Return whether a call may have failed for what was added to it.
+    def __enter__(self) -> None:
+        return None
 
-        A call that failed before Chroma was asked (arguments, encoder), or to which a server did
-        not answer, fails as given too, and asking again would make the application wait twice.
-        """
-        if isinstance(error, OSError) or type(error).__module__.startswith(_TRANSPORT):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        # A call that failed before Chroma was asked (arguments, encoder), or to which a server did
+        # not answer, fails as given too, and asking again would make the application wait twice.
+        if not isinstance(error, Exception) or isinstance(error, OSError):
             return False
-        trace = error.__traceback__
+        if type(error).__module__.startswith(_TRANSPORT):
+            return False
         while trace is not None and trace.tb_frame.f_code.co_name != "_query":
             trace = trace.tb_next
         self._failure = error
@@ -299,45 +226,20 @@ def _argument(
 # One observed call of ``Collection.search``, which hosted Chroma has: nothing is asked beside.
 
 
-def observing_search(
-    search: Callable[..., Any],
-    recorders_of: Callable[[Any], Sequence[Recorder]],
-    call: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
-    """Return a ``search`` method that is observed; arguments as of :func:`observing`.
-
-    Tags come from the metadata that the application selects, or from a tag store.
-    """
-    inner = call or search
+def _observed_search(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+    """Observe ``search``: tags come from the metadata that is selected, or from a tag store."""
 
     @contextmanager
-    def around(collection: Any, searches: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+    def recorded(collection: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
-        with ExitStack() as stack:
-            recorders = recorders_of(collection)
-            first = [r for r in recorders if stack.enter_context(r.retrieval())]
+        with outermost_of(patch.observers_of(collection)) as recorders:
             yield found
-            for recorder in first:
-                with guarded(recorder.dropped, "result could not be read"):
-                    _record_search(recorder, collection, searches, found[0])
+        for recorder in recorders:
+            with guarded(recorder.dropped, "result could not be read"):
+                searches = args[0] if args else kwargs.get("searches")
+                _record_search(recorder, collection, searches, found[0])
 
-    if inspect.iscoroutinefunction(search):
-
-        @wraps(search)
-        async def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            with around(self, args[0] if args else kwargs.get("searches")) as found:
-                found.append(await inner(self, *args, **kwargs))
-            return found[0]
-
-    else:
-
-        @wraps(search)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            with around(self, args[0] if args else kwargs.get("searches")) as found:
-                found.append(inner(self, *args, **kwargs))
-            return found[0]
-
-    return method
+    return inside(method, recorded)
 
 
 def _record_search(recorder: Recorder, collection: Any, searches: Any, result: Any) -> None:  # noqa: ANN401
@@ -377,15 +279,39 @@ _OPENERS = (
     "get_or_create_collection",
     "list_collections",
 )
-_OBSERVED = {"query": observing, "search": observing_search}
-_patches = [
-    Patch(
+_OBSERVED = {"query": _observed_query, "search": _observed_search}
+_patches = {
+    kind: Patch(
         kind,
         _OBSERVED.__contains__,
-        lambda name, method, patch: _OBSERVED[name](method, lambda _: patch.observers),
+        lambda name, method, patch: _OBSERVED[name](name, method, patch),
     )
     for kind in _COLLECTIONS
-]
+}
+
+
+def _observe(collection: object, recorder: Recorder) -> None:
+    for kind, patch in _patches.items():
+        if isinstance(collection, kind):
+            patch.add(recorder, collection)
+
+
+def _observed_opener(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+    """Observe what a client opens."""
+
+    @contextmanager
+    def taken(client: Any, _args: object, _kwargs: object) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        yield found
+        for recorder in patch.observers_of(client):
+            with guarded(recorder.dropped, "collection could not be instrumented"):
+                for one in found[0] if isinstance(found[0], list | tuple) else found:
+                    _observe(one, recorder)
+
+    return inside(method, taken)
+
+
+_clients = Patch(ClientAPI, _OPENERS.__contains__, _observed_opener)
 
 
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
@@ -397,100 +323,17 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     Returns None for an object that is none of these.
     """
     if isinstance(obj, str):
-        for patch in _patches:
+        for patch in _patches.values():
             patch.add(recorder)
-        return Attachment(obj, partial(_unpatch, recorder))
-    watch = _Watch(recorder)
-    if isinstance(obj, _COLLECTIONS):
-        watch.take(obj)
+    elif isinstance(obj, _COLLECTIONS):
+        _observe(obj, recorder)
     elif isinstance(obj, (ClientAPI, AsyncClientAPI)):
-        watch.take(obj, _client_class)
+        _clients.add(recorder, obj)
     else:
         return None
-    return Attachment(obj, watch.end)
 
+    def detach() -> None:
+        for patch in (_clients, *_patches.values()):
+            patch.remove(recorder)
 
-def _unpatch(recorder: Recorder) -> None:
-    for patch in _patches:
-        patch.remove(recorder)
-
-
-def _collection_class(kind: Any) -> type:  # noqa: ANN401 - a class with these methods
-    return _class_for(kind, *(getattr(kind, name, None) for name in _OBSERVED))
-
-
-@cache  # by the methods too: another tool may replace them for a while
-def _class_for(kind: Any, *methods: Callable[..., Any] | None) -> type:  # noqa: ANN401
-    return subclass(
-        kind,
-        {
-            name: observe(method, _recorders_on, call=_as_it_is_then(kind, name))
-            for (name, observe), method in zip(_OBSERVED.items(), methods, strict=True)
-            if method is not None
-        },
-    )
-
-
-def _recorders_on(collection: Any) -> list[Recorder]:  # noqa: ANN401
-    return [w.recorder for w in swapped_in(collection) if w.recorder is not None]
-
-
-def _as_it_is_then(kind: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401
-    return lambda collection, *args, **kwargs: getattr(kind, name)(collection, *args, **kwargs)  # noqa: PLW0108
-
-
-@cache
-def _client_class(kind: type) -> type:
-    return subclass(kind, {name: _opener(kind, name) for name in _OPENERS if hasattr(kind, name)})
-
-
-def _opener(kind: type, name: str) -> Callable[..., Any]:
-    """Return a method of a client that gives out observed collections."""
-    inner = getattr(kind, name)
-
-    if inspect.iscoroutinefunction(inner):
-
-        @wraps(inner)
-        async def open_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            opened = await getattr(kind, name)(self, *args, **kwargs)
-            _take_all(self, opened)
-            return opened
-
-        return open_async
-
-    @wraps(inner)
-    def open_(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        opened = getattr(kind, name)(self, *args, **kwargs)
-        _take_all(self, opened)
-        return opened
-
-    return open_
-
-
-def _take_all(client: Any, opened: Any) -> None:  # noqa: ANN401
-    for watch in swapped_in(client):
-        if watch.recorder is not None:
-            with guarded(watch.recorder.dropped, "collection could not be instrumented"):
-                for collection in opened if isinstance(opened, (list, tuple)) else (opened,):
-                    if isinstance(collection, _COLLECTIONS):
-                        watch.take(collection)
-
-
-class _Watch:
-    """A recorder on a collection, or on a client and what is obtained from it."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder: Recorder | None = recorder  # None when it ended: copies still hold this
-        # By identity: collections cannot be hashed.
-        self._watched: WeakValueDictionary[int, Any] = WeakValueDictionary()
-
-    def take(self, obj: object, make: Callable[[type], type] = _collection_class) -> None:
-        swap_in(obj, make, self)
-        self._watched[id(obj)] = obj
-
-    def end(self) -> None:
-        """Restore everything; twice does no harm."""
-        self.recorder = None
-        for obj in list(self._watched.values()):
-            swap_out(obj, self)
-        self._watched.clear()
+    return Attachment(obj, detach)

@@ -7,18 +7,14 @@ import inspect
 import math
 import re
 import sys
-import threading
-from abc import ABCMeta
-from asyncio import _get_running_loop, current_task
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from operator import attrgetter
-from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any, Self
-from weakref import WeakKeyDictionary
+from typing import Any
+from weakref import finalize
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, BaseRunManager
 from langchain_core.documents import Document
@@ -35,9 +31,9 @@ from rag_sourcebias.observe.events import (
     listed,
     named,
 )
-from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.patching import Patch, inside, outermost_of
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
-from rag_sourcebias.observe.runs import Block, leave
+from rag_sourcebias.observe.runs import place
 
 # LangChain documents to what a recorder takes.
 
@@ -94,97 +90,6 @@ def run_labels(recorder: Recorder) -> Callable[[object, object], dict[str, str]]
     )
 
 
-# Observe an object in place: exchange its class for a subclass that stays out of sight.
-
-
-#: Give an object another class.
-set_class = vars(object)["__class__"].__set__  # not through a __setattr__ of the object's class
-
-
-class Layer:
-    """What stands between an object and its class.
-
-    Attributes
-    ----------
-    original : type
-        The class of the object.
-    observers : tuple
-        Those who observe the object now.
-    """
-
-    def __init__(self, original: type, *observers: Any) -> None:  # noqa: ANN401
-        self.original = original
-        self.observers: tuple[Any, ...] = observers
-
-
-_layers: WeakKeyDictionary[type, Layer] = WeakKeyDictionary()
-_lock = threading.RLock()
-_COPIES = ("__copy__", "__deepcopy__")
-Members = Callable[[Layer], Mapping[str, Any]]
-
-
-def observed_class(layer: Layer, members: Members) -> type:
-    """Make a subclass that calls itself by the name of its base and says it is its base.
-
-    Copies and pickles are objects of the base class, not observed. Metaclasses are passed over:
-    pydantic would build its schema again, and a registry of subclasses would list this one.
-    """
-    original: Any = layer.original
-
-    def reduce_ex(self: Any, protocol: Any) -> Any:  # noqa: ANN401
-        reduced = original.__reduce_ex__(self, protocol)
-        if not isinstance(reduced, tuple):
-            return reduced
-        call, arguments, *rest = reduced
-        return (call, tuple(original if a is made else a for a in arguments), *rest)
-
-    namespace: dict[str, Any] = {
-        "__slots__": (),  # the memory layout must not differ
-        "__module__": original.__module__,
-        "__qualname__": original.__qualname__,
-        "__doc__": original.__doc__,
-        "__class__": property(lambda _: original),
-        "__reduce_ex__": reduce_ex,
-        **{name: _as_original(name, original) for name in _COPIES if hasattr(original, name)},
-        **members(layer),
-    }
-    made: type = ABCMeta.__new__(type(original), original.__name__, (original,), namespace)
-    return made
-
-
-def add_observer(obj: object, observer: object, members: Members) -> Callable[[], None]:
-    """Have an object observed in place; the returned function ends it and may be called twice.
-
-    Observers may leave in any order; with the last one the object gets its class back.
-    """
-    with _lock:
-        layer = _layers.get(type(obj))
-        if layer is None:
-            layer = Layer(type(obj))
-            made = observed_class(layer, members)
-            set_class(obj, made)
-            _layers[made] = layer
-        layer.observers = (*layer.observers, observer)
-
-    def detach() -> None:
-        with _lock:
-            layer.observers = tuple(o for o in layer.observers if o is not observer)
-            if not layer.observers and _layers.get(type(obj)) is layer:
-                set_class(obj, layer.original)
-
-    return detach
-
-
-def _as_original(name: str, original: type) -> Any:  # noqa: ANN401
-    def copy(self: object, *args: object) -> object:
-        copied: object = getattr(original, name)(self, *args)
-        if type(copied) is type(self) and copied is not self:
-            set_class(copied, original)
-        return copied
-
-    return copy
-
-
 # A retriever observed in place: what stands around each of its calls.
 # The callbacks of the application are left as they are. Callbacks of our own would cost more: in
 # an asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of
@@ -202,6 +107,7 @@ class Watch:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self.retrieval = recorder.retrieval
         self.stopped = False
         self._labels = run_labels(recorder)
 
@@ -233,52 +139,20 @@ class Watch:
             )
 
 
-class _Call:
-    __slots__ = ("_entered",)
-
-    _entered: list[tuple[Any, tuple[Block, bool]]]
-
-    def __init__(self, watches: Sequence[Watch]) -> None:
-        self._entered = [(watch, watch.recorder.enter()) for watch in watches]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for _, (block, _) in self._entered:
-            leave(block)
-
-    def record(self, *call: Any) -> None:  # noqa: ANN401
-        """Record its result for those of whom it was an outermost one."""
-        for watch, (_, first) in self._entered:
-            if first:
-                watch.record(*call)
-
-
-def retriever_members(layer: Layer) -> Mapping[str, Any]:
-    """Return the methods through which every query passes, batches and streams as well."""
-    return {name: _asked(name, getattr(layer.original, name), layer) for name in _ASK}
-
-
+# The methods through which every query passes, batches and streams as well.
 _ASK = ("invoke", "ainvoke")
 
 
-def _asked(name: str, method: Callable[..., Any], watched: Layer | Patch) -> Any:  # noqa: ANN401
-    @functools.wraps(method)
-    def invoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Call(_others(self, watched.observers)) as call:
-            found = method(self, *args, **kwargs)
-        call.record(self, found, args, kwargs)
-        return found
+def _asked(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
+    @contextmanager
+    def recorded(retriever: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        with outermost_of(_others(retriever, patch.observers_of(retriever))) as watches:
+            yield found
+        for watch in watches:
+            watch.record(retriever, found[0], args, kwargs)
 
-    @functools.wraps(method)
-    async def ainvoke(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Call(_others(self, watched.observers)) as call:
-            found = await method(self, *args, **kwargs)
-        call.record(self, found, args, kwargs)
-        return found
-
-    return invoke if name == "invoke" else ainvoke
+    return inside(method, recorded)
 
 
 def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noqa: ANN401
@@ -289,7 +163,7 @@ def _others(retriever: Any, watches: Sequence[Watch]) -> Sequence[Watch]:  # noq
     return [watch for watch in watches if watch.recorder.observer is not told]
 
 
-# LangChain's callbacks, handed to a recorder.
+# The callback handler that users add to a call, to a bound retriever or to a chain.
 
 
 def _on_stack(key: int) -> bool:
@@ -312,21 +186,65 @@ _LLM_START = (  # with the comprehensions inside, which are functions in Python 
 _LLM_START_IDS = frozenset(map(id, _LLM_START))  # equality of code costs ten times as much
 
 
-class RecordingHandler(Observing, BaseCallbackHandler):
-    """Hand every retriever run to a recorder, in constant time and on the thread it runs on.
+class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
+    """Observe the retrievals of the calls it is given to, sync and async.
 
-    Chain runs are announced where they lie inside a retrieval, so that a retrieval inside them is
-    known to be nested; all other events are ignored. May be added to any number of calls at once.
+    Per call (``config={"callbacks": [handler]}``) or bound
+    (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
+    reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
+    retriever of the process, use :func:`rag_sourcebias.instrument`.
+
+    Every run is handed over in constant time and on the thread it runs on. Chain runs are announced
+    where they lie inside a retrieval, so that a retrieval inside them is known to be nested; all
+    other events are ignored.
+
+    Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
+    store fires none (instrument the store).
 
     Parameters
     ----------
-    recorder : Recorder
+    observer : Observer of RetrievalEvent
+    labels, tags, doc_id, query_key, queue
+        As for :func:`~rag_sourcebias.instrument`. The class of the retriever is added
+        as the label "retriever" and that of its vector store as "store", where there is room.
+
+    Raises
+    ------
+    DataError
+        If the observer has no ``observe``, or the key has a wrong length.
+
+    Examples
+    --------
+    >>> from langchain_core.documents import Document
+    >>> from langchain_core.retrievers import BaseRetriever
+    >>> from rag_sourcebias.observe.observers import CountingObserver
+    >>> class Fixed(BaseRetriever):
+    ...     def _get_relevant_documents(self, query, *, run_manager):
+    ...         return [Document("some text", id="a")]
+    >>> observer = CountingObserver()
+    >>> handler = SourceBiasCallbackHandler(observer)
+    >>> _ = Fixed().invoke("a question", config={"callbacks": [handler]})
+    >>> handler.close()
+    >>> observer.n_events
+    1
     """
 
     ignore_agent = ignore_chat_model = ignore_custom_event = ignore_llm = ignore_retry = True
     ignore_retriever = False  # not a property, which is asked twice in every retrieval
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        observer: Observer[RetrievalEvent],
+        *,
+        labels: Mapping[str, str] | None = None,
+        tags: TagStore | None = None,
+        doc_id: Callable[[Any], str] | None = None,
+        query_key: bytes | None = None,
+        queue: bool = True,
+    ) -> None:
+        recorder = Recorder(
+            observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
+        )
         self._recorder = recorder
         self._labels = run_labels(recorder)
         self._runs, self._begin, self._end = recorder.open, recorder.begin, recorder.end
@@ -366,19 +284,15 @@ class RecordingHandler(Observing, BaseCallbackHandler):
         """Note that a retriever started."""
         if self._stopped:
             return
-        try:
-            loop = _get_running_loop()
-            task = None if loop is None else current_task(loop)
+        with guarded(self._recorder.dropped, "start could not be read"):
             self._begin(
                 run_id.int,
                 None if parent_run_id is None else parent_run_id.int,
                 (self, query, name, metadata.get(_STORE) if metadata else None),
                 run_id,
                 _on_stack,
-                get_ident() if task is None else id(task),  # as place does
+                place(),
             )
-        except (AttributeError, TypeError) as error:
-            self._recorder.dropped.add("start could not be read", error=error)
 
     def on_retriever_end(
         self,
@@ -417,70 +331,12 @@ class RecordingHandler(Observing, BaseCallbackHandler):
 
     on_chain_error = on_retriever_error = on_chain_end
 
-    def __copy__(self) -> RecordingHandler:
+    def __copy__(self) -> SourceBiasCallbackHandler:
         return self
 
-    def __deepcopy__(self, memo: object) -> RecordingHandler:  # a copied config is observed too
+    # A copied config is observed too.
+    def __deepcopy__(self, memo: object) -> SourceBiasCallbackHandler:
         return self
-
-
-# The callback handler that users add to a call, to a bound retriever or to a chain.
-
-
-class SourceBiasCallbackHandler(RecordingHandler):
-    """Observe the retrievals of the calls it is given to, sync and async.
-
-    Per call (``config={"callbacks": [handler]}``) or bound
-    (``retriever.with_config(callbacks=[handler])``). Callbacks given to a constructor of a chain
-    reach that chain only, not the retrievers inside it. To observe a retriever in place, or every
-    retriever of the process, use :func:`rag_sourcebias.instrument`.
-
-    Callbacks carry no scores (see :class:`InstrumentedRetriever`), and a direct call of a vector
-    store fires none (instrument the store).
-
-    Parameters
-    ----------
-    observer : Observer of RetrievalEvent
-    labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument`. The class of the retriever is added
-        as the label "retriever" and that of its vector store as "store", where there is room.
-
-    Raises
-    ------
-    DataError
-        If the observer has no ``observe``, or the key has a wrong length.
-
-    Examples
-    --------
-    >>> from langchain_core.documents import Document
-    >>> from langchain_core.retrievers import BaseRetriever
-    >>> from rag_sourcebias.observe.observers import CountingObserver
-    >>> class Fixed(BaseRetriever):
-    ...     def _get_relevant_documents(self, query, *, run_manager):
-    ...         return [Document("some text", id="a")]
-    >>> observer = CountingObserver()
-    >>> handler = SourceBiasCallbackHandler(observer)
-    >>> _ = Fixed().invoke("a question", config={"callbacks": [handler]})
-    >>> handler.close()
-    >>> observer.n_events
-    1
-    """
-
-    def __init__(
-        self,
-        observer: Observer[RetrievalEvent],
-        *,
-        labels: Mapping[str, str] | None = None,
-        tags: TagStore | None = None,
-        doc_id: Callable[[Any], str] | None = None,
-        query_key: bytes | None = None,
-        queue: bool = True,
-    ) -> None:
-        super().__init__(
-            Recorder(
-                observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
-            )
-        )
 
 
 # Scores of the documents a search returns, taken from the searches inside it.
@@ -564,97 +420,27 @@ _SEARCHES = re.compile(
 ).match
 
 
-def store_members(layer: Layer) -> dict[str, Any]:
-    """Return a store's search methods, each observed."""
-    return {
-        name: _observed(name, getattr(layer.original, name), layer)
-        for name in dir(layer.original)
-        if _SEARCHES(name) and inspect.isfunction(inspect.getattr_static(layer.original, name))
-    }
+def _observed(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:
+    @contextmanager
+    def recorded(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+        found: list[Any] = []
+        observers = [one for one in patch.observers_of(store) if isinstance(one, Recorder)]
+        with searching() as scores, outermost_of(observers) as recorders:
+            yield found
+            scores.note(store, name.removeprefix("a"), found[0])
+        for recorder in recorders:
+            with guarded(recorder.dropped, "result could not be read"):
+                query = args[0] if args else kwargs.get("query")  # a text or a vector
+                documents = documents_in(found[0])
+                record_documents(
+                    recorder,
+                    documents,
+                    scores=scores.of(documents, recorder.dropped),
+                    query=query if isinstance(query, str) else None,
+                    labels=recorder.labels_beside({"store": store.__class__.__name__}),
+                )
 
-
-def view_of(store: Any, *recorders: Recorder) -> Any | None:  # noqa: ANN401
-    """Return a second face of a store, over the same attributes, whose searches are observed.
-
-    The store itself is not touched. None for a store that keeps attributes in slots.
-    """
-    if type(store) in _layers and not recorders:
-        return store  # as it is, its searches give their scores
-    kind = type(store)
-    if not hasattr(store, "__dict__") or any(vars(base).get("__slots__") for base in kind.__mro__):
-        return None
-
-    def members(layer: Layer) -> Mapping[str, Any]:
-        # a store that closes its client when it is collected must not do so with its view
-        return store_members(layer) | (
-            {"__del__": lambda _: None} if hasattr(kind, "__del__") else {}
-        )
-
-    view: Any = object.__new__(observed_class(Layer(kind, *recorders), members))
-    view.__dict__ = store.__dict__
-    return view
-
-
-def _observed(name: str, method: Callable[..., Any], watched: Layer | Patch) -> Any:  # noqa: ANN401
-    @functools.wraps(method)
-    def search(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Search(watched.observers) as call:
-            found = method(self, *args, **kwargs)
-            call.finish(self, name, args, kwargs, found)
-        return found
-
-    @functools.wraps(method)
-    async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with _Search(watched.observers) as call:
-            found = await method(self, *args, **kwargs)
-            call.finish(self, name, args, kwargs, found)
-        return found
-
-    return asearch if inspect.iscoroutinefunction(method) else search
-
-
-class _Search(_Call):
-    """One search; collects the scores inside it where it is an outermost one."""
-
-    __slots__ = ("_outer", "_scores")
-
-    def __init__(self, recorders: Sequence[Recorder]) -> None:
-        self._entered = [(recorder, recorder.enter()) for recorder in recorders]
-        self._scores = self._outer = _scores_of_run.get()
-        if self._outer is None and any(first for _, (_, first) in self._entered):
-            self._scores = Scores()
-            _scores_of_run.set(self._scores)
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        if self._scores is not self._outer:
-            _scores_of_run.set(None)
-
-    def finish(
-        self,
-        store: Any,  # noqa: ANN401
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        found: Any,  # noqa: ANN401
-    ) -> None:
-        """Record what was found, if this search is the outermost."""
-        scores = self._scores
-        if scores is None:
-            return
-        scores.note(store, name.removeprefix("a"), found)
-        for recorder, (_, first) in self._entered:
-            if first:
-                with guarded(recorder.dropped, "result could not be read"):
-                    query = args[0] if args else kwargs.get("query")  # a text or a vector
-                    documents = documents_in(found)
-                    record_documents(
-                        recorder,
-                        documents,
-                        scores=scores.of(documents, recorder.dropped),
-                        query=query if isinstance(query, str) else None,
-                        labels=recorder.labels_beside({"store": store.__class__.__name__}),
-                    )
+    return inside(method, recorded)
 
 
 # Instrument a LangChain retriever or vector store in place, or all of the process.
@@ -664,43 +450,39 @@ _retrievers = Patch(BaseRetriever, _ASK.__contains__, _asked)
 _stores = Patch(VectorStore, _SEARCHES, _observed)
 
 
+def gather_scores(store: VectorStore, owner: object) -> None:
+    """Have the searches of a store give their scores to retrievals, as long as the owner lives."""
+    nobody = object()
+    _stores.add(nobody, store)
+    finalize(owner, _stores.remove, nobody)
+
+
 def attach(obj: object, recorder: Recorder) -> Attachment | None:
     """Observe a retriever, what it is bound in, a vector store, or ``"langchain"``.
 
-    The name stands for every retriever and every vector store: the methods of their classes are
-    replaced meanwhile. A callback handler would be one more in every list of handlers that the
-    application looks at, and vector stores that are searched directly fire no callbacks.
-
-    Objects are observed in place: their class is exchanged for a subclass that passes for it.
-    Copies and pickles of them are not observed.
+    The name stands for every retriever and every vector store. Methods of classes are replaced
+    meanwhile. A callback handler would be one more in every list of handlers that the application
+    looks at, and vector stores that are searched directly fire no callbacks.
     """
-    if isinstance(obj, str):
-        everywhere = Watch(recorder)
-
-        def leave_all() -> None:
-            everywhere.stopped = True
-            _retrievers.remove(everywhere)
-            _stores.remove(recorder)
-
-        try:
-            _retrievers.add(everywhere)
-            _stores.add(recorder)
-        except BaseException:
-            leave_all()
-            raise
-        return Attachment(obj, leave_all)
-    if isinstance(obj, VectorStore):
-        return Attachment(obj, add_observer(obj, recorder, store_members))
     inner: Any = obj
     while isinstance(inner, RunnableBindingBase):
         inner = inner.bound
-    if not isinstance(inner, BaseRetriever):
+    everything = isinstance(obj, str)
+    if not (everything or isinstance(inner, BaseRetriever | VectorStore)):
         return None
     watch = Watch(recorder)
-    leave = add_observer(inner, watch, retriever_members)
 
     def detach() -> None:
         watch.stopped = True
-        leave()
+        _retrievers.remove(watch)
+        _stores.remove(recorder)
 
+    try:
+        if everything or isinstance(inner, BaseRetriever):
+            _retrievers.add(watch, None if everything else inner)
+        if everything or isinstance(inner, VectorStore):
+            _stores.add(recorder, None if everything else inner)
+    except BaseException:
+        detach()
+        raise
     return Attachment(obj, detach)

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.observe.events import MetadataTags, guarded
@@ -15,12 +15,11 @@ from rag_sourcebias.observe.recorder import Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
 from rag_sourcebias_integrations.langchain.observe import (
+    gather_scores,
     ids_of,
     record_documents,
     run_labels,
     searching,
-    set_class,
-    view_of,
 )
 
 # A retriever that observes another one, with scores.
@@ -82,7 +81,7 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     _recorder: Recorder = PrivateAttr()
     _labels: Any = PrivateAttr()
     _stopped: bool = PrivateAttr(default=False)
-    _view: tuple[int, type, Any] = PrivateAttr(default=(0, object, None))
+    _store: Any = PrivateAttr(default=None)
 
     def __init__(self, retriever: Any, observer: Any, **options: Any) -> None:  # noqa: ANN401
         retriever = _runnable(retriever)
@@ -107,7 +106,7 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     ) -> list[Any]:
         with self._observed(query, run_manager) as found:
             config = {"callbacks": run_manager.get_child()}
-            found.append(self._inner().invoke(query, config=config, **kwargs))
+            found.append(self.retriever.invoke(query, config=config, **kwargs))
         return found[-1]  # type: ignore[no-any-return]
 
     async def _aget_relevant_documents(
@@ -119,7 +118,7 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     ) -> list[Any]:
         with self._observed(query, run_manager) as found:
             config = {"callbacks": run_manager.get_child()}
-            found.append(await self._inner().ainvoke(query, config=config, **kwargs))
+            found.append(await self.retriever.ainvoke(query, config=config, **kwargs))
         return found[-1]  # type: ignore[no-any-return]
 
     @contextmanager
@@ -129,6 +128,11 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         found: list[Any] = []
         run = run_manager.run_id
         parent = run_manager.parent_run_id
+        store = getattr(self.retriever, "vectorstore", None)
+        if store is not self._store and isinstance(store, VectorStore):
+            with guarded(recorder.dropped, "scores could not be read"):
+                gather_scores(store, self)
+                self._store = store
         if not self._stopped:
             recorder.begin(run.int, parent and parent.int)
         try:
@@ -139,7 +143,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         documents = found[0]
         scores = gathered.of(documents, recorder.dropped)
         if first and not self._stopped:
-            store = getattr(self.retriever, "vectorstore", None)
             labels = self._labels(
                 self.retriever.__class__.__name__,
                 None if store is None else store.__class__.__name__,
@@ -155,22 +158,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
                         for document, score in zip(documents, scores, strict=True)
                     ]
                 )
-
-    def _inner(self) -> Any:  # noqa: ANN401
-        """Return the retriever, over a view of its store where scores can be had from it."""
-        inner = self.retriever
-        if not isinstance(inner, VectorStoreRetriever):
-            return inner
-        with guarded(self._recorder.dropped, "scores could not be read"):
-            store = inner.vectorstore
-            if self._view[:2] != (id(store), type(store)):
-                self._view = (id(store), type(store), view_of(store))
-            view = self._view[2]
-            if view is not None and view is not store:
-                copied = inner.model_copy(update={"vectorstore": view})
-                set_class(copied, type(inner))  # observed by those who observe the retriever
-                return copied
-        return inner
 
 
 # Try another retriever on live queries.

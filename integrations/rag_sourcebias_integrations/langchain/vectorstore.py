@@ -1,4 +1,4 @@
-"""A vector store that tags what is added to it and, if wished, observes its searches."""
+"""Tag LangChain documents on their way into a vector store."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_sourcebias.core.data import DocTags
 from rag_sourcebias.core.errors import DataError
-from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import METADATA_KEYS, UNKNOWN, TagStore, to_metadata
-from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, guarded, text_id
-from rag_sourcebias.observe.recorder import Recorder
+from rag_sourcebias.observe.events import DroppedEvents, guarded, text_id
 from rag_sourcebias.tagging.documents import Tagger, tag_documents
 from rag_sourcebias_integrations._require import require_kind
-from rag_sourcebias_integrations.langchain.observe import ids_of, view_of
+from rag_sourcebias_integrations.langchain.observe import ids_of
 
 # Tag LangChain documents: into the metadata of copies, or into a sidecar.
 
@@ -36,7 +34,6 @@ class SafeTagger:
     ----------
     taggers : Tagger or sequence of Tagger
     store : TagStore or None
-    dropped : DroppedEvents, optional
 
     Raises
     ------
@@ -48,7 +45,6 @@ class SafeTagger:
         self,
         taggers: Tagger | Sequence[Tagger],
         store: TagStore | None,
-        dropped: DroppedEvents | None = None,
     ) -> None:
         self.taggers = (taggers,) if callable(taggers) else tuple(taggers)
         for tagger in self.taggers:
@@ -57,7 +53,7 @@ class SafeTagger:
         if not self.taggers:
             raise DataError("no taggers; expected at least one")
         self.store = store
-        self.dropped = dropped or DroppedEvents()
+        self.dropped = DroppedEvents()
 
     def tags(self, doc_id: str, text: str, metadata: Mapping[str, Any]) -> DocTags:
         """Tag one document; all unknown where a tagger raises."""
@@ -137,15 +133,15 @@ class SourceTagger(BaseDocumentTransformer):
         return document.model_copy(update={"metadata": tagged_metadata(document.metadata, tags)})
 
 
-# A vector store that tags what is added to it and, if wished, observes its searches.
+# A vector store that tags what is added to it.
 
 
 def _forward(name: str) -> Any:  # noqa: ANN401
     def method(self: TaggedVectorStore, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return getattr(self._face, name)(*args, **kwargs)
+        return getattr(self.store, name)(*args, **kwargs)
 
     async def amethod(self: TaggedVectorStore, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return await getattr(self._face, name)(*args, **kwargs)
+        return await getattr(self.store, name)(*args, **kwargs)
 
     of_base = getattr(VectorStore, name)
     made = amethod if inspect.iscoroutinefunction(of_base) else method
@@ -156,38 +152,16 @@ def _forward(name: str) -> Any:  # noqa: ANN401
 
 
 # What VectorStore defines hides __getattr__.
-_FORWARDED = (
-    "_asimilarity_search_with_relevance_scores",
-    "_get_retriever_tags",
-    "_select_relevance_score_fn",
-    "_similarity_search_with_relevance_scores",
-    "adelete",
-    "aget_by_ids",
-    "amax_marginal_relevance_search",
-    "amax_marginal_relevance_search_by_vector",
-    "asearch",
-    "asimilarity_search",
-    "asimilarity_search_by_vector",
-    "asimilarity_search_with_relevance_scores",
-    "asimilarity_search_with_score",
-    "delete",
-    "get_by_ids",
-    "max_marginal_relevance_search",
-    "max_marginal_relevance_search_by_vector",
-    "search",
-    "similarity_search",
-    "similarity_search_by_vector",
-    "similarity_search_with_relevance_scores",
-    "similarity_search_with_score",
-)
-_Forwarding: Any = type("_Forwarding", (), {name: _forward(name) for name in _FORWARDED})
+_METHODS = [name for name, found in vars(VectorStore).items() if inspect.isfunction(found)]
+_Forwarding: Any = type("_Forwarding", (), {name: _forward(name) for name in _METHODS})
 
 
 class TaggedVectorStore(_Forwarding, VectorStore):
     """Stands before a vector store: tags documents as they are added, forwards everything else.
 
     Tags go into the ``rsb_`` keys of the stored metadata (of copies: the application's documents
-    are not changed, and the text that is embedded never is), or into a tag store.
+    are not changed, and the text that is embedded never is), or into a tag store. To observe
+    searches, give the store behind to :func:`~rag_sourcebias.instrument`.
 
     Parameters
     ----------
@@ -196,23 +170,18 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         In order of trust. A tagger is given the hash of the text where the document has no id.
     tags : TagStore, optional
         Where tags go instead of the metadata, under the ids that the store returns.
-    observer : Observer of RetrievalEvent, optional
-        Told about every search through this object, with scores where the store gives them.
-    labels : mapping of str to str, optional
-        Added to every event.
 
     Attributes
     ----------
     store : VectorStore
         The store behind.
     dropped : DroppedEvents
-        Documents left as they were because something failed, and events that were lost.
+        Documents left as they were because something failed.
 
     Raises
     ------
     DataError
-        If ``store`` is no vector store, without taggers, or if the searches of this kind of store
-        cannot be observed from outside (then instrument the store itself).
+        If ``store`` is no vector store, or without taggers.
     """
 
     def __init__(
@@ -221,26 +190,16 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         taggers: Tagger | Sequence[Tagger],
         *,
         tags: TagStore | None = None,
-        observer: Observer[RetrievalEvent] | None = None,
-        labels: Mapping[str, str] | None = None,
     ) -> None:
         require_kind(store, VectorStore, "LangChain vector store")
         self.store = store
-        self._recorder = None if observer is None else Recorder(observer, labels=labels, tags=tags)
-        self._tagger = SafeTagger(taggers, tags, getattr(self._recorder, "dropped", None))
+        self._tagger = SafeTagger(taggers, tags)
         self.dropped = self._tagger.dropped
-        face = store if self._recorder is None else view_of(store, self._recorder)
-        if face is None:
-            raise DataError(
-                f"searches of {type(store).__qualname__} cannot be observed from outside; use "
-                "instrument(store, observer)"
-            )
-        self._face = face
 
     @property
     def embeddings(self) -> Any:  # noqa: ANN401
         """The embeddings of the store."""
-        return self._face.embeddings
+        return self.store.embeddings
 
     def add_texts(
         self,
@@ -251,7 +210,7 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         """Tag texts and add them."""
         several = list(texts)
         tagged = self._tagged_texts(several, metadatas, kwargs.get("ids"))
-        added: list[str] = self._face.add_texts(several, tagged, **kwargs)
+        added: list[str] = self.store.add_texts(several, tagged, **kwargs)
         self._keep(added, several, metadatas)
         return added
 
@@ -264,7 +223,7 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         """Tag texts, on a thread, and add them."""
         several = list(texts)
         tagged = await asyncio.to_thread(self._tagged_texts, several, metadatas, kwargs.get("ids"))
-        added: list[str] = await self._face.aadd_texts(several, tagged, **kwargs)
+        added: list[str] = await self.store.aadd_texts(several, tagged, **kwargs)
         await asyncio.to_thread(self._keep, added, several, metadatas)
         return added
 
@@ -272,7 +231,7 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         """Tag documents and add them."""
         several = list(documents)
         tagged = self._tagged_documents(several, kwargs.get("ids"))
-        added: list[str] = self._face.add_documents(tagged, **kwargs)
+        added: list[str] = self.store.add_documents(tagged, **kwargs)
         self._keep(added, [d.page_content for d in several], [d.metadata for d in several])
         return added
 
@@ -280,7 +239,7 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         """Tag documents, on a thread, and add them."""
         several = list(documents)
         tagged = await asyncio.to_thread(self._tagged_documents, several, kwargs.get("ids"))
-        added: list[str] = await self._face.aadd_documents(tagged, **kwargs)
+        added: list[str] = await self.store.aadd_documents(tagged, **kwargs)
         texts = [d.page_content for d in several]
         metadatas = [d.metadata for d in several]
         await asyncio.to_thread(self._keep, added, texts, metadatas)
@@ -289,8 +248,8 @@ class TaggedVectorStore(_Forwarding, VectorStore):
     def as_retriever(self, **kwargs: Any) -> Any:  # noqa: ANN401
         """Return a retriever over this object; the store's own kind where it has one."""
         if type(self.store).as_retriever is VectorStore.as_retriever:
-            return super().as_retriever(**kwargs)
-        return self._face.as_retriever(**kwargs)
+            return VectorStore.as_retriever(self, **kwargs)
+        return self.store.as_retriever(**kwargs)
 
     @classmethod
     def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401, ARG003
@@ -306,10 +265,10 @@ class TaggedVectorStore(_Forwarding, VectorStore):
         )
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        face = self.__dict__.get("_face")
-        if face is None or name.startswith("__"):  # being unpickled, or asked for a protocol
+        store = self.__dict__.get("store")
+        if store is None or name.startswith("__"):  # being unpickled, or asked for a protocol
             raise AttributeError(name)
-        return getattr(face, name)
+        return getattr(store, name)
 
     def _tagged_texts(
         self,

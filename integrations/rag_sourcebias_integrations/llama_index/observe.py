@@ -2,9 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial, wraps
-from inspect import iscoroutinefunction
+from contextlib import contextmanager
+from functools import partial
 from operator import attrgetter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -31,7 +30,7 @@ from rag_sourcebias.observe.events import (
     guarded,
     listed,
 )
-from rag_sourcebias.observe.patching import Patch
+from rag_sourcebias.observe.patching import Patch, inside, outermost_of
 from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
@@ -310,29 +309,16 @@ class SourceBiasEventHandler(BaseEventHandler):
 
 def _observed_query(name: str, method: Callable[..., Any], patch: Patch) -> Callable[..., Any]:  # noqa: ARG001
     @contextmanager
-    def around(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
+    def recorded(store: Any, args: tuple[Any, ...], kwargs: Any) -> Iterator[list[Any]]:  # noqa: ANN401
         found: list[Any] = []
-        with ExitStack() as stack:
-            first = [r for r in patch.observers if stack.enter_context(r.retrieval())]
+        with outermost_of(patch.observers_of(store)) as recorders:
             yield found
-            for recorder in first:
-                with guarded(recorder.dropped, "result could not be read"):
-                    query = args[0] if args else kwargs.get("query")
-                    _record_stored(recorder, store, query, found[0])
+        for recorder in recorders:
+            with guarded(recorder.dropped, "result could not be read"):
+                query = args[0] if args else kwargs.get("query")
+                _record_stored(recorder, store, query, found[0])
 
-    @wraps(method)
-    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with around(self, args, kwargs) as found:
-            found.append(method(self, *args, **kwargs))
-        return found[0]
-
-    @wraps(method)
-    async def ask_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with around(self, args, kwargs) as found:
-            found.append(await method(self, *args, **kwargs))
-        return found[0]
-
-    return ask_async if iscoroutinefunction(method) else ask
+    return inside(method, recorded)
 
 
 def _record_stored(recorder: Recorder, store: Any, query: Any, result: Any) -> None:  # noqa: ANN401

@@ -221,19 +221,16 @@ class RetrievalEvent:
         # A copy: the event outlives the call, and the caller may reuse its mapping.
         object.__setattr__(self, "labels", checked(dict(self.labels)))
         if len(self.tags) != len(self.ranked):
-            object.__setattr__(self, "tags", tags_for(len(self.ranked), self.tags))
+            if self.tags:
+                raise DataError(
+                    f"an event of {len(self.ranked)} documents has {len(self.tags)} tags"
+                )
+            object.__setattr__(self, "tags", (UNKNOWN,) * len(self.ranked))
 
     @property
     def query_hash(self) -> str | None:
         """Identifier of the query, None when it was not recorded."""
         return self.ranked.query_id or None
-
-
-def tags_for(n: int, tags: tuple[DocTags, ...]) -> tuple[DocTags, ...]:
-    """Return "all unknown" for each of n documents, where there are no tags at all."""
-    if tags:
-        raise DataError(f"an event of {n} documents has {len(tags)} tags")
-    return (UNKNOWN,) * n
 
 
 def checked(labels: dict[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Who gets the ranks: running counts of retrieved documents per source or style."""
 
 import math
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -197,15 +197,6 @@ class ExposureCounts:
         return {name: group.exposure / total for name, group in self.groups.items()}
 
 
-@dataclass(slots=True)
-class _Group:
-    """What a group got so far."""
-
-    documents: int = 0
-    first: int = 0
-    exposure: float = 0.0
-
-
 class ExposureObserver(Locked):
     """Count what each source, or style, gets of the ranks; thread-safe, constant memory.
 
@@ -238,7 +229,9 @@ class ExposureObserver(Locked):
         self._name_of = attrgetter(by)
         self._max_groups = max_groups
         self._n_retrievals = self._n_empty = 0
-        self._groups: dict[str | None, _Group] = {}
+        self._documents: Counter[str] = Counter()
+        self._first: Counter[str] = Counter()
+        self._exposure: defaultdict[str, float] = defaultdict(float)
         super().__init__()
 
     def __repr__(self) -> str:
@@ -254,10 +247,12 @@ class ExposureObserver(Locked):
             self._n_retrievals += 1
             self._n_empty += not names
             for rank, name in enumerate(names, start=1):
-                group = self._group(name)
-                group.documents += 1
-                group.first += rank == 1
-                group.exposure += 1 / math.log2(rank + 1)
+                group = name or ""
+                if group not in self._documents and len(self._documents) >= self._max_groups:
+                    group = "other"
+                self._documents[group] += 1
+                self._first[group] += rank == 1
+                self._exposure[group] += 1 / math.log2(rank + 1)
 
     def counts(self) -> ExposureCounts:
         """Return the counts so far."""
@@ -266,14 +261,9 @@ class ExposureObserver(Locked):
                 n_retrievals=self._n_retrievals,
                 n_empty=self._n_empty,
                 groups={
-                    name or "": GroupExposure(
-                        documents=group.documents, first=group.first, exposure=group.exposure
+                    group: GroupExposure(
+                        documents=n, first=self._first[group], exposure=self._exposure[group]
                     )
-                    for name, group in sorted(self._groups.items(), key=lambda g: g[0] or "")
+                    for group, n in sorted(self._documents.items())
                 },
             )
-
-    def _group(self, name: str | None) -> _Group:
-        if name not in self._groups and len(self._groups) >= self._max_groups:
-            name = "other"
-        return self._groups.setdefault(name, _Group())

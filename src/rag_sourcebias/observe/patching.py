@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial, wraps
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 
 class Patch:
-    """Methods of a class and of all its subclasses, replaced while there are observers.
+    """Methods of classes, replaced while somebody observes all objects of a base class, or one.
 
-    Subclasses made meanwhile are included. Where somebody else replaced a method after us, ours
-    stays below theirs and passes on.
+    All objects: of the base class and its subclasses, those made meanwhile included. One object:
+    the classes that it is of are enough, and other objects of theirs are passed on. Copies of it
+    are not observed. Where somebody else replaced a method after us, ours stays below theirs and
+    passes on.
 
     Parameters
     ----------
@@ -23,11 +26,6 @@ class Patch:
         From the name of a method to something true if it is to be replaced.
     make : callable
         From the name, the function and this patch to the replacement.
-
-    Attributes
-    ----------
-    observers : tuple
-        Those who observe now.
     """
 
     def __init__(
@@ -36,30 +34,39 @@ class Patch:
         chosen: Callable[[str], object],
         make: Callable[[str, Callable[..., Any], Patch], Callable[..., Any]],
     ) -> None:
-        self.observers: tuple[Any, ...] = ()
+        #: Each observer, and the object that it observes; None for all.
+        self._observers: tuple[tuple[Any, ref[Any] | None], ...] = ()
         self._base, self._chosen, self._make = base, chosen, make
         self._lock = threading.RLock()
         #: By class and name: what stood there, and what stands there now.
         self._replaced: WeakKeyDictionary[type, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
 
-    def add(self, observer: object) -> None:
-        """Add an observer; the first one replaces the methods."""
+    def observers_of(self, obj: object) -> list[Any]:
+        """Return those who observe an object now."""
+        return [one for one, only in self._observers if only is None or only() is obj]
+
+    def add(self, observer: object, only: object = None) -> None:
+        """Add an observer of one object, or of all; the first one replaces the methods."""
         with self._lock:
-            self.observers = (*self.observers, observer)
-            if len(self.observers) == 1:
-                try:
+            alive = [one for one in self._observers if one[1] is None or one[1]() is not None]
+            self._observers = (*alive, (observer, None if only is None else ref(only)))
+            try:
+                if only is not None:
+                    kinds: Iterable[type] = type(only).__mro__[:-1]  # but for object
+                else:
                     self._set(self._base, "__init_subclass__", self._made_later())
-                    for kind in _family(self._base):
-                        self._replace(kind)
-                except BaseException:
-                    self.remove(observer)
-                    raise
+                    kinds = _family(self._base)
+                for kind in kinds:
+                    self._replace(kind)
+            except BaseException:
+                self.remove(observer)
+                raise
 
     def remove(self, observer: object) -> None:
         """Take an observer back, twice does no harm; the last one restores the methods."""
         with self._lock:
-            self.observers = tuple(other for other in self.observers if other is not observer)
-            if self.observers:
+            self._observers = tuple(one for one in self._observers if one[0] is not observer)
+            if self._observers:
                 return
             for kind, methods in list(self._replaced.items()):
                 for name, (original, ours) in list(methods.items()):
@@ -72,8 +79,6 @@ class Patch:
                     del methods[name]
 
     def _replace(self, kind: type) -> None:
-        if "__class__" in vars(kind):  # of an object that is observed in place
-            return
         for name, found in list(vars(kind).items()):
             if inspect.isfunction(found) and self._chosen(name):
                 self._set(kind, name, partial(self._make, name, found, self))
@@ -95,7 +100,7 @@ class Patch:
                 super(base, cls).__init_subclass__(**options)
             else:
                 own.__func__(cls, **options)
-            if patch.observers:
+            if patch._observers:
                 with patch._lock:
                     patch._replace(cls)
 
@@ -108,3 +113,35 @@ def _family(kind: type) -> Iterator[type]:
     each: type
     for each in type.__subclasses__(kind):
         yield from _family(each)
+
+
+# A replacement whose calls lie inside a block.
+
+
+Block = Callable[[Any, tuple[Any, ...], dict[str, Any]], AbstractContextManager[list[Any]]]
+"""From an object and the arguments of a call to a block, to whose list the result is added."""
+
+
+def inside(method: Callable[..., Any], block: Block) -> Callable[..., Any]:
+    """Return a method of the same kind, plain or ``async``, each call of which is in a block."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with block(self, args, kwargs) as found:
+            found.append(method(self, *args, **kwargs))
+        return found[0]
+
+    @wraps(method)
+    async def call_async(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        with block(self, args, kwargs) as found:
+            found.append(await method(self, *args, **kwargs))
+        return found[0]
+
+    return call_async if inspect.iscoroutinefunction(method) else call
+
+
+@contextmanager
+def outermost_of(recorders: Iterable[Any]) -> Iterator[list[Any]]:
+    """Stand around a call; give those of the recorders by whom it is to be recorded."""
+    with ExitStack() as stack:
+        yield [one for one in recorders if stack.enter_context(one.retrieval())]

@@ -36,8 +36,8 @@ from rag_sourcebias.observe.events import (
     named,
     require_observer,
 )
-from rag_sourcebias.observe.runs import Block, RunTable, enter, outermost
-from rag_sourcebias.observe.unobserved import suppress, suppressed
+from rag_sourcebias.observe.runs import RunTable, outermost
+from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.retrieval.rerank import CALLABLE, candidates, installed, type_name
 
 # Hand events to an observer on another thread, so that a retrieval never waits for it.
@@ -212,13 +212,9 @@ class Delivery:
         versions.
     queue : bool
         Observe on a thread of its own; otherwise while the application waits.
-    capacity : int
-        Events that may wait.
     """
 
-    def __init__(
-        self, observer: Observer[RetrievalEvent], *, queue: bool = True, capacity: int = 10_000
-    ) -> None:
+    def __init__(self, observer: Observer[RetrievalEvent], *, queue: bool = True) -> None:
         self.observer = observer
         self.dropped = DroppedEvents()
         self.seen = Seen(self.dropped, getattr(observer, "note", None))
@@ -227,7 +223,7 @@ class Delivery:
         self._last_step = _LastStep(observer, self.dropped, self.seen)
         self._queue: EventQueue[_Waiting] | None = None
         if queue:
-            self._queue = EventQueue(self._last_step, self.dropped, capacity=capacity)
+            self._queue = EventQueue(self._last_step, self.dropped)
             # ends the thread of a delivery nobody holds any more
             weakref.finalize(self, self._queue.close, 0.0).atexit = False
 
@@ -385,12 +381,7 @@ class Recorder:
 
         ``first`` says whether the call is to be recorded.
         """
-        return _DirectCall(self.observer)
-
-    def enter(self) -> tuple[Block, bool]:
-        """Begin a direct call, as :meth:`retrieval` does; ``scope.leave`` ends it."""
-        block, first = enter(self.observer)
-        return block, first and not suppressed.get()
+        return outermost(self.observer)
 
     def labels_beside(self, labels: Mapping[str, object]) -> dict[str, str]:
         """Return the recorder's labels with others, to be given to :meth:`record` again and again.
@@ -453,15 +444,6 @@ class Recorder:
                 if self._seen is not None:  # with a tag store, the last step counts
                     self._seen.add(event.tags)
                 self._sink(event)
-
-
-class _DirectCall(outermost):
-    """An outermost block that is none while observation is suppressed."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> bool:
-        return super().__enter__() and not suppressed.get()
 
 
 # The seam to frameworks: what an adapter offers, and the handle an instrumentation returns.

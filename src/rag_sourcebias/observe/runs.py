@@ -29,21 +29,28 @@ _OPEN, _OWNER, _DEADLINE, _OUTER, _RUN, _NOTE, _LIVES, _PLACE, _ON_STACK = range
 _innermost: ContextVar[Block | None] = ContextVar("rag_sourcebias_outermost", default=None)
 
 
-def enter(
-    owner: object, lasts: float = math.inf, run_id: Hashable | None = None
-) -> tuple[Block, bool]:
-    """Begin a block, see :class:`outermost`; return it, and whether it is an outermost one."""
-    around = _innermost.get()
-    while around is not None and not around[_OPEN]:
-        around = around[_OUTER]
+def _open_around() -> Block | None:
+    """Return the innermost block that has not ended."""
+    block = _innermost.get()
+    while block is not None and not block[_OPEN]:
+        block = block[_OUTER]
+    return block
+
+
+def _hidden(owner: object, block: Block | None) -> bool:
+    """Return whether this block, or one around it, is one of the owner that is still running.
+
+    The block of a run of which it shows here that it was interrupted is closed.
+    """
     now = monotonic()
-    block: Block = [True, owner, now + lasts, around, run_id]
-    _innermost.set(block)
-    while around is not None:
-        if around[_OPEN] and around[_OWNER] is owner and now < around[_DEADLINE]:
-            return block, False
-        around = around[_OUTER]
-    return block, True
+    while block is not None:
+        if block[_OPEN] and block[_OWNER] is owner and now < block[_DEADLINE]:
+            began, on_stack = block[_PLACE:] or (0, None)
+            if on_stack is None or began != place() or on_stack(block[_RUN]):
+                return True
+            block[_OPEN] = False
+        block = block[_OUTER]
+    return False
 
 
 def leave(block: Block) -> None:
@@ -52,14 +59,11 @@ def leave(block: Block) -> None:
     # Not by token: a generator may be closed in another context than the one it was started in,
     # or after blocks that were entered later.
     if _innermost.get() is block:
-        outer = block[_OUTER]
-        while outer is not None and not outer[_OPEN]:  # ended before this one: they would pile up
-            outer = outer[_OUTER]
-        _innermost.set(outer)
+        _innermost.set(_open_around())  # not the next one, which may have ended before this one
 
 
 class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
-    """Tell whether this block is the outermost one of its owner.
+    """Tell whether this block is the outermost one of its owner, and to be observed.
 
     Blocks nest through calls, awaits, tasks started inside, and threads into which the context
     is copied. Once a block has ended it hides nothing, also from a task that outlives it or when
@@ -70,9 +74,6 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     owner : object
         Blocks of different owners (compared by identity) do not nest: give the observer, so that
         two observers at different levels of one application both see their retrievals.
-    lasts : float
-        Seconds after which a block that has not ended hides nothing any more. For blocks that
-        begin and end in callbacks: an interrupted application never calls the second one.
 
     Examples
     --------
@@ -82,17 +83,18 @@ class outermost:  # noqa: N801 - used as a statement, as contextlib.suppress is
     True False
     """
 
-    __slots__ = ("_block", "_lasts", "_owner")
+    __slots__ = ("_block", "_owner")
 
     _block: Block
 
-    def __init__(self, owner: object = None, *, lasts: float = math.inf) -> None:
+    def __init__(self, owner: object = None) -> None:
         self._owner = owner
-        self._lasts = lasts
 
     def __enter__(self) -> bool:
-        self._block, first = enter(self._owner, self._lasts)
-        return first
+        around = _open_around()
+        self._block = [True, self._owner, math.inf, around, None]
+        _innermost.set(self._block)
+        return not _hidden(self._owner, around) and not suppressed.get()
 
     def __exit__(
         self,
@@ -193,15 +195,11 @@ class RunTable:
             if run_id in runs or suppressed.get():
                 return
             lives = None if alive is None else ref(alive, self._gone)
-            around = _innermost.get()
-            if runs or around is not None:  # otherwise there is nothing that it could lie in
-                while around is not None and not around[_OPEN]:
-                    around = around[_OUTER]
-                # A task that outlives the run it names has the block of that run in its context.
-                if (
-                    parent_id is not None and (parent_id in runs or self._began_inside(parent_id))
-                ) or (around is not None and self._hides(around)):
-                    note = False
+            around = _open_around()
+            # A task that outlives the run it names has the block of that run in its context.
+            named = parent_id is not None and (parent_id in runs or self._began_inside(parent_id))
+            if named or _hidden(self._owner, around):
+                note = False
             ends = monotonic() + _LONGEST_RUN
             block = [True, self._owner, ends, around, run_id, note, lives, place, on_stack]
             if runs.setdefault(run_id, block) is block:  # otherwise another thread was first
@@ -239,12 +237,7 @@ class RunTable:
                 return False
             note = block[_NOTE]
             del block[_NOTE:]  # a context may keep the block
-            block[_OPEN] = False
-            if _innermost.get() is block:
-                if block[_OUTER] is None:  # as leave does, without a call
-                    _innermost.set(None)
-                else:
-                    leave(block)
+            leave(block)
         except Exception as error:  # noqa: BLE001 - as in begin
             self._dropped.add("end could not be read", error=error)
             return False
@@ -257,18 +250,6 @@ class RunTable:
             if block[_OWNER] is self._owner and block[_RUN] == run_id:
                 return True
             block = block[_OUTER]
-        return False
-
-    def _hides(self, around: Block | None) -> bool:
-        """Return whether a retrieval of the owner is still running in one of these blocks."""
-        now = monotonic()
-        while around is not None:
-            if around[_OPEN] and around[_OWNER] is self._owner and now < around[_DEADLINE]:
-                began, on_stack = around[_PLACE:] or (0, None)
-                if on_stack is None or began != place() or on_stack(around[_RUN]):
-                    return True
-                self.end(around[_RUN])
-            around = around[_OUTER]
         return False
 
     def _forget(self) -> None:

@@ -210,6 +210,7 @@ class TestAttaching:
             assert type(collection).__name__ == "Collection"
             twin = copy.copy(collection)
             twin.query(query_texts=["river"])
+            collection.query(query_texts=["river"])
             assert handle.flush(10)
             assert len(observer.events) == 1
         assert type(collection) is chromadb.Collection

@@ -244,14 +244,21 @@ def test_every_method_reaches_the_store() -> None:
         TaggedVectorStore.from_texts(["a"], embeddings())
 
 
-def test_what_cannot_be_wrapped_is_refused() -> None:
-    class Slotted(InMemoryVectorStore):
-        __slots__ = ("extra",)
-
+def test_what_is_no_store_is_refused() -> None:
     with pytest.raises(DataError, match="is no LangChain vector store"):
         TaggedVectorStore(made(), tagger)
-    with pytest.raises(DataError, match="Slotted cannot be observed from outside"):
-        TaggedVectorStore(Slotted(embeddings()), tagger, observer=CollectingObserver())
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_searches_of_a_tagged_store_are_observed_like_others(behind: bool) -> None:
+    store, observer = empty(FaissStore), CollectingObserver()
+    front = TaggedVectorStore(store, tagger)
+    front.add_documents(plain())
+    with instrument(store if behind else front, observer):
+        front.similarity_search("the cat", k=2)
+        asyncio.run(front.asimilarity_search("the cat", k=2))
+    assert len(observer.events) == 2
+    assert any(tags.source == "human" for tags in observer.events[0].tags)
 
 
 # the retriever with scores
