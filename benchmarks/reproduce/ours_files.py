@@ -114,7 +114,7 @@ def sweep(figure: str, source: str, method: str, column: str, kind: str = "") ->
 
 def shares(rows: Sequence[dict]) -> Columns:
     """95 % intervals of a coverage, from its number of runs."""
-    from rag_sourcebias.infer.labels import wilson_interval
+    from rag_sourcebias.infer.means import wilson_interval
 
     found = [wilson_interval(row["coverage"] * row["runs"], row["runs"]) for row in rows]
     return {"lower": [one.lower for one in found], "upper": [one.upper for one in found]}
@@ -179,7 +179,7 @@ def overrating(sets: Sequence[str]) -> Columns:
     """
     import os
 
-    from rag_sourcebias.infer.labels import t_interval
+    from rag_sourcebias.infer.means import t_interval
 
     rows = []
     gains = 2.0 ** np.arange(4) - 1

@@ -57,10 +57,9 @@ from rag_sourcebias.core.errors import (
 )
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.infer.decide import queries_to_tell
+from rag_sourcebias.infer.decide import expit, normal_quantile, queries_to_tell, t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean
-from rag_sourcebias.infer.quantiles import expit, normal_quantile, t_quantile
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.measure.texts import TEXT_STATISTICS, installed_statistics, word_counts
 

@@ -10,9 +10,8 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import InsufficientDataError, as_generator
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import crossing
+from rag_sourcebias.infer.decide import crossing, normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
 from rag_sourcebias.infer.resampling import bootstrap_means
 
 MIN_ROWS = 20

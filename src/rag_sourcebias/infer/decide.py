@@ -1,4 +1,4 @@
-"""From intervals and p-values to verdicts, and the queries that these need."""
+"""From quantiles, intervals and p-values to verdicts, and the queries that these need."""
 
 from __future__ import annotations
 
@@ -14,8 +14,36 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.resampling import dirichlet_sums
+
+
+def normal_quantile(probability: float) -> float:
+    """Quantile of the standard normal distribution."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(probability)
+
+
+def expit(logit: float) -> float:
+    """Probability whose logarithm of odds is given."""
+    from scipy import special
+
+    return float(special.expit(logit))
+
+
+def t_quantile(probability: float, degrees: float) -> float:
+    """Quantile of Student's t with ``degrees`` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
+
+
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """Quantile of the beta distribution."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, probability))
+
 
 Correction = Literal["holm", "bh", "none"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray, IntArray, Qrels, TagTable
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Code
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 
 _NOTHING = 1e-18  # a sum of squares that rounding alone makes
 #: Fewest clusters of a factor that is treated as random.

@@ -11,10 +11,10 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.ratios import BoundedRatio, ScorePair
+from rag_sourcebias.infer.means import BoundedRatio, clustered_mean
+from rag_sourcebias.infer.ratios import ScorePair
 from rag_sourcebias.infer.resampling import coin_flips
 
 # Has quality fallen by less than a margin, over queries and training seeds.
@@ -293,7 +293,7 @@ def delta_change_interval(
     """Confidence interval for Relative Δ after minus Relative Δ before.
 
     The influence values of both Relative Δ are subtracted query by query, and their mean gets the
-    interval of :class:`~rag_sourcebias.infer.ratios.BoundedRatio`, with one more query that
+    interval of :class:`~rag_sourcebias.infer.means.BoundedRatio`, with one more query that
     would change as much as half a complete turn (one source alone found before, the other alone
     after), or as the largest change seen. Where no query changed, the change is 0, exactly.
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.labels import bootstrap_interval, spread_values, t_interval
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.infer.means import bootstrap_interval, spread_values, t_interval
 from rag_sourcebias.infer.regression import (
     SAME_SCALE,
     Form,

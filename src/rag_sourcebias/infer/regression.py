@@ -11,10 +11,10 @@ import numpy as np
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.finding import Finding
+from rag_sourcebias.infer.decide import beta_quantile
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.labels import wilson_ends
-from rag_sourcebias.infer.quantiles import beta_quantile
+from rag_sourcebias.infer.means import wilson_ends
 from rag_sourcebias.infer.samples import JudgedSample, Target, has_spread
 
 # What a regression estimate would lose without each item or cluster.

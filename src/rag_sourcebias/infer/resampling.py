@@ -1,19 +1,14 @@
-"""Resampled queries, and intervals of their percentiles."""
+"""Resampled queries: their means and weighted sums."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import as_generator
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.quantiles import t_quantile
 
-_NO_SPREAD = 1e-12
 _BLOCK = 250_000  # random numbers held at once: what fits in the cache is 2–3 times faster
 
 
@@ -98,54 +93,3 @@ def dirichlet_sums(
         sums[start : start + size[0]] = weights[:, :-1] @ rows
         share[start : start + size[0]] = weights[:, -1]
     return sums, share
-
-
-def bootstrap_intervals(
-    estimates: FloatArray,
-    draws: FloatArray,
-    *,
-    n: int,
-    confidence_level: float = 0.95,
-) -> tuple[Interval | None, ...]:
-    """One percentile interval per statistic from its resampled values.
-
-    Not for statistics that noise can only raise, such as a range or unfairness: resampled values
-    then lie above the truth.
-
-    Tails are widened for small n (Hesterberg 2015), so that for a mean the interval is as wide as
-    Student's t.
-
-    Parameters
-    ----------
-    estimates : float64 array of shape (m,)
-        From all queries.
-    draws : float64 array of shape (resamples, m)
-        From resampled queries (:func:`bootstrap_means` and a function of its rows).
-    n : int
-        Queries resampled, at least 2.
-
-    Returns
-    -------
-    tuple of Interval or None, length m
-        None where all resamples agree, which says nothing about how much queries vary.
-    """
-    t = t_quantile(0.5 + confidence_level / 2, n - 1) * math.sqrt(n / (n - 1))
-    tail = 0.5 * math.erfc(t / math.sqrt(2))  # whose normal quantile is √(n/(n − 1)) · t(n − 1)
-    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    lower, upper = np.minimum(lower, estimates), np.maximum(upper, estimates)
-    return tuple(
-        Interval(
-            estimate=float(estimate),
-            lower=float(low),
-            upper=float(high),
-            confidence_level=confidence_level,
-            method=InferCode.BOOTSTRAP(),
-            n_labeled=n,
-            assumptions=(InferCode.QUERIES_SAMPLED(),),
-        )
-        if wide > _NO_SPREAD
-        else None
-        for estimate, low, high, wide in zip(
-            estimates, lower, upper, np.ptp(draws, axis=0), strict=True
-        )
-    )

@@ -13,10 +13,10 @@ from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError, as_generator
 from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.infer.decide import expit, t_quantile
 from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.quantiles import expit, t_quantile
 from rag_sourcebias.infer.samples import is_constant, judge_correlation
 from rag_sourcebias.judged.data import Agreement, JudgeShare
 

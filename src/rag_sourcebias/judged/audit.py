@@ -21,6 +21,7 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.infer.decide import normal_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
@@ -28,7 +29,6 @@ from rag_sourcebias.infer.judged import (
     judged_relative_delta_interval,
     mean_interval,
 )
-from rag_sourcebias.infer.quantiles import normal_quantile
 from rag_sourcebias.infer.samples import (
     check_items,
     check_random_labels,

@@ -20,8 +20,8 @@ from rag_sourcebias.core.errors import (
     require_one_of,
 )
 from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import _WHOLE, inclusion_probabilities, judge_correlation
 from rag_sourcebias.judged.crc import RankedLabels
 

@@ -22,11 +22,10 @@ from rag_sourcebias.core.errors import (
     if_enough,
 )
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.decide import adjust_p_values, t_quantile
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.samples import check_items, is_constant
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
 from rag_sourcebias.judged.agreement import (

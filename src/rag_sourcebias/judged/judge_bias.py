@@ -14,11 +14,10 @@ from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import adjust_p_values
+from rag_sourcebias.infer.decide import adjust_p_values, t_quantile
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
-from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.judged.data import JudgeBias
 
 # What a file may hold beside human and judge values.

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, require_one_of
+from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
-from rag_sourcebias.infer.labels import wilson_ends
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
+from rag_sourcebias.infer.means import wilson_ends
 from rag_sourcebias.infer.regression import JUDGED_ITEMS, PSEUDO_ITEMS, choose_form
 from rag_sourcebias.infer.samples import (
     JudgedSample,

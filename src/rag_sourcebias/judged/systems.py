@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import InsufficientDataError, as_generator, check_level
+from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.judged import (
     MIN_LABELED,
     PSEUDO_ITEMS,
@@ -18,7 +19,6 @@ from rag_sourcebias.infer.judged import (
     reach_of_differences,
     two_ends,
 )
-from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.infer.regression import sampling_reach
 from rag_sourcebias.infer.samples import JudgedSample, Target, check_target
 

@@ -27,7 +27,14 @@ from rag_sourcebias.core.data import (
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, if_enough
 from rag_sourcebias.core.finding import Evidence, EvidenceText, Finding, Interval, telling
 from rag_sourcebias.core.protocols import ApproximateRetriever, RetrieverSpec
-from rag_sourcebias.infer.decide import SkewCode, adjust_p_values, queries_for_verdict, skew_code
+from rag_sourcebias.infer.decide import (
+    SkewCode,
+    adjust_p_values,
+    expit,
+    queries_for_verdict,
+    skew_code,
+    t_quantile,
+)
 from rag_sourcebias.infer.dependence import (
     MIN_CLUSTERS,
     Dependence,
@@ -38,16 +45,13 @@ from rag_sourcebias.infer.dependence import (
 )
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import (
+    BoundedRatio,
     clustered_difference,
     clustered_mean,
     clustered_standardised_mean,
     difference_test,
 )
-from rag_sourcebias.infer.quantiles import expit, t_quantile
-from rag_sourcebias.infer.ratios import (
-    BoundedRatio,
-    published_delta,
-)
+from rag_sourcebias.infer.ratios import published_delta
 from rag_sourcebias.infer.texts import TextStatistic, text_statistics
 from rag_sourcebias.infer.verified import (
     Slots,

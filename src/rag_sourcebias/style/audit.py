@@ -18,11 +18,10 @@ from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
 from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import crossing
+from rag_sourcebias.infer.decide import crossing, normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.quantiles import normal_quantile, t_quantile
-from rag_sourcebias.infer.resampling import bootstrap_intervals, dirichlet_sums
+from rag_sourcebias.infer.means import bootstrap_intervals, clustered_mean
+from rag_sourcebias.infer.resampling import dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.infer.decide import queries_to_tell
-from rag_sourcebias.infer.quantiles import normal_quantile
+from rag_sourcebias.infer.decide import normal_quantile, queries_to_tell
 from rag_sourcebias.infer.resampling import dirichlet_sums
 from rag_sourcebias.style.data import FriedmanTest, RankPair, StyleCode, StyleFinding, Unfairness
 

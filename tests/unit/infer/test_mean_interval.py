@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.infer.labels import t_interval
-from rag_sourcebias.infer.quantiles import t_quantile
+from rag_sourcebias.infer.means import t_interval
 
 
 def sample(seed=0, n=30, n_pool=200, noise=2.0):

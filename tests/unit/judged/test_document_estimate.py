@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.quantiles import t_quantile
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
 from rag_sourcebias.judged.documents import (
     design_document_sample,
