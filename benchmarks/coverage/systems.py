@@ -29,8 +29,7 @@ from real_sets import _mean_grade, _numbers, _occurs
 from run import finish
 from scipy.stats import binom, kendalltau
 
-from rag_sourcebias.infer.judged import difference_interval
-from rag_sourcebias.judged.systems import compare_systems
+from rag_sourcebias.infer.judged import compare_systems, difference_interval
 
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

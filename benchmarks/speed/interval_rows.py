@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_sourcebias.infer.judged import mean_interval
+from rag_sourcebias.infer.judged import compare_systems, mean_interval
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.judge_audit import audit_judge
-from rag_sourcebias.judged.systems import compare_systems
 
 Row = Callable[[str, str, str, float, str, bool], dict]
 

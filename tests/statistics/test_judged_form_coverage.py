@@ -138,7 +138,7 @@ def test_rare_far_errors_that_no_label_shows(n, second, lowest, target, bounds):
 
 
 def test_without_errors_unseen_such_judges_are_believed_too_much(monkeypatch):
-    monkeypatch.setattr("rag_sourcebias.infer.regression._far_errors", lambda *_: (0.0, 0.0))
+    monkeypatch.setattr("rag_sourcebias.infer.judged._far_errors", lambda *_: (0.0, 0.0))
     one = judge_of_half_the_lowest(30, 0.3, 0.05)
     assert coverage(partial(one, bounds=(1.0, 5.0), target="population")) < 0.9
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from rag_sourcebias.infer.judged import difference_interval
-from rag_sourcebias.judged.systems import compare_systems
+from rag_sourcebias.infer.judged import compare_systems, difference_interval
 
 RUNS = 400
 

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, as_generator, check_level
 from rag_sourcebias.core.finding import Finding, Interval
-from rag_sourcebias.infer.decide import normal_quantile, t_quantile
+from rag_sourcebias.infer.decide import beta_quantile, normal_quantile, t_quantile
+from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import bootstrap_interval, spread_values, t_interval
-from rag_sourcebias.infer.regression import (
-    SAME_SCALE,
-    Form,
-    RegressionFit,
-    choose_form,
-    draw_interval,
-    fit_regression,
-    graded,
-    sampling_reach,
-    skew_shift,
-)
+from rag_sourcebias.infer.means import bootstrap_interval, spread_values, t_interval, wilson_ends
 from rag_sourcebias.infer.samples import (
     Design,
     JudgedSample,
@@ -36,6 +26,399 @@ from rag_sourcebias.infer.samples import (
     has_spread,
     judge_correlation,
 )
+
+# What a regression estimate would lose without each item or cluster.
+
+
+CONSTANT = 1e-10  # spread relative to size below which a judge column is constant
+_EXACT = 1e-12  # relative to the largest value
+_ALONE = 1e-9  # 1 − leverage below which an item fixes its own fitted value
+
+
+def item_influence(
+    sample: JudgedSample,
+    design: FloatArray,
+    inverse: FloatArray,
+    coefficients: FloatArray,
+    towards: FloatArray,
+    *,
+    power: float,
+) -> FloatArray:
+    """What the estimate would lose without each item; shape (n, k).
+
+    A residual is divided by 1 − leverage (the jackknife; HC3), or by its root with ``power`` 0.5
+    (HC2 of MacKinnon & White 1985: unbiased where residuals vary alike).
+    """
+    residuals = sample.y - design @ coefficients
+    free = 1 - np.einsum("ij,ij->i", design @ inverse, design)
+    alone = free < _ALONE
+    left_out = residuals / (np.where(alone, 1.0, free) ** power)[:, None]
+    if alone.any():
+        # The item alone decides a direction of the fit, so its own residual is 0. Without it that
+        # direction has no slope, and the mean of the other items is what would predict it.
+        others = (sample.y.sum(axis=0) - sample.y[alone]) / max(sample.n_labeled - 1, 1)
+        left_out[alone] = sample.y[alone] - others
+    # What rounding leaves of a perfect fit is no residual.
+    left_out[np.abs(left_out) <= _EXACT * np.abs(sample.y).max(initial=0.0)] = 0.0
+    return (design @ (inverse @ towards))[:, None] * left_out
+
+
+def cluster_influence(
+    sample: JudgedSample,
+    design: FloatArray,
+    normal_equations: tuple[FloatArray, FloatArray],
+    estimate: FloatArray,
+    towards: FloatArray,
+) -> FloatArray:
+    """What the estimate would lose without each cluster; shape (G, k)."""
+    gram, moments = normal_equations
+    codes = np.asarray(sample.cluster)
+    order = np.argsort(codes, kind="stable")
+    lost = []
+    for inside in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        rows = design[inside]
+        without = np.linalg.pinv(gram - rows.T @ rows, rcond=CONSTANT, hermitian=True)
+        left_out = without @ (moments - rows.T @ sample.y[inside])
+        lost.append(estimate - towards @ left_out)
+    return np.array(lost)
+
+
+# Regression on the judge: the estimator behind the default interval.
+# Human values are regressed on judge values over the labelled items; the estimate is the mean of
+# the fitted values over the target plus the mean residual (which ordinary least squares makes
+# zero). The slope this learns is the optimal power of PPI++ (Angelopoulos et al. 2023), sign
+# included. Its sampling error is read off residuals that are as large as without their item (HC2 of
+# MacKinnon & White 1985) and for clusters off the delete-one jackknife (CR3), so that the
+# error of the slope itself is counted; tuned PPI leaves it out and under-covers below about 40
+# labels.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegressionFit:
+    """Estimates of k means and their covariance.
+
+    Parameters
+    ----------
+    estimate : float64 array of shape (k,)
+    covariance : float64 array of shape (k, k)
+    degrees : float
+        Degrees of freedom for a t quantile.
+    skewness : float
+        Of the first estimate.
+    drawn : float
+        Part of the variance of the first estimate that comes from drawing the judged items.
+    residuals : float64 array of shape (n,)
+        Of the labels of the first.
+    """
+
+    estimate: FloatArray
+    covariance: FloatArray
+    degrees: float
+    skewness: float
+    drawn: float
+    residuals: FloatArray
+
+
+def fit_regression(sample: JudgedSample, target: Target, *, leverage: float = 1.0) -> RegressionFit:
+    """Estimate the mean human values of the target.
+
+    Parameters
+    ----------
+    leverage : float
+        Residuals of single items are divided by 1 − leverage to this power: 1 for HC3, 0.5 for
+        HC2.
+
+    Returns
+    -------
+    RegressionFit
+        The variance of the estimated means is the jackknife variance of the labelled part, plus,
+        for the population, the variance of the fitted values over the pool, divided by its size.
+        For the pool the labelled part shrinks by 1 − n/(n + N); for the unlabelled items it grows
+        by 1 + n/N.
+    """
+    design, pool, scale = _design(sample)
+    gram = design.T @ design
+    if sample.penalty is not None:  # of a column of spread 1
+        gram += np.diag(np.append(0.0, sample.penalty / np.where(scale > 0, scale, 1.0) ** 2))
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > CONSTANT * values[-1]
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    moments = design.T @ sample.y
+    coefficients = inverse @ moments
+    everything = pool
+    if target != "unlabeled" or not len(pool):
+        everything = np.concatenate([design, pool])
+    towards = everything.mean(axis=0)
+    estimate = towards @ coefficients
+    if sample.cluster is None:
+        influence = item_influence(sample, design, inverse, coefficients, towards, power=leverage)
+        # a slope under a penalty is a part of a parameter
+        spent = float(np.einsum("ij,jk,ik->", design, inverse, design))
+        degrees = max(sample.n_labeled - spent, 1.0)
+    else:
+        influence = cluster_influence(sample, design, (gram, moments), estimate, towards)
+        degrees = float(max(sample.n_units - 1, 1))
+    influence = influence * math.sqrt(sampling_reach(sample, target))
+    covariance = influence.T @ influence
+    drawn = np.zeros_like(covariance)
+    if target == "population":
+        drawn = _fitted_covariance(sample, everything @ coefficients)
+    return RegressionFit(
+        estimate=estimate,
+        covariance=covariance + drawn,
+        degrees=degrees,
+        skewness=_skewness(influence[:, 0], float(covariance[0, 0] + drawn[0, 0])),
+        drawn=float(drawn[0, 0]),
+        residuals=sample.y[:, 0] - design @ coefficients[:, 0],
+    )
+
+
+def _skewness(influence: FloatArray, variance: float) -> float:
+    """Skewness of the estimate from what each unit contributes to it; small-sample corrected."""
+    n = len(influence)
+    if n < 3 or variance <= 0:
+        return 0.0
+    third = float(((influence - influence.mean()) ** 3).sum())
+    return float(third / variance**1.5 * np.sqrt(n * (n - 1)) / (n - 2))
+
+
+def _design(sample: JudgedSample) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return 1 and the centred, scaled judge columns, of both sets; and the scales."""
+    scale = sample.x.std(axis=0)
+    size = np.maximum(np.abs(sample.x).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    scale = np.where(scale > CONSTANT * size, scale, 0.0)
+    usable = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    design, pool = (
+        np.column_stack([np.ones(len(x)), (x - sample.x.mean(axis=0)) * usable])
+        for x in (sample.x, sample.x_unlabeled)
+    )
+    return design, pool, scale
+
+
+def sampling_reach(sample: JudgedSample, target: Target) -> float:
+    """How sampling a finite target shrinks or stretches the variance of the labelled part."""
+    n, pool = sample.n_labeled, sample.n_unlabeled
+    if target == "pool":
+        return pool / (n + pool)
+    if target == "unlabeled" and pool:
+        return 1 + n / pool
+    return 1.0
+
+
+def _fitted_covariance(sample: JudgedSample, fitted: FloatArray) -> FloatArray:
+    """Covariance of the mean fitted value, from drawing the items out of their population."""
+    size = len(fitted)
+    if size < 2:
+        return np.zeros((fitted.shape[1], fitted.shape[1]))
+    centred = fitted - fitted.mean(axis=0)
+    if sample.cluster is not None and sample.cluster_unlabeled is not None:
+        codes = np.concatenate([sample.cluster, sample.cluster_unlabeled])
+        centred = np.stack([np.bincount(codes, weights=column) for column in centred.T], axis=1)
+        centred = centred[np.bincount(codes) > 0]
+    units = len(centred)
+    return np.asarray(centred.T @ centred / size**2 * (units / max(units - 1, 1)))
+
+
+# Score intervals for means of bounded values, from a regression on the judge.
+
+
+SCORE_ITEMS = 4.0  # two at each end of the range (Agresti & Coull 1998)
+JUDGED_SCORE_ITEMS = 2.0  # one at each end, for a population mean with a judge
+
+
+def score_form(
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    bounds: tuple[float, float],
+) -> tuple[float, float, float]:
+    """Wilson's interval on the number of items that would give this variance.
+
+    Pseudo-items at both ends of the range enter the variance: labels that all agree, with the judge
+    or with each other, do not make it zero.
+    """
+    low, high = bounds
+    width = high - low
+    share = min(max((float(fit.estimate[0]) - low) / width, 0.0), 1.0)
+    n = _effective_units(sample)
+    variance = max(float(fit.covariance[0, 0]), 0.0) / width**2
+    judged = sample.x.shape[1] and target == "population"
+    seen = JUDGED_SCORE_ITEMS if judged else SCORE_ITEMS
+    if judged and sample.penalty is not None:  # the mean of several judges parts from people less
+        seen /= 2
+    pseudo = seen / 2 * ((1 - share) ** 2 + share**2)
+    smoothed = (n * variance + sampling_reach(sample, target) * pseudo / n) / (n + seen)
+    if smoothed <= 0:
+        estimate = low + width * share
+        return estimate, estimate, estimate
+    pulled = (n * share + seen / 2) / (n + seen)
+    lower, upper = wilson_ends(share, pulled * (1 - pulled) / smoothed, quantile)
+    if target != "population":
+        # What is left to estimate are the items where people and judge part: rare, and not pulled
+        # towards the middle as Wilson's form pulls.
+        half = quantile * smoothed**0.5
+        lower, upper = min(lower, max(share - half, 0.0)), max(upper, min(share + half, 1.0))
+    return low + width * share, low + width * lower, low + width * upper
+
+
+def _jeffreys_upper(share: float, n: float, probability: float) -> float:
+    """Upper end for a share, a quantile of Beta(k + ½, n − k + ½); 1 where it is 1."""
+    return beta_quantile(probability, share * n + 0.5, n - share * n + 0.5) if share < 1 else 1.0
+
+
+def _effective_units(sample: JudgedSample) -> float:
+    """Independent items that the labels are worth: between clusters and items.
+
+    Items over the design effect of the labels (Kish 1965); labels that all agree tell none, and
+    count as clusters.
+    """
+    n, y = sample.n_labeled, sample.y[:, 0]
+    if sample.cluster is None or not has_spread(y):
+        return float(sample.n_units)
+    apart = np.bincount(group_codes(sample.cluster), weights=y - y.mean())
+    effect = float(apart @ apart) * sample.n_units / (sample.n_units - 1) / (n * float(y.var()))
+    return float(np.clip(n / max(effect, 1e-9), sample.n_units, n))
+
+
+# Which interval to draw around a regression estimate: score, or t.
+
+
+_MOST_GRADES = 20  # values; means of three people's grades 1 to 5 have 13
+_FAR = 0.5  # of the way from the mean to an end of the scale
+_LONG_SKEW = 1.25  # of labels; of 15 to 50 normal ones in at most 2 draws of 100 so large
+SAME_SCALE = 15.0  # ratio of ranges above which judge and people use different scales
+
+
+class Form(NamedTuple):
+    """The form of an interval.
+
+    Parameters
+    ----------
+    bounds : tuple of float or None
+        Range for a score interval; None for t.
+    clip : tuple of float or None
+        Range that a t interval is cut to.
+    notes : tuple of Finding
+        What the reader must know about the range.
+    span : tuple of float or None
+        Range of grades, of which a t interval may have seen too few.
+    """
+
+    bounds: tuple[float, float] | None
+    clip: tuple[float, float] | None = None
+    notes: tuple[Finding, ...] = ()
+    span: tuple[float, float] | None = None
+
+
+def choose_form(sample: JudgedSample, bounds: tuple[float, float] | None) -> Form:
+    """Choose by what the labels look like, never by how wide an interval comes out.
+
+    Raises
+    ------
+    DataError
+        If a label is outside the bounds.
+    """
+    y = sample.y[:, 0]
+    if bounds is None:
+        if np.isin(y, (0.0, 1.0)).all():
+            return Form((0.0, 1.0), (0.0, 1.0))
+        notes = (InferCode.LONG_TAIL(),) if _long_tailed(y) else ()
+        return Form(None, notes=notes, span=_shared_scale(sample) if graded(y) else None)
+    low, high = bounds
+    if not low < high:
+        raise DataError(f"bounds {bounds}: the first must be below the second")
+    outside = np.flatnonzero((y < low) | (y > high))
+    if len(outside):
+        raise DataError(
+            f"{len(outside)} human value(s) outside the scale [{low:g}, {high:g}], first "
+            f"{y[outside[0]]:g} at position {outside[0]}"
+        )
+    score = bool(np.isin(y, bounds).all()) or not has_spread(y)
+    return Form(bounds if score else None, bounds, span=bounds if graded(y) else None)
+
+
+def _long_tailed(y: FloatArray) -> bool:
+    """Whether a few labels lie so far from the rest that others may lie further."""
+    centred = y - y.mean()
+    spread = float((centred**2).mean()) ** 1.5
+    return has_spread(y) and abs(float((centred**3).mean())) > _LONG_SKEW * spread
+
+
+def graded(y: FloatArray) -> bool:
+    """Whether labels are of few values, on average each twice or more."""
+    return len(np.unique(y)) <= min(_MOST_GRADES, len(y) / 2)
+
+
+def _shared_scale(sample: JudgedSample) -> tuple[float, float]:
+    """Range of human values, and of a judge's who grades these items on their scale."""
+    y, judge = sample.y[:, 0], sample.x[:, :1]
+    low, high = float(y.min()), float(y.max())
+    slack = (high - low) / 2
+    if sample.x.shape[1] == 1 and low - slack <= judge.min() and judge.max() <= high + slack:
+        others = np.concatenate([judge, sample.x_unlabeled])
+        low, high = min(low, float(others.min())), max(high, float(others.max()))
+    return low, high
+
+
+_MOST_SKEW = 0.25  # of an estimate; more than a few labels can show
+
+
+def draw_interval(
+    sample: JudgedSample, fit: RegressionFit, target: Target, quantile: float, form: Form
+) -> tuple[float, float, float]:
+    """Return estimate, lower and upper end.
+
+    A t interval is shifted by the skewness of the estimate (Johnson 1978).
+    """
+    if form.bounds is not None:
+        return score_form(sample, fit, target, quantile, form.bounds)
+    estimate = float(fit.estimate[0])
+    error = math.sqrt(max(float(fit.covariance[0, 0]), 0.0))
+    shift = skew_shift(error, fit.skewness, quantile)
+    lower, upper = estimate - error * quantile + shift, estimate + error * quantile + shift
+    if form.span is not None:
+        below, above = _far_errors(sample, fit, target, quantile, form.span)
+        lower, upper = min(lower, estimate - below), max(upper, estimate + above)
+    if form.clip is not None:
+        lower, estimate, upper = (float(np.clip(v, *form.clip)) for v in (lower, estimate, upper))
+    return estimate, min(lower, estimate), max(upper, estimate)
+
+
+def skew_shift(error: float, skewness: float, quantile: float) -> float:
+    """Return how far both ends of an interval move with the skewness of the estimate."""
+    skewness = min(max(skewness, -_MOST_SKEW), _MOST_SKEW)
+    return error * skewness * (2 * quantile**2 + 1) / 6
+
+
+def _far_errors(
+    sample: JudgedSample,
+    fit: RegressionFit,
+    target: Target,
+    quantile: float,
+    span: tuple[float, float],
+) -> tuple[float, float]:
+    """How far below and above the estimate its mean may lie for rare errors of the judge.
+
+    Labels of a few grades may show few or none of those that a judge misses by far, and t knows
+    none but those. Their share may be as large as Jeffreys' interval says, and each moves the mean
+    by as much as the largest seen or, where none was, as the scale allows.
+    """
+    from scipy.special import stdtr
+
+    probability, estimate = float(stdtr(fit.degrees, quantile)), float(fit.estimate[0])
+    worth = _effective_units(sample)
+    shrink, other = sampling_reach(sample, target) ** 0.5, quantile * max(fit.drawn, 0.0) ** 0.5
+    reach = []
+    for side, end in ((-1, span[0]), (1, span[1])):
+        room = max(side * (end - estimate), 0.0)
+        errors = side * fit.residuals
+        share = float((errors > _FAR * room).mean())
+        size = min(room, float(errors.max())) if share else room
+        unseen = _jeffreys_upper(share, worth, probability) - share
+        reach.append(math.hypot(shrink * unseen * size, other))
+    return reach[0], reach[1]
+
 
 # What all forms of prediction-powered inference share.
 
@@ -78,8 +461,8 @@ def ppi_result(
 
 
 # Prediction-powered inference for a mean: fixed, tuned and cross-fitted power, and [R]'s form.
-# The default method of this library is :mod:`~rag_sourcebias.infer.regression`; these are offered
-# by name, for comparison and where the power λ was fixed before seeing labels.
+# The default method of this library is the regression; these are offered by name, for comparison
+# and where the power λ was fixed before seeing labels.
 
 
 def ppi_interval(
@@ -840,3 +1223,358 @@ def _fieller(fit: RegressionFit, level: float) -> tuple[float, float, float]:
     lower = float(ends[ends <= estimate].max(initial=-1.0))
     upper = float(ends[ends >= estimate].min(initial=1.0))
     return 200 * estimate, 200 * lower, 200 * upper
+
+
+# Several systems on the same items at once: simultaneous differences, ranks, and who is best.
+
+
+MAX_PAIRS_OF_FEW = 36  # all pairs of 9 systems: more are compared from 30 labels on only
+MIN_LABELED_OF_MANY = 30
+_RESAMPLES_AT_ONCE = 64  # so that what is held of them fits a processor's cache
+_FEWEST_SHRUNK = 4  # systems whose spread can be told from chance
+_MOST_LEVERAGE = 0.9  # an item that decides the slope alone is not blown up without limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SystemComparison:
+    """What human labels of some items and a judge's of all say of m systems.
+
+    Parameters
+    ----------
+    score : float64 array of shape (m,)
+        Estimated mean of each system, from which they are ranked: what a system differs in from
+        what the judge predicts is shrunk towards 0 as far as chance explains it.
+    first, second : int64 arrays of shape (p,)
+        The systems compared.
+    difference, lower, upper : float64 arrays of shape (p,)
+        First minus second; all p intervals hold at once, with the confidence level.
+    best, worst : int64 arrays of shape (m,)
+        Lowest and highest rank that the differences leave each system, 1 being the best. All m
+        hold at once. Without all pairs, 1 and m.
+    tau : tuple of float
+        Kendall's τ between the judge's means and the corrected ones, before scores are shrunk; and
+        the lowest and highest value that the differences leave it.
+    quantile : float
+        Standard errors to each side.
+    n_labeled, n_unlabeled : int
+    """
+
+    score: FloatArray
+    first: IntArray
+    second: IntArray
+    difference: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    best: IntArray
+    worst: IntArray
+    tau: tuple[float, float, float]
+    quantile: float
+    n_labeled: int
+    n_unlabeled: int
+
+
+def compare_systems(
+    y: npt.ArrayLike,
+    yhat: npt.ArrayLike,
+    yhat_unlabeled: npt.ArrayLike,
+    *,
+    baseline: int | None = None,
+    target: Target = "population",
+    confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    n_resamples: int = 10_000,
+    rng: np.random.Generator | int = 0,
+) -> SystemComparison:
+    """Compare systems on items they share, with intervals that hold all at once.
+
+    Parameters
+    ----------
+    y, yhat : array-like of shape (n, m)
+        Human and judge values of the labelled items, one column per system.
+    yhat_unlabeled : array-like of shape (N, m)
+    baseline : int, optional
+        Column that every other one is compared with; all pairs without it.
+    bounds : tuple of float, optional
+        Range of the human values.
+    n_resamples : int
+        Joint resamples of the items.
+
+    Returns
+    -------
+    SystemComparison
+        What people see between systems is regressed on what the judge sees between them, with one
+        slope for all; each system keeps its own offset. The differences are widened by the larger
+        of two quantiles of the largest |t| over all of them: of a joint bootstrap of the labelled
+        items, studentised (Romano & Wolf 2005), and of the multivariate t. A pseudo-item
+        enters each variance where values are 0 or 1, and two where labels may have missed rare
+        departures, as for :func:`difference_interval`.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 10 labelled items; with more than 36 comparisons (all pairs of 9 systems)
+        below 30: of that many, some would be wrong too often.
+    """
+    sample = JudgedSample.build(y, yhat, yhat_unlabeled)
+    check_level(confidence_level)
+    check_target(target)
+    first, second = _pairs(sample, baseline)
+    fit = _fit(sample, target)
+    human, judge, residual = (
+        values[:, first] - values[:, second] for values in (sample.y, sample.x, fit.residual)
+    )
+    reach = reach_of_differences(sample, human, (human - judge, residual), bounds)
+    n = float(sample.n_labeled)
+    among = fit.influence[:, first] - fit.influence[:, second]
+    variance = np.einsum("ij,ij->j", among, among) + _of_pairs(fit.pool, first, second)
+    items = PSEUDO_ITEMS if reach.two_values else UNSEEN_ITEMS
+    weight = np.where(reach.found > 0, items, 0.0)
+    unseen = weight * reach.found**2 * sampling_reach(sample, target) / n
+    error = np.sqrt((n * variance + unseen) / (n + weight))
+    quantile = _largest(
+        fit,
+        first,
+        second,
+        weight=weight / n,
+        unseen=unseen / n,
+        error=error,
+        level=confidence_level,
+        n_resamples=n_resamples,
+        rng=as_generator(rng),
+    )
+    gap = fit.estimate[first] - fit.estimate[second]
+    centre = gap * n / (n + weight) if reach.two_values else gap
+    lower = np.minimum(centre - quantile * error, gap)
+    upper = np.maximum(centre + quantile * error, gap)
+    if scale := bounds or two_ends(sample.y, bounds):
+        most = scale[1] - scale[0]
+        gap, lower, upper = (np.clip(values, -most, most) for values in (gap, lower, upper))
+    best, worst = _ranks(first, second, lower, upper, sample.y.shape[1], all_pairs=baseline is None)
+    judge = np.concatenate([sample.x, sample.x_unlabeled]).mean(axis=0)
+    return SystemComparison(
+        score=_shrunk(sample, fit, judge),
+        first=first,
+        second=second,
+        difference=gap,
+        lower=lower,
+        upper=upper,
+        best=best,
+        worst=worst,
+        tau=_tau(judge, gap, (first, second), (lower, upper)),
+        quantile=quantile,
+        n_labeled=sample.n_labeled,
+        n_unlabeled=sample.n_unlabeled,
+    )
+
+
+def _pairs(sample: JudgedSample, baseline: int | None) -> tuple[IntArray, IntArray]:
+    """Return the columns compared, or say why they cannot be."""
+    n, m = sample.y.shape
+    if baseline is None:
+        first, second = np.triu_indices(m, 1)
+    else:
+        first = np.delete(np.arange(m), baseline)
+        second = np.full(m - 1, baseline)
+    needed = labels_for(len(first))
+    if n < needed:
+        more = "; compare 9 or fewer, or each with one baseline" if needed > MIN_LABELED else ""
+        raise InsufficientDataError(
+            f"{n} labelled item(s): {len(first)} comparisons of {m} systems at once need at least "
+            f"{needed}{more}",
+            n=n,
+            n_needed=needed,
+        )
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+def labels_for(n_pairs: int) -> int:
+    """Return the labelled items from which so many differences can be compared at once."""
+    return MIN_LABELED_OF_MANY if n_pairs > MAX_PAIRS_OF_FEW else MIN_LABELED
+
+
+class _Fit(NamedTuple):
+    """Estimates of m systems, and what each labelled item and the pool contribute to their error.
+
+    Parameters
+    ----------
+    estimate : float64 array of shape (m,)
+    influence : float64 array of shape (n, m)
+        What each labelled item contributes to the error.
+    residual : float64 array of shape (n, m)
+        … and what of it the judge does not see.
+    pool : float64 array of shape (m, m)
+        Covariance from drawing the other items out of their population.
+    offset : float64 array of shape (m,)
+        Mean human value less what the judge predicts, over the labelled items.
+    """
+
+    estimate: FloatArray
+    influence: FloatArray
+    residual: FloatArray
+    pool: FloatArray
+    offset: FloatArray
+
+
+def _fit(sample: JudgedSample, target: Target) -> _Fit:
+    """Regress what people see between systems on what the judge sees, with one slope.
+
+    The slope is that of least squares after the means of items and systems are taken out. An item
+    is a cluster of m values: its residuals are divided by the root of 1 − leverage (HC2).
+    """
+    n, m = sample.y.shape
+    everything = np.concatenate([sample.x, sample.x_unlabeled])
+    centred = [values - values.mean(axis=0) for values in (sample.y, sample.x)]
+    y, x = (values - values.mean(axis=1, keepdims=True) for values in centred)
+    power = float((x * x).sum())
+    size = float(np.abs(everything).max(initial=0.0))
+    slope = float((x * y).sum()) / power if power > (1e-10 * max(size, 1e-300)) ** 2 else 0.0
+    means = [values.mean(axis=0) for values in (sample.y, sample.x)]
+    shift = (everything if target != "unlabeled" else sample.x_unlabeled).mean(axis=0) - means[1]
+    leverage = np.full(n, 1 / n)
+    if slope:
+        leverage += (x * x).sum(axis=1) / power
+    residual = (y - slope * x) / np.sqrt(1 - np.minimum(leverage, _MOST_LEVERAGE))[:, None]
+    along = (x * residual).sum(axis=1) / power if slope else np.zeros(n)
+    unseen = residual / n + along[:, None] * (shift - shift.mean())
+    unseen = unseen * math.sqrt(sampling_reach(sample, target))
+    influence, pool = unseen, np.zeros((m, m))
+    if target == "population" and len(everything) > 1:
+        # A labelled item is also one of those drawn. With one slope for all, what the judge does
+        # not see of a system goes with what it sees, so the two parts are added before squaring.
+        seen = slope * centred[1] / len(everything)
+        influence = unseen + seen
+        pool = slope**2 * np.atleast_2d(np.cov(everything, rowvar=False)) / len(everything)
+        pool -= seen.T @ seen
+    return _Fit(means[0] + slope * shift, influence, unseen, pool, means[0] - slope * means[1])
+
+
+def _of_pairs(covariance: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Variance of each difference under a covariance of systems."""
+    own = np.diag(covariance)
+    return np.maximum(own[first] + own[second] - 2 * covariance[first, second], 0.0)
+
+
+def _largest(
+    fit: _Fit,
+    first: IntArray,
+    second: IntArray,
+    *,
+    weight: FloatArray,
+    unseen: FloatArray,
+    error: FloatArray,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> float:
+    """Return a quantile of the largest |t| over all pairs, and never less than that of one.
+
+    The larger of that by a joint bootstrap and of that under the multivariate t. ``weight`` is that
+    of the pseudo-item against one label, per pair; ``unseen`` its variance, before it is averaged
+    in. The bootstrap follows skewness, and is short where few labels are resampled; the t knows
+    how few they are, and no skewness. Where no label shows a difference neither knows more
+    than the pseudo-items.
+    """
+    size = float(error.max(initial=0.0)) or 1.0  # 32 bits suffice for values around 1
+    influence = fit.influence / size
+    n, m = influence.shape
+    among = influence[:, first] - influence[:, second]
+    squares = (among * among).astype(np.float32)
+    units = influence.astype(np.float32)
+    values, vectors = np.linalg.eigh(fit.pool)
+    # a root: its product with its transpose is the covariance
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    systems = (root / size).astype(np.float32)
+    drawn, normal = np.empty(n_resamples, np.float32), np.empty(n_resamples, np.float32)
+    fixed = ((unseen + _of_pairs(fit.pool, first, second)) / size**2).astype(np.float32)
+    scaled = (1 / (1 + weight)).astype(np.float32)
+    error = error / size
+    precision = np.where(error > 1e-9, 1 / np.maximum(error, 1e-9) ** 2, 0).astype(np.float32)
+    degrees = max(n - 2, 1)
+
+    def squared(values: Float32Array) -> Float32Array:
+        """Squared difference of first and second, for every pair; shape (k, p)."""
+        return np.asarray(np.square(values[:, first] - values[:, second]))
+
+    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        stop = min(start + _RESAMPLES_AT_ONCE, n_resamples)
+        k = stop - start
+        counts = _resampled(n, k, rng).astype(np.float32)
+        # Σ w·u² − (Σ w·u)²/n, with u what one item adds to the difference
+        total = counts @ units
+        spread = counts @ squares - squared(total) * np.float32(1 / n)
+        spread = np.maximum((np.maximum(spread, 0) + fixed) * scaled, np.float32(1e-30))
+        noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+        drawn[start:stop] = (squared(total + noise) / spread).max(axis=1)
+        normals = rng.standard_normal((k, n), dtype=np.float32) @ units
+        noise = rng.standard_normal((k, m), dtype=np.float32) @ systems
+        normal[start:stop] = (squared(normals + noise) * precision).max(axis=1)
+    normal /= (rng.chisquare(degrees, n_resamples) / degrees).astype(np.float32)
+    joint = max(float(np.quantile(values, level)) for values in (drawn, normal))
+    return max(math.sqrt(joint), t_quantile(0.5 + level / 2, float(degrees)))
+
+
+def _resampled(n: int, k: int, rng: np.random.Generator) -> IntArray:
+    """How often each of n items is drawn in each of k resamples; shape (k, n)."""
+    drawn = (rng.random((k, n)) * n).astype(np.int64)
+    places = drawn + n * np.arange(k)[:, None]
+    return np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
+
+
+def _ranks(
+    first: IntArray,
+    second: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    m: int,
+    *,
+    all_pairs: bool,
+) -> tuple[IntArray, IntArray]:
+    """Count for each system those surely above and surely below it."""
+    if not all_pairs:
+        return np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64)
+    higher, smaller = lower > 0, upper < 0
+    return (
+        1 + np.bincount(second[higher], minlength=m) + np.bincount(first[smaller], minlength=m),
+        m - np.bincount(first[higher], minlength=m) - np.bincount(second[smaller], minlength=m),
+    )
+
+
+def _shrunk(sample: JudgedSample, fit: _Fit, judge: FloatArray) -> FloatArray:
+    """Scores whose offsets from the judge are shrunk (James & Stein 1961).
+
+    An offset is how far people put a system above what the judge predicts. What follows a line in
+    the judge's means (a judge that sees less, or more, between systems than within an item) and
+    what is left are both kept as far as chance does not explain them.
+    """
+    m = sample.y.shape[1]
+    offset = fit.offset - fit.offset.mean()
+    if m < _FEWEST_SHRUNK or not offset.any():
+        return fit.estimate
+    centred = fit.residual - fit.residual.mean(axis=1, keepdims=True)
+    chance = float((centred * centred).sum()) / (m - 1)  # of one offset
+    apart = judge - judge.mean()
+    power = float(apart @ apart)
+    tilt = float(apart @ offset) / power if power > 0 else 0.0
+    line = tilt * max(1 - chance / (power * tilt**2), 0.0) * apart if tilt else np.zeros(m)
+    left = offset - tilt * apart
+    spread = float(left @ left)
+    kept = max(1 - (m - 2) * chance / spread, 0.0) if spread > 0 else 0.0
+    return np.asarray(fit.estimate - offset + line + kept * left)
+
+
+def _tau(
+    judge: FloatArray,
+    gap: FloatArray,
+    pairs: tuple[IntArray, IntArray],
+    ends: tuple[FloatArray, FloatArray],
+) -> tuple[float, float, float]:
+    """Kendall's τ of judge and corrected means, and what the differences leave it.
+
+    Not of the scores: these are drawn towards the judge, and agree with it by construction.
+    """
+    first, second = pairs
+    says = np.sign(judge[first] - judge[second])
+    now = float((says * np.sign(gap)).mean())
+    known = np.where(ends[0] > 0, 1, np.where(ends[1] < 0, -1, 0))
+    certain, left = float((says * known).mean()), float((np.abs(says) * (known == 0)).mean())
+    return now, min(certain - left, now), max(certain + left, now)

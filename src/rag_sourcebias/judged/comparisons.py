@@ -13,7 +13,13 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.judged import difference_interval, unpaired_difference_interval
+from rag_sourcebias.infer.judged import (
+    SystemComparison,
+    compare_systems,
+    difference_interval,
+    labels_for,
+    unpaired_difference_interval,
+)
 from rag_sourcebias.infer.samples import judge_correlation
 from rag_sourcebias.judged.crc import RankedLabels
 from rag_sourcebias.judged.data import (
@@ -22,7 +28,6 @@ from rag_sourcebias.judged.data import (
     JudgedMean,
     JudgedRanks,
 )
-from rag_sourcebias.judged.systems import SystemComparison, compare_systems, labels_for
 
 
 class JudgedValues:

@@ -14,9 +14,14 @@ from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, require_one_of
 from rag_sourcebias.infer.decide import normal_quantile, t_quantile
 from rag_sourcebias.infer.dependence import group_codes
-from rag_sourcebias.infer.judged import MIN_LABELED, mean_interval
+from rag_sourcebias.infer.judged import (
+    JUDGED_SCORE_ITEMS,
+    MIN_LABELED,
+    SCORE_ITEMS,
+    choose_form,
+    mean_interval,
+)
 from rag_sourcebias.infer.means import wilson_ends
-from rag_sourcebias.infer.regression import JUDGED_ITEMS, PSEUDO_ITEMS, choose_form
 from rag_sourcebias.infer.samples import (
     JudgedSample,
     has_spread,
@@ -189,7 +194,7 @@ class Curve:
         largest = width**2 / 4  # of any variance between the bounds
         each = min(each, (1 + _LEVERAGE / n) * largest) * (rest / (1 - self.rank / n))
         share = (self.mean - self.bounds[0]) / width
-        # as infer.regression.score_form does it
+        # as infer.judged.score_form does it
         pseudo = rest * self.pseudo / 2 * ((1 - share) ** 2 + share**2)
         seen = n + self.pseudo
         smoothed = ((each + n * self.shared) / width**2 + pseudo / n) / seen
@@ -269,7 +274,7 @@ def _curve(
     elif binary:
         # half a disagreement: a judge that never parted from people may yet
         variance = span**2 / 2 / (n + 1)
-    pseudo = JUDGED_ITEMS if useful and target == "population" else PSEUDO_ITEMS
+    pseudo = JUDGED_SCORE_ITEMS if useful and target == "population" else SCORE_ITEMS
     curve = Curve(
         variance=variance,
         shared=explained / pool if target == "population" else 0.0,

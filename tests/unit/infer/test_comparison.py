@@ -134,7 +134,7 @@ def test_labels_that_all_agree_leave_a_width_while_an_item_is_unlabelled(scale):
 def test_relative_delta_ends_solve_fiellers_equation():
     """At each end the contrast a − ρb is exactly t standard errors from 0."""
     from rag_sourcebias.infer.decide import t_quantile
-    from rag_sourcebias.infer.regression import fit_regression
+    from rag_sourcebias.infer.judged import fit_regression
     from rag_sourcebias.infer.samples import JudgedSample
 
     truth, judge = two_systems(9)

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.judged.systems import compare_systems
+from rag_sourcebias.infer.judged import compare_systems
 
 
 def world(m=4, n=200, *, binary=False, seed=0, noise=0.5):
