@@ -34,7 +34,7 @@ from .judged.data import JudgedConfig as JudgedConfig
 from .judged.files import join_judged as join_judged
 from .judged.files import read_judged_items as read_judged_items
 from .judged.files import read_label_distributions as read_label_distributions
-from .judged.legacy_report import JudgedReport as JudgedReport
+from .judged.page import JudgedReport as JudgedReport
 from .kinds import read_report as read_report
 from .measure.relevance import relative_delta as relative_delta
 from .measure.relevance import source_scores as source_scores

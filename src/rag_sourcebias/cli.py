@@ -16,9 +16,7 @@ from rag_sourcebias.answers.command import answers
 from rag_sourcebias.core.errors import SourceBiasError
 from rag_sourcebias.debias.command import debias
 from rag_sourcebias.explain.command import explain
-from rag_sourcebias.judged.command import interval
-from rag_sourcebias.judged.judge_command import audit, grade
-from rag_sourcebias.judged.labels_command import labels
+from rag_sourcebias.judged.command import audit, grade, interval, labels
 from rag_sourcebias.monitor.command import replay, serve
 from rag_sourcebias.pairs.command import annotate, check_pairs
 from rag_sourcebias.pairs.rewrite_command import rewrite

@@ -6,7 +6,7 @@ from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.io.files import PathLike
-from rag_sourcebias.judged.legacy_report import JudgedReport
+from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report.files import Report, read
 from rag_sourcebias.source.page import SkewReport

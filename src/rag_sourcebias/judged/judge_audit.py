@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_sourcebias.core.completions import JudgedItems
+from rag_sourcebias.core.completions import JudgedItems, mean_judge
 from rag_sourcebias.core.data import FloatArray, IntArray, LabelDistributions
 from rag_sourcebias.core.errors import (
     CalibrationError,
@@ -21,29 +22,840 @@ from rag_sourcebias.core.errors import (
     check_level,
     if_enough,
 )
-from rag_sourcebias.core.finding import Interval
-from rag_sourcebias.infer.decide import adjust_p_values, t_quantile
-from rag_sourcebias.infer.dependence import group_codes
+from rag_sourcebias.core.finding import Finding, Interval
+from rag_sourcebias.infer.decide import adjust_p_values, expit, t_quantile
+from rag_sourcebias.infer.dependence import group_codes, mid_ranks
 from rag_sourcebias.infer.findings import InferCode
-from rag_sourcebias.infer.means import clustered_mean
-from rag_sourcebias.infer.samples import check_items, is_constant
+from rag_sourcebias.infer.means import clustered_difference, clustered_mean, difference_test
+from rag_sourcebias.infer.samples import check_items, is_constant, judge_correlation
 from rag_sourcebias.io.files import PathLike, read_fitted, write_fitted
-from rag_sourcebias.judged.agreement import (
-    agreement_of,
-    auc_interval,
-    correlation_intervals,
-    kendall_tau_b,
-)
 from rag_sourcebias.judged.data import (
+    Agreement,
     AnchorSet,
     BiasDifference,
     DriftCheck,
     GradeCalibration,
     GroupBias,
     JudgeAudit,
+    JudgeBias,
+    JudgeShare,
     LabelCalibration,
 )
-from rag_sourcebias.judged.judge_bias import BiasColumns, judge_biases, mean_error
+
+# Chance-corrected agreement from a table of joint shares.
+
+
+def cohen_kappa(tables: FloatArray, grades: FloatArray, *, power: int) -> FloatArray:
+    """Cohen's kappa of contingency tables.
+
+    Parameters
+    ----------
+    tables : float64 array of shape (b, K, K)
+        Counts; rows are the human grade, columns the judge's.
+    grades : float64 array of shape (K,)
+        Their values.
+    power : {0, 2}
+        Disagreement is |difference| to this power: unweighted, or quadratic.
+
+    Returns
+    -------
+    float64 array of shape (b,)
+        NaN where no disagreement is expected by chance (one grade only).
+    """
+    gap = np.abs(grades[:, None] - grades[None, :])
+    cost = (gap > 0).astype(np.float64) if power == 0 else gap**power
+    total = tables.sum(axis=(1, 2))
+    chance = np.einsum("bi,ij,bj->b", tables.sum(axis=2), cost, tables.sum(axis=1)) / total**2
+    return _one_minus((tables * cost).sum(axis=(1, 2)) / total, chance)
+
+
+def krippendorff_alpha(tables: FloatArray) -> FloatArray:
+    """Krippendorff's ordinal alpha of two raters without missing values.
+
+    Parameters
+    ----------
+    tables
+        As in :func:`cohen_kappa`. Two grades are as far apart as there are grades given between.
+
+    Returns
+    -------
+    float64 array of shape (b,)
+    """
+    coincidences = tables + tables.transpose(0, 2, 1)
+    counts = coincidences.sum(axis=2)
+    total = counts.sum(axis=1)
+    through = np.cumsum(counts, axis=1) - counts / 2
+    cost = (through[:, :, None] - through[:, None, :]) ** 2
+    chance = np.einsum("bi,bij,bj->b", counts, cost, counts) / (total * (total - 1))
+    return _one_minus((coincidences * cost).sum(axis=(1, 2)) / total, chance)
+
+
+def _one_minus(seen: FloatArray, chance: FloatArray) -> FloatArray:
+    result = np.full(len(seen), np.nan)
+    np.divide(seen, chance, out=result, where=chance > 1e-12)
+    return 1 - result
+
+
+# Kendall's rank correlation with ties.
+
+
+def kendall_tau_b(x: FloatArray, y: FloatArray) -> float:
+    """Kendall's τ-b; NaN if x or y is constant.
+
+    Takes as many steps as the coarser of the two has values, which grades keep small.
+    ``scipy.stats.kendalltau`` gives the same, and takes longer to import than an audit takes.
+    """
+    _, code_x, ties_x = np.unique(x, return_inverse=True, return_counts=True)
+    _, code_y, ties_y = np.unique(y, return_inverse=True, return_counts=True)
+    if len(ties_x) > len(ties_y):
+        code_x, code_y, ties_x, ties_y = code_y, code_x, ties_y, ties_x
+    pairs = len(x) * (len(x) - 1) / 2
+    untied_x = pairs - float((ties_x * (ties_x - 1.0)).sum()) / 2
+    untied_y = pairs - float((ties_y * (ties_y - 1.0)).sum()) / 2
+    if untied_x == 0 or untied_y == 0:
+        return math.nan
+    # concordant less discordant pairs of each value of x with all lower values
+    score = 0.0
+    lower = np.zeros(len(ties_y))
+    order, ends = np.argsort(code_x, kind="stable"), np.cumsum(ties_x)
+    for end, size in zip(ends.tolist(), ties_x.tolist(), strict=True):
+        found = np.bincount(code_y[order[end - size : end]], minlength=len(ties_y))
+        below = np.cumsum(lower) - lower
+        above = lower.sum() - lower - below
+        score += float(found @ (below - above))
+        lower += found
+    return score / math.sqrt(untied_x * untied_y)
+
+
+# How well a judge orders items: correlations and AUC, with intervals for clustered items.
+
+
+_BLOCK = 250_000  # weights held at once
+_MANY = 5_000  # items, from which resampling says nothing that influence values do not
+_ONE = 1 - 1e-12
+
+
+def resampled_weights(
+    clusters: IntArray, *, resamples: int, rng: np.random.Generator | int
+) -> Iterator[FloatArray]:
+    """Give bootstrap weights in blocks: how often each item is drawn with its cluster.
+
+    Parameters
+    ----------
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1, all used.
+
+    Yields
+    ------
+    float64 array of shape (b, n)
+        ``resamples`` rows in all.
+    """
+    generator = as_generator(rng)
+    g = int(clusters.max()) + 1
+    block = max(1, _BLOCK // max(len(clusters), g))
+    for start in range(0, resamples, block):
+        b = min(block, resamples - start)
+        drawn = generator.integers(0, g, size=(b, g)) + np.arange(b)[:, None] * g
+        counts = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g).astype(np.float64)
+        yield counts[:, clusters]
+
+
+def correlation_intervals(
+    x: FloatArray,
+    y: FloatArray,
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 1000,
+    rng: np.random.Generator | int = 0,
+) -> tuple[Interval, Interval]:
+    """Pearson's and Spearman's correlation with intervals.
+
+    Cluster bootstrap standard error of Fisher's z with t(G − 2) quantiles: right for binary,
+    skewed and clustered values, where Fisher's 1/√(n − 3) is not. Spearman's ranks are taken anew
+    in every resample, with mid-ranks for ties. Beyond 5,000 items the standard error comes from
+    influence values summed within clusters, those of the ranks included: in O(n log n), and the
+    same within the error of 1,000 resamples.
+
+    Parameters
+    ----------
+    x, y : float64 arrays of shape (n,)
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1; ``numpy.arange(n)`` for independent items.
+
+    Returns
+    -------
+    pearson, spearman : Interval
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 4 clusters, or if x or y is constant.
+    """
+    g = int(clusters.max(initial=-1)) + 1
+    if len(x) > _MANY:
+        how = InferCode.FISHER_INFLUENCE
+        found = [_linearised(x, y, clusters, ranked=ranked) for ranked in (False, True)]
+    else:
+        how = InferCode.FISHER_BOOTSTRAP
+        rank_x, rank_y = _Ranks(x), _Ranks(y)
+        blocks = resampled_weights(clusters, resamples=resamples, rng=rng)
+        weights = chain((np.ones((1, len(x))),), blocks)  # first as the items are
+        drawn = [
+            (
+                _weighted_correlation(w, x[None], y[None]),
+                _weighted_correlation(w, rank_x(w), rank_y(w)),
+            )
+            for w in weights
+        ]
+        found = [(float(r[0]), _spread(r[1:])) for r in np.concatenate(drawn, axis=1)]
+    pearson, spearman = (
+        _on_fisher_scale(r, error, g, level=confidence_level, method=how(statistic=name))
+        for (r, error), name in zip(found, ("Pearson", "Spearman"), strict=True)
+    )
+    return pearson, spearman
+
+
+class _Ranks:
+    """Mid-ranks of fixed values under changing weights."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self._code = group_codes(values)
+        self._order = np.argsort(self._code, kind="stable")
+        self._starts = np.flatnonzero(np.diff(self._code[self._order], prepend=-1))
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        total = np.add.reduceat(weights[:, self._order], self._starts, axis=1)
+        return np.asarray((np.cumsum(total, axis=1) - total / 2)[:, self._code])
+
+
+def _weighted_correlation(weights: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Row-wise correlation; NaN where a row is constant."""
+    total = weights.sum(axis=1, keepdims=True)
+    dx = x - (weights * x).sum(axis=1, keepdims=True) / total
+    dy = y - (weights * y).sum(axis=1, keepdims=True) / total
+    wx = weights * dx
+    cross = (wx * dy).sum(axis=1)
+    scale = np.sqrt((wx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1))
+    result = np.full(len(cross), np.nan)
+    np.divide(cross, scale, out=result, where=scale > 1e-12 * np.abs(total[:, 0]))
+    return np.clip(result, -1.0, 1.0, out=result)
+
+
+def _spread(drawn: FloatArray) -> float:
+    """Standard deviation of Fisher's z over resamples."""
+    z = np.arctanh(np.clip(drawn[~np.isnan(drawn)], -_ONE, _ONE))
+    # a handful of resamples with |r| = 1 would make the deviation infinite: use quantiles
+    return float(np.subtract(*np.quantile(z, [0.84134, 0.15866]))) / 2
+
+
+def _linearised(
+    x: FloatArray, y: FloatArray, clusters: IntArray, *, ranked: bool
+) -> tuple[float, float]:
+    """Return a correlation and the standard error of its Fisher's z, from influence values.
+
+    Where ranked, x and y are shares of items below, ties counting one half. An item also moves the
+    shares of all items above it: by 1 minus their share, weighted with what the share is worth.
+    """
+    sides = [(mid_ranks(v) - 0.5) / len(v) if ranked else v for v in (x, y)]
+    u, v = ((side - side.mean()) / side.std() for side in sides)
+    r = float(np.clip((u * v).mean(), -1.0, 1.0))
+    influence = u * v - r / 2 * (u**2 + v**2)
+    if ranked:
+        for values, own, other, spread in ((x, u, v, sides[0].std()), (y, v, u, sides[1].std())):
+            influence += _above(values, other - r * own) / spread
+        influence -= influence.mean()
+    sums = np.bincount(clusters, weights=influence)
+    error = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) / len(x)
+    return r, error / max(1 - r * r, 1 - _ONE)
+
+
+def _above(values: FloatArray, worth: FloatArray) -> FloatArray:
+    """Mean over all items of ``worth`` where they lie above each item, half of it where equal."""
+    code = group_codes(values)
+    total = np.bincount(code, weights=worth)
+    return np.asarray(((total.sum() - np.cumsum(total) + total / 2) / len(values))[code])
+
+
+def _on_fisher_scale(r: float, error: float, g: int, *, level: float, method: Finding) -> Interval:
+    lower = upper = r
+    if abs(r) < _ONE:
+        width = t_quantile(0.5 + level / 2, g - 2) * error
+        centre = math.atanh(r)
+        lower, upper = math.tanh(centre - width), math.tanh(centre + width)
+    return Interval(
+        estimate=r,
+        lower=min(lower, r),
+        upper=max(upper, r),
+        confidence_level=level,
+        method=method,
+        n_labeled=g,
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
+    )
+
+
+# Chance-corrected agreement: Cohen's kappa and Krippendorff's alpha, with intervals.
+
+
+_MOST_GRADES = 25  # of a human scale that is one of grades
+_UNDEFINED = 0.01  # share of resamples that may be undefined
+_BUNDLES = 2_048  # of clusters; their resamples spread as those of more clusters do, within 2 %
+_LEVELS = ("kappa", "kappa_quadratic", "alpha_ordinal")
+
+
+def agreement_of(
+    human: FloatArray,
+    judge: FloatArray,
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+    resamples: int = 1000,
+    rng: np.random.Generator | int = 0,
+) -> Agreement | None:
+    """Measure agreement, with cluster bootstrap percentile intervals.
+
+    What is resampled are the confusion tables of clusters; more than 2,048 clusters are bundled at
+    random first, into as many sums of independent tables.
+
+    Parameters
+    ----------
+    human, judge : float64 arrays of shape (n,)
+        A judge value that is no human grade is rounded to the nearest.
+    clusters : int64 array of shape (n,)
+        Codes 0 … G − 1.
+
+    Returns
+    -------
+    Agreement or None
+        None where the human labels are not grades (more than 25 different values, or one), or the
+        judge answers on another scale (outside the human grades by more than half a step).
+    """
+    grades = _shared_grades(human, judge)
+    if grades is None:
+        return None
+    k, middle = len(grades), (grades[1:] + grades[:-1]) / 2
+    code_h, code_j = np.searchsorted(grades, human), np.searchsorted(middle, judge)
+    # tables of clusters, only for the cells that occur: a resample is then one matrix product
+    used, place = np.unique(code_h * k + code_j, return_inverse=True)
+    n_clusters = int(clusters.max()) + 1
+    generator = as_generator(rng)
+    bundle, g = clusters, n_clusters
+    if n_clusters > _BUNDLES:
+        g = _BUNDLES
+        bundle = (generator.permutation(n_clusters) % g)[clusters]
+    held = np.bincount(bundle * len(used) + place, minlength=g * len(used))
+    per_cluster = held.reshape(g, len(used)).astype(np.float64)
+
+    def statistics(weights: FloatArray) -> FloatArray:
+        full = np.zeros((len(weights), k * k))
+        full[:, used] = weights @ per_cluster
+        return _statistics(full.reshape(-1, k, k), grades)
+
+    once = statistics(np.ones((1, g)))[:, 0]
+    blocks = resampled_weights(np.arange(g), resamples=resamples, rng=generator)
+    drawn = np.concatenate([statistics(weights) for weights in blocks], axis=1)
+    levels = {
+        name: _percentile(float(once[i]), drawn[i], confidence_level, name, n_clusters)
+        for i, name in enumerate(_LEVELS)
+    }
+    same = (code_h == code_j).astype(np.float64)
+    exact = clustered_mean(same, clusters, confidence_level=confidence_level, bounds=(0.0, 1.0))
+    rounded = bool(np.any(grades[code_j] != judge))
+    return Agreement(n_grades=k, rounded=rounded, exact=exact, **levels)
+
+
+def _shared_grades(human: FloatArray, judge: FloatArray) -> FloatArray | None:
+    """Return the grades of both; None where the judge answers on another scale, or in none."""
+    grades = np.unique(human)
+    if not 2 <= len(grades) <= _MOST_GRADES:
+        return None
+    step = float(np.diff(grades).min())
+    known = np.unique(judge)
+    low, high = grades[0] - known[0], known[-1] - grades[-1]
+    own = len(known) <= _MOST_GRADES and bool(np.all(np.mod(known - grades[0], step) == 0))
+    if own and max(low, high) <= 2 * step:
+        return np.union1d(grades, known)  # a grade only the judge uses is still a grade
+    return grades if max(low, high) <= step / 2 else None
+
+
+def _statistics(tables: FloatArray, grades: FloatArray) -> FloatArray:
+    return np.stack(
+        [
+            cohen_kappa(tables, grades, power=0),
+            cohen_kappa(tables, grades, power=2),
+            krippendorff_alpha(tables),
+        ]
+    )
+
+
+def _percentile(
+    estimate: float, drawn: FloatArray, level: float, name: str, g: int
+) -> Interval | None:
+    undefined = np.isnan(drawn)
+    if np.isnan(estimate) or undefined.mean() > _UNDEFINED:
+        return None
+    lower, upper = np.quantile(drawn[~undefined], [(1 - level) / 2, (1 + level) / 2])
+    return Interval(
+        estimate=estimate,
+        lower=min(float(lower), estimate),
+        upper=max(float(upper), estimate),
+        confidence_level=level,
+        method=InferCode.AGREEMENT(statistic=name.replace("_", " ")),
+        n_labeled=g,
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
+    )
+
+
+# How well a judge tells right from wrong: the area under the ROC curve.
+
+
+def auc_interval(
+    scores: FloatArray,
+    positive: npt.NDArray[np.bool_],
+    clusters: IntArray,
+    *,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """Probability that a positive item scores above a negative one, ties counting one half.
+
+    Placement values (DeLong et al. 1988) summed within clusters (Obuchowski 1997), on the logit
+    scale.
+
+    Raises
+    ------
+    InsufficientDataError
+        With fewer than 2 positive or 2 negative items, or where scores separate them completely:
+        the placements then have no spread.
+    """
+    n1 = int(np.count_nonzero(positive))
+    n0 = len(positive) - n1
+    if min(n0, n1) < 2:
+        raise InsufficientDataError(
+            f"AUC needs at least 2 items of each kind, there are {n1} positive and {n0} negative",
+            n=min(n0, n1),
+            n_needed=2,
+        )
+    own = np.empty(len(scores))
+    for side in (positive, ~positive):
+        own[side] = mid_ranks(scores[side])
+    beaten = mid_ranks(scores) - own  # items of the other kind below each
+    wins, losses = beaten[positive] / n0, 1 - beaten[~positive] / n1
+    auc = float(wins.mean())
+    influence = np.empty(len(scores))
+    influence[positive] = (wins - auc) / n1 * math.sqrt(n1 / (n1 - 1))
+    influence[~positive] = (losses - auc) / n0 * math.sqrt(n0 / (n0 - 1))
+    sums = np.bincount(clusters, weights=influence)
+    error = math.sqrt(float((sums**2).sum()))
+    if error < 1e-12 or not 0 < auc < 1:
+        raise InsufficientDataError(
+            f"the judge separates all {n1} positive from all {n0} negative items (AUC {auc:g}); "
+            "an interval needs items that overlap",
+            n=min(n0, n1),
+        )
+    logit = math.log(auc / (1 - auc))
+    g = len(sums)
+    quantile = t_quantile(0.5 + confidence_level / 2, max(g - 2, 1))
+    width = quantile * error / (auc * (1 - auc))
+    return Interval(
+        estimate=auc,
+        lower=expit(logit - width),
+        upper=expit(logit + width),
+        confidence_level=confidence_level,
+        method=InferCode.AUC(),
+        n_labeled=g,
+        assumptions=(InferCode.ITEMS_SAMPLED(),),
+    )
+
+
+# What each of several judges adds to their mean.
+
+
+_SAME = 0.95  # correlation with another judge from which one of the two is redundant
+
+
+def several_judges(items: JudgedItems) -> FloatArray | None:
+    """Return the values of all judges; shape (n, p), or None for one."""
+    return None if items.judges is None else np.stack([*items.judges.values()], axis=1)
+
+
+def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
+    """Return what each judge adds; nothing for one judge."""
+    values = several_judges(items)
+    if values is None or items.judges is None:
+        return ()
+    found, names = [], [*items.judges]
+    answered = ~np.isnan(values)
+    apart = np.where(answered, values - np.nanmean(values, axis=0), 0.0)
+    scale = np.sqrt((apart**2).sum(axis=0) / answered.sum(axis=0))
+    apart /= np.where(scale > 0, scale, 1.0)
+    together = answered.astype(np.float64)
+    alike = apart.T @ apart / np.maximum(together.T @ together, 1.0)
+    np.fill_diagonal(alike, -np.inf)
+    for column, (name, judge) in enumerate(items.judges.items()):
+        closest = int(alike[column].argmax())
+        with_closest = float(np.clip(alike[column, closest], -1.0, 1.0))
+        found.append(
+            JudgeShare(
+                name=name,
+                n_missing=int(np.isnan(judge).sum()),
+                correlation=_correlation_of_answered(judge, items.human),
+                without=_correlation_of_answered(
+                    mean_judge(np.delete(values, column, axis=1)), items.human
+                ),
+                closest=names[closest],
+                with_closest=with_closest,
+                redundant=with_closest >= _SAME,
+            )
+        )
+    return tuple(found)
+
+
+_RANGES = 2.5  # times another's largest value from which two judges hardly share a scale
+
+
+def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
+    """Warn of judges that always say the same, or that answer on different scales."""
+    judges = items.judges or {}
+    constant = [name for name, judge in judges.items() if is_constant(judge)]
+    warnings = []
+    if constant:
+        warnings.append(
+            f"{len(constant)} of {len(judges)} judges gave the same value to every item and tell "
+            f"nothing, first {constant[0]!r}; left out of the mean"
+        )
+    used = {name: judge for name, judge in judges.items() if name not in constant}
+    reach = {name: float(np.nanmax(np.abs(judge))) for name, judge in used.items()}
+    if reach and max(reach.values()) > _RANGES * min(reach.values()):
+        low, high = min(reach, key=reach.__getitem__), max(reach, key=reach.__getitem__)
+        spans = [
+            f"{name!r} {np.nanmin(used[name]):g} to {np.nanmax(used[name]):g}"
+            for name in (low, high)
+        ]
+        warnings.append(
+            f"{len(used)} judges answer on different scales ({', '.join(spans)}); each is divided "
+            "by its own spread before they are averaged, and the mean of the judges alone has no "
+            "unit"
+        )
+    return tuple(warnings)
+
+
+def _correlation_of_answered(first: FloatArray, second: FloatArray) -> float:
+    both = ~np.isnan(first) & ~np.isnan(second)
+    return judge_correlation(first[both], second[both]) if both.any() else 0.0
+
+
+# What a file may hold beside human and judge values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BiasColumns:
+    """What may sway a judge, of every item.
+
+    Parameters
+    ----------
+    length : float64 array of shape (n,) or None
+        Of the text that was judged, in any unit; NaN or 0 where unknown.
+    swapped : float64 array of shape (n,) or None
+        Judge value of the same item with the two things compared shown in the other order; for the
+        same side, so that a judge without a preference for a place gives both values alike.
+    judge_name : str or None
+        Model of the judge; with groups named after models, their families are compared.
+    """
+
+    length: FloatArray | None = None
+    swapped: FloatArray | None = None
+    judge_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.judge_name is not None and family_of(self.judge_name) is None:
+            known = ", ".join(sorted(set(_FAMILIES.values())))
+            raise DataError(
+                f"judge name {self.judge_name!r} is of no family known here ({known}); leave it "
+                "out, or name the model it is built on"
+            )
+
+
+_FAMILIES = {
+    r"gpt|chatgpt|davinci|o[134](?=-|$)": "OpenAI",
+    r"claude": "Anthropic",
+    r"gemini|gemma|palm|bard|flan": "Google",
+    r"llama|vicuna|alpaca": "Llama",
+    r"qwen|qwq": "Qwen",
+    r"mistral|mixtral|ministral": "Mistral",
+    r"deepseek": "DeepSeek",
+    r"command": "Cohere",
+    r"phi": "Microsoft",
+    r"grok": "xAI",
+    r"bloom": "BigScience",
+    r"opt(?=-|$)": "OPT",
+    r"pythia": "EleutherAI",
+    r"cerebras": "Cerebras",
+    r"falcon": "Falcon",
+}
+_OTHERS_GPT = r"(?<=cerebras-)gpt|gpt-?(?=neo|j\b|2\b)"  # open models of other makers
+
+
+def family_of(name: str) -> str | None:
+    """Return the family of a model by its name, None where it is not known.
+
+    Examples
+    --------
+    >>> [family_of(name) for name in ("openai/gpt-4o-mini", "Cerebras-GPT-6.7B", "human")]
+    ['OpenAI', 'Cerebras', None]
+    """
+    text = re.sub(_OTHERS_GPT, "", name.lower())
+    found = {
+        family
+        for pattern, family in _FAMILIES.items()
+        if re.search(rf"(?<![a-z])(?:{pattern})", text)
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+# What sways a judge at equal human value: slopes within values people gave.
+
+
+_FEWEST = 10  # items, of which a slope or an audit is made
+
+
+def _within(values: FloatArray, human: FloatArray) -> tuple[FloatArray, int]:
+    """Return what of ``values`` the human value leaves, and the degrees of freedom it takes."""
+    grades, code, count = np.unique(human, return_inverse=True, return_counts=True)
+    if len(grades) <= _MOST_GRADES:
+        return values - (np.bincount(code, weights=values) / count)[code], len(grades)
+    away = human - human.mean()
+    slope = float(away @ values) / float(away @ away)
+    return values - values.mean() - slope * away, 2
+
+
+def slope_of(
+    x: FloatArray, values: FloatArray, human: FloatArray, clusters: IntArray, *, level: float
+) -> tuple[Interval, float] | None:
+    """Slope of ``values`` on ``x`` among items of equal human value, and its p-value.
+
+    Delete-one-cluster jackknife, t with as many degrees of freedom as clusters that carry the
+    spread of ``x`` allow.
+
+    Parameters
+    ----------
+    x, values, human : float64 arrays of shape (n,)
+    clusters : int64 array of shape (n,)
+        Codes from 0.
+
+    Returns
+    -------
+    tuple of Interval and float, or None
+        None with fewer than 10 items, 8 of them beyond what equal value takes, or 4 clusters, or
+        where nothing varies.
+    """
+    from scipy.special import stdtr
+
+    if len(x) < _FEWEST:
+        return None
+    clusters = group_codes(clusters)
+    g = int(clusters.max()) + 1
+    (x, taken), (values, _) = _within(x, human), _within(values, human)
+    power, cross = (np.bincount(clusters, weights=x * side) for side in (x, values))
+    total = float(power.sum())
+    rest = total - power
+    free = len(x) - taken - 1
+    if g < 4 or free < 8 or total < 1e-12 or rest.min() < 1e-9 * total:
+        return None
+    slope = float(cross.sum()) / total
+    moved = (cross.sum() - cross) / rest - slope
+    carried = total**2 / float(power @ power)  # clusters, were they alike
+    degrees = max(min(g - 2.0, free, 2 * carried - 2), 1.0)
+    # means were not left out
+    error = math.sqrt(float(moved @ moved) * g / (g - 1) * (len(x) - 1) / free)
+    if error < 1e-12:
+        return None
+    width = t_quantile(0.5 + level / 2, degrees) * error
+    interval = Interval(
+        estimate=slope,
+        lower=slope - width,
+        upper=slope + width,
+        confidence_level=level,
+        method=InferCode.SLOPE(),
+        n_labeled=g,
+        assumptions=(InferCode.CLUSTERS_SAMPLED(),),
+    )
+    return interval, float(2 * stdtr(degrees, -abs(slope) / error))
+
+
+# Mean errors and changes, among which many may be 0.
+
+
+_FEW = 15
+
+
+def mean_error(
+    errors: FloatArray, clusters: IntArray, *, span: float, confidence_level: float = 0.95
+) -> Interval | None:
+    """Mean of judge − human with a cluster-robust t interval.
+
+    Where fewer than 15 errors, and not even half of them, differ from 0, their variance is too
+    uncertain, and gains and losses are bounded one by one instead (:func:`clustered_difference`):
+    a judge that agrees on each of 30 items is not known to agree always.
+
+    Parameters
+    ----------
+    span : float
+        Length of the scale: no error is larger.
+
+    Returns
+    -------
+    Interval or None
+        None with fewer than 2 clusters, or where all errors are one value other than 0.
+    """
+    wrong = int(np.count_nonzero(errors))
+    try:
+        if wrong < _FEW and 2 * wrong < len(errors) and span > 0:
+            unit = clustered_difference(errors / span, clusters, confidence_level=confidence_level)
+            return replace(
+                unit,
+                estimate=unit.estimate * span,
+                lower=unit.lower * span,
+                upper=unit.upper * span,
+            )
+        return clustered_mean(errors, clusters, confidence_level=confidence_level)
+    except InsufficientDataError:
+        return None
+
+
+def paired_shift(
+    changes: FloatArray, clusters: IntArray, *, span: float, level: float
+) -> tuple[Interval, float] | None:
+    """Mean of paired changes (:func:`mean_error`) with its p-value; None where it has no interval.
+
+    Parameters
+    ----------
+    span : float
+        Length of the scale: no change is larger.
+    """
+    from scipy.special import stdtr
+
+    found = mean_error(changes, clusters, span=span, confidence_level=level)
+    if found is None or not span > 0:
+        return None
+    if found.method.code is InferCode.WEIGHTED_CLUSTERS:
+        return found, difference_test(changes / span, clusters)
+    degrees = found.n_labeled - 1
+    error = found.half_width / t_quantile(0.5 + level / 2, degrees)
+    return found, float(2 * stdtr(degrees, -abs(found.estimate) / error))
+
+
+# Every bias that the columns allow.
+
+
+def judge_biases(
+    items: JudgedItems, columns: BiasColumns, *, confidence_level: float = 0.95
+) -> tuple[JudgeBias, ...]:
+    """Measure what sways a judge, as far as there are columns for it.
+
+    ``length``: judge − human per doubling of length. ``verbosity``: judge value per doubling of
+    length at equal human value. ``self_preference``: judge value of groups of the judge's own
+    family above that of other known families, at equal human value. ``first_place``: judge value of
+    one thing shown first less shown second; ``flips``: share of verdicts that change with the
+    order.
+
+    Parameters
+    ----------
+    items : JudgedItems
+        Their clusters are what may depend on each other.
+    columns : BiasColumns
+        Of the same items.
+    confidence_level : float
+
+    Returns
+    -------
+    tuple of JudgeBias
+        p-values are Holm-adjusted over them; what cannot be measured is left out.
+
+    Raises
+    ------
+    DataError
+        If a column differs in length, or a judge is named and no groups of its own family and of
+        another known one are there.
+    """
+    units = np.arange(len(items)) if items.clusters is None else np.asarray(items.clusters)
+    codes = group_codes(units)
+    found = [
+        bias
+        for measure in (_of_length, _of_family, _of_order)
+        for bias in measure(items, columns, codes, confidence_level)
+    ]
+    adjusted = adjust_p_values([bias.p_value for bias in found])
+    return tuple(replace(bias, p_adjusted=p) for bias, p in zip(found, adjusted, strict=True))
+
+
+def _of_length(
+    items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
+) -> Iterator[JudgeBias]:
+    if columns.length is None:
+        return
+    rows = np.flatnonzero(items.labeled & items.judged & (columns.length > 0))
+    y, f, doublings = items.human[rows], items.judge[rows], np.log2(columns.length[rows])
+    sides: tuple[tuple[Literal["length", "verbosity"], FloatArray, FloatArray], ...] = (
+        ("length", f - y, np.zeros(len(rows))),
+        ("verbosity", f, y),
+    )
+    for kind, values, equal in sides:
+        found = slope_of(doublings, values, equal, codes[rows], level=level)
+        if found is not None:
+            yield JudgeBias(kind=kind, n=len(rows), effect=found[0], p_value=found[1])
+
+
+def _of_family(
+    items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
+) -> Iterator[JudgeBias]:
+    if columns.judge_name is None or items.groups is None:
+        return
+    names, group = np.unique(np.asarray(items.groups), return_inverse=True)
+    families = [family_of(str(name)) for name in names]
+    own = family_of(columns.judge_name) or ""
+    if own not in families or not {*families} - {own, None}:
+        raise DataError(
+            f"judge name {columns.judge_name!r} ({own}) is held against groups of its own and of "
+            f"other known families; the groups are {', '.join(map(str, names[:5]))}"
+            + (", …" if len(names) > 5 else "")
+        )
+    known = np.array([family is not None for family in families])[group]
+    rows = np.flatnonzero(items.labeled & items.judged & known)
+    same = np.array([float(family == own) for family in families])[group][rows]
+    found = slope_of(same, items.judge[rows], items.human[rows], codes[rows], level=level)
+    if found is not None:
+        yield JudgeBias(
+            kind="self_preference", n=len(rows), effect=found[0], p_value=found[1], family=own
+        )
+
+
+def _of_order(
+    items: JudgedItems, columns: BiasColumns, codes: IntArray, level: float
+) -> Iterator[JudgeBias]:
+    """The same item judged twice, in either order of a pair."""
+    if columns.swapped is None:
+        return
+    rows = np.flatnonzero(items.judged & ~np.isnan(columns.swapped))
+    once, again = items.judge[rows], columns.swapped[rows]
+    span, verdicts = _scale(once, again)
+    found = paired_shift(once - again, codes[rows], span=span, level=level)
+    if found is None:
+        return
+    yield JudgeBias(kind="first_place", n=len(rows), effect=found[0], p_value=found[1])
+    if verdicts:
+        changed = (np.sign(once - 0.5) != np.sign(again - 0.5)).astype(np.float64)
+        share = clustered_mean(changed, codes[rows], confidence_level=level, bounds=(0.0, 1.0))
+        yield JudgeBias(kind="flips", n=len(rows), effect=share)
+
+
+def _scale(first: FloatArray, second: FloatArray) -> tuple[float, bool]:
+    """Length of the scale that two columns share, and whether it is that of verdicts, 0 to 1."""
+    both = np.concatenate((first, second))
+    if not len(both):
+        return 0.0, False
+    low, high = float(both.min()), float(both.max())
+    return (1.0, True) if low >= 0 and high <= 1 else (high - low, False)
+
 
 # Bias of a judge: mean judge − human, per group, and between groups.
 
@@ -356,9 +1168,6 @@ def verdict_notes(
 
 
 # Audit of a judge: use, agreement, bias by group and calibration against human labels.
-
-
-_FEWEST = 10
 
 
 def audit_judge(

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from rag_sourcebias.core.data import FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, check_level, require_one_of
 from rag_sourcebias.infer.decide import normal_quantile, t_quantile
-from rag_sourcebias.infer.dependence import group_codes
 from rag_sourcebias.infer.judged import (
     JUDGED_SCORE_ITEMS,
     MIN_LABELED,
@@ -27,6 +26,7 @@ from rag_sourcebias.infer.samples import (
     has_spread,
     is_constant,
     judge_correlation,
+    residual_share,
 )
 from rag_sourcebias.judged.crc import RankedLabels
 from rag_sourcebias.judged.documents import (
@@ -102,36 +102,6 @@ def saving(share: float) -> str:
         return "no labels saved"
     more = f"{-percent}% more labels than without a judge"
     return f"{percent}% of the labels saved" if percent > 0 else more
-
-
-def residual_share(
-    y: FloatArray, yhat: FloatArray, *, clusters: npt.ArrayLike | None = None
-) -> tuple[float, float]:
-    """Return 1 − r², and the standard error of its logarithm.
-
-    The error is that of the difference of two log variances, by their influence values, which holds
-    for rare labels too, where Fisher's z does not. Half a disagreement is added to two-valued
-    labels: a judge that follows people on every label may part from them on others.
-
-    Parameters
-    ----------
-    y : float64 array of shape (n,)
-        Human values that differ.
-    yhat : float64 array of shape (n,) or (n, p)
-    clusters : array-like of length n, optional
-        Items that belong together.
-    """
-    design = np.column_stack([np.ones(len(y)), yhat])
-    residual = y - design @ np.linalg.lstsq(design, y, rcond=1e-10)[0]
-    total, left = np.square(y - y.mean()), np.square(residual)
-    span = float(np.ptp(y))
-    extra = span * span / 2 if np.isin(y, (y.min(), y.max())).all() else 0.0
-    both = max(float(left.sum()) + extra, 1e-12 * float(total.sum()))
-    influence = total / total.sum() - left / both
-    if clusters is not None:
-        influence = np.bincount(group_codes(clusters), weights=influence)
-    error = math.sqrt(float(influence @ influence) + (extra / both) ** 2)
-    return min(both / float(total.sum()), 1.0), error
 
 
 # Half-widths against the number of labels, for items.

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from rag_sourcebias.judged import agreement
-from rag_sourcebias.judged.agreement import agreement_of
+from rag_sourcebias.judged import judge_audit
+from rag_sourcebias.judged.judge_audit import agreement_of
 
 KINDS = ("kappa", "kappa_quadratic", "alpha_ordinal")
 
@@ -72,7 +72,7 @@ def test_bundles_of_clusters_spread_as_the_clusters_do(monkeypatch):
     human, judge = grades(4, n=6000)
     pairs = np.arange(6000)
     fast = agreement_of(human, judge, pairs)
-    monkeypatch.setattr(agreement, "_BUNDLES", 6000)
+    monkeypatch.setattr(judge_audit, "_BUNDLES", 6000)
     slow = agreement_of(human, judge, pairs)
     for kind in KINDS:
         a, b = getattr(fast, kind), getattr(slow, kind)
@@ -81,7 +81,7 @@ def test_bundles_of_clusters_spread_as_the_clusters_do(monkeypatch):
         assert a.half_width == pytest.approx(b.half_width, rel=0.15)
     # bundled in their order, items that lie together would count as one cluster
     order = np.lexsort((judge, human))
-    monkeypatch.setattr(agreement, "_BUNDLES", 2048)
+    monkeypatch.setattr(judge_audit, "_BUNDLES", 2048)
     again = agreement_of(human[order], judge[order], np.arange(6000))
     assert again.kappa.half_width == pytest.approx(slow.kappa.half_width, rel=0.15)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.core.errors import InsufficientDataError
-from rag_sourcebias.judged.agreement import (
+from rag_sourcebias.judged.judge_audit import (
     _linearised,
     auc_interval,
     correlation_intervals,

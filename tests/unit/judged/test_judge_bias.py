@@ -10,7 +10,7 @@ import pytest
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.judged.files import read_audited_items
-from rag_sourcebias.judged.judge_bias import BiasColumns, family_of, judge_biases, slope_of
+from rag_sourcebias.judged.judge_audit import BiasColumns, family_of, judge_biases, slope_of
 
 N = 240
 

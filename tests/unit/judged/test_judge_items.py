@@ -12,13 +12,12 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.decide import normal_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.judged import compare_systems, mean_interval, unpaired_difference_interval
-from rag_sourcebias.infer.samples import how_drawn
+from rag_sourcebias.infer.samples import how_drawn, residual_share
 from rag_sourcebias.judged.audit import (
     judge_items_with_intervals,
 )
 from rag_sourcebias.judged.data import JudgedConfig, LabelledClusters
-from rag_sourcebias.judged.plan import residual_share
-from rag_sourcebias.judged.words import first
+from rag_sourcebias.judged.page import first
 
 FAST = JudgedConfig()
 

@@ -8,7 +8,7 @@ from rag_sourcebias.judged.audit import judge_ranking_with_intervals
 from rag_sourcebias.judged.crc import JudgedRanking
 from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval
 from rag_sourcebias.judged.data import JudgedConfig
-from rag_sourcebias.judged.words import worth_of
+from rag_sourcebias.judged.page import worth_of
 
 FAST = JudgedConfig()
 N_QUERIES, N_LABELED, N_DOCS = 120, 40, 20

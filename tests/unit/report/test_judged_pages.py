@@ -9,8 +9,7 @@ from outputs import to_html, to_markdown
 from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.core.finding import p_value
-from rag_sourcebias.judged.legacy_report import JudgedReport
-from rag_sourcebias.judged.words import sentence, with_interval
+from rag_sourcebias.judged.page import JudgedReport, sentence, with_interval
 from rag_sourcebias.kinds import read_report
 from rag_sourcebias.report.files import write_report
 

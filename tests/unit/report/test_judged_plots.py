@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from judged_reports import answers, single
 
-from rag_sourcebias.judged.report import document
+from rag_sourcebias.judged.page import document
 from rag_sourcebias.report.document import Pictures
 from rag_sourcebias.report.figures import COLOURS, draw
 

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 from judged_reports import answers, single
 
-from rag_sourcebias.judged.report import document
-from rag_sourcebias.judged.words import headline, role, sentence
+from rag_sourcebias.judged.page import document, headline, role, sentence
 from rag_sourcebias.report.document import Listing
 
 

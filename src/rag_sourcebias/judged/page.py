@@ -1,0 +1,1056 @@
+"""The report of a judged evaluation: what it says, in the order in which it says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from rag_sourcebias.core.finding import MISSING, Frame, Interval, number, p_value, shorten
+from rag_sourcebias.infer.findings import InferCode
+from rag_sourcebias.judged.data import (
+    Agreement,
+    GroupBias,
+    JudgeAudit,
+    JudgedComparison,
+    JudgedMean,
+    JudgedRanks,
+    JudgedResults,
+    LabelCalibration,
+    LabelledClusters,
+    QueryIntervals,
+)
+from rag_sourcebias.report import document as d
+from rag_sourcebias.report import figures as pic
+from rag_sourcebias.report import legacy
+from rag_sourcebias.report.document import Bar, CaseWords, Document, First, FirstRow, case_blocks
+from rag_sourcebias.report.files import Outcome, Report
+from rag_sourcebias.report.legacy import (
+    capital,
+    count,
+    ends_about_zero,
+    estimate,
+    interval,
+    join,
+    level,
+    next_step,
+)
+
+Role: TypeAlias = Literal[
+    "absent", "unused", "useless", "complete", "exact", "helps", "same", "costs", "unknown", "short"
+]
+_METHODS = {
+    "regression": "regression on the judge",
+    "labels": "labels alone",
+    "ppi": "PPI with fixed power",
+    "ppi++": "PPI with tuned power",
+    "ppi-crossfit": "cross-fitted PPI",
+    "ppi-paper": "PPI of Oosterhuis et al.",
+    "bootstrap": "bootstrap of the labels",
+    "crc": "conformal risk control of Oosterhuis et al.",
+}
+_TARGETS = {
+    "population": "the mean over all {units} like these, of which these are a random sample",
+    "pool": "the mean people would give exactly these {units}, labelled and not",
+    "unlabeled": "the mean people would give the unlabelled {units} of this set",
+}
+#: The worth of the judge in a few words; saved and lost labels are counted.
+_WORTH: dict[Role, str] = {
+    "absent": "From labels alone, as asked",
+    "unused": "The judge was not used",
+    "useless": "This judge is useless: use labels alone",
+    "complete": "People labelled every item",
+    "exact": "The judge follows people on every label",
+    "same": "The judge makes no clear difference",
+    "unknown": "Labels alone give no interval",
+    "short": "Too short by construction: its width saves no label",
+    "helps": "The judge saves at least {labels}",
+    "costs": "The judge costs about {labels}",
+}
+_FAR = 2.5  # standard deviations of human values from their mean to a judge on its own scale
+_FIRST_ROWS = 10  # systems of a first screen
+_NAMED = 4  # systems that a sentence names
+_NAME = 40  # characters of a name in a sentence
+
+
+# The first screen
+
+
+def first(report: JudgedResults) -> First:
+    """Return the first screen: what people would say, what the judge says, and what is next."""
+    if not report.means:
+        return First(answer="No mean was estimated.")
+    one = report.means[0]
+    answer, caption = _plain_mean(report, one), ""
+    if len(report.means) > 1:
+        answer = _plain_best(report)
+        caption = f"What people would say: {_measure(one.measure)}; squares: the judge alone"
+        if report.ranks:
+            caption += "; #: places it may have; blue: may be best"
+    contradicted = any(excludes_judge(report, mean) for mean in report.means)
+    useless = any(role(report, mean) == "useless" for mean in report.means)
+    return First(
+        answer=answer,
+        verdict=_plain_judge(report),
+        standing="other" if contradicted or useless else "baseline",
+        doubts=_plain_doubts(report),
+        caption=caption,
+        rows=_mean_rows(report),
+        next=next_step(_next(report), _command(report)),
+    )
+
+
+def _command(report: JudgedResults) -> str:
+    """Return what draws or plans more labels, of the files that were read where these are known."""
+    if report.kind == "ranking":
+        files = report.inputs or "--run bm25.run --labels judge.tsv"
+        return f"rag-sourcebias labels {files} --half-width 0.5"
+    file = report.inputs or "answers.csv"
+    if report.ranks and report.ranks[0].to_tell:
+        n = _each(report, report.ranks[0].to_tell)
+        return f"rag-sourcebias labels {file} -n {n} --output sheet.csv"
+    narrower = 0.75 * report.means[0].interval.half_width or 0.03
+    return f"rag-sourcebias labels {file} --half-width {narrower:.1g}"
+
+
+def _next(report: JudgedResults) -> str:
+    """Say what more labels would tell, or ask how many."""
+    if not report.ranks or len(_may_be_best(report.ranks[0])) == 1:
+        return "How many more labels?" if report.kind == "items" else "How many more judgments?"
+    ranks = report.ranks[0]
+    top = " and ".join(shorten(name, _NAME) for name in ranks.systems[:2])
+    if ranks.to_tell is None:
+        return f"{top} are too close for labels to tell apart; for narrower intervals:"
+    n = _each(report, ranks.to_tell - ranks.n_labeled)
+    return f"Next: about {_labels(report, n, 'more ')} would tell {top} apart, if they differ as \
+estimated:"
+
+
+def _each(report: JudgedResults, n: int) -> int:
+    """Return n shared items in labels: of items, each system has its own."""
+    return n * len(report.ranks[0].systems) if report.kind == "items" else n
+
+
+def _plain_mean(report: JudgedResults, mean: JudgedMean) -> str:
+    found = mean.interval
+    about = _measure(mean.measure)
+    if mean.system:
+        about = f"{about} of {mean.system}"
+    return (
+        f"{capital(about)} is about {value_of(report, mean, found.estimate)}, between "
+        f"{value_of(report, mean, found.lower)} and {value_of(report, mean, found.upper)}, going "
+        f"by {_labels(report, found.n_labeled, 'human ')}."
+    )
+
+
+def _may_be_best(ranks: JudgedRanks) -> list[str]:
+    pairs = zip(ranks.systems, ranks.best, strict=True)
+    return [shorten(name, _NAME) for name, best in pairs if best == 1]
+
+
+def _plain_best(report: JudgedResults) -> str:
+    """Say who is best, or who may be, and else what can be told apart."""
+    if report.ranks:
+        ranks = report.ranks[0]
+        may, total = _may_be_best(ranks), len(ranks.systems)
+        if len(may) == 1:
+            return f"{may[0]} is the best of {total} systems in {_measure(ranks.measure)}."
+        named = join(may, "or") if len(may) <= _NAMED else f"one of {len(may)}"
+        return f"Which of {total} systems is best cannot be told: it may be {named}."
+    measure = report.means[0].measure
+    compared = [c for c in report.comparisons if (c.kind, c.measure) == ("difference", measure)]
+    if not compared:
+        return f"{len(report.means)} means were estimated from labels and a judge."
+    clear = [c for c in compared if c.interval.excludes(0)]
+    if not clear:
+        return f"None of {len(compared)} comparisons of systems is clear."
+    higher, lower = clear[0].first, clear[0].second
+    if clear[0].interval.estimate < 0:
+        higher, lower = lower, higher
+    answer = f"{higher} scores higher than {lower}"
+    if len(compared) > 1:
+        answer += f"; {len(clear)} of {len(compared)} comparisons of systems are clear"
+    return f"{answer}."
+
+
+def _measure(name: str) -> str:
+    """Return a measure as a plain word: what a ranking is worth is its quality."""
+    return "the quality of rankings" if "@" in name else name
+
+
+def _plain_judge(report: JudgedResults) -> str:
+    """Say of how many means the judge alone would have been wrong, and whether it is of use."""
+    n = len(report.means)
+    contradicted = [mean for mean in report.means if excludes_judge(report, mean)]
+    if n == 1:
+        mean = report.means[0]
+        if other_scale(report, mean):
+            return "The judge answers on another scale."
+        says = value_of(report, mean, mean.judge_alone)
+        if not contradicted:
+            return f"Alone, the judge says {says}, which the labels do not contradict."
+        far = "high" if mean.judge_alone > mean.interval.estimate else "low"
+        return f"Alone, the judge would have said {says}: too {far}."
+    if contradicted:
+        many = "all" if len(contradicted) == n else f"{len(contradicted)} of"
+        return f"Alone, the judge would have been wrong about {many} {n} means."
+    if any(role(report, mean) == "useless" for mean in report.means):
+        return (
+            f"The labels contradict the judge about none of {n} means, but it is of no use for "
+            "some."
+        )
+    return f"The labels contradict the judge about none of {n} means."
+
+
+def _plain_doubts(report: JudgedResults) -> tuple[str, ...]:
+    """Say where the judge does not help."""
+    doubts = []
+    if useless := [m for m in report.means if role(report, m) == "useless"]:
+        who = _who(report, useless, "for")
+        doubts.append(f"This judge is useless{who}: use labels alone.")
+    if unused := [m for m in report.means if role(report, m) == "unused"]:
+        doubts.append(f"The judge was not used{_who(report, unused, 'for')}.")
+    if tailed := [m for m in report.means if _has(m, InferCode.LONG_TAIL)]:
+        doubts.append(
+            f"A few labels{_who(report, tailed, 'of')} lie far from the rest: without known bounds "
+            "the interval may hold the truth less often than it says."
+        )
+    return tuple(doubts)
+
+
+def _who(report: JudgedResults, means: list[JudgedMean], link: str) -> str:
+    if len(report.means) == 1:
+        return ""
+    if len(means) >= _NAMED:
+        return f" {link} {len(means)} means"
+    names = [shorten(mean.system or mean.measure, _NAME) for mean in means]
+    return f" {link} {join(names)}"
+
+
+def _mean_rows(report: JudgedResults) -> tuple[FirstRow, ...]:
+    """Return each system with its ends, of the first measure; or one mean beside the judge's."""
+    means = [m for m in report.means if m.measure == report.means[0].measure]
+    places: dict[str, tuple[int, int]] = {}
+    if report.ranks:
+        ranks = report.ranks[0]
+        ends = zip(ranks.best, ranks.worst, strict=True)
+        places = dict(zip(ranks.systems, ends, strict=True))
+        last = (len(places) + 1,) * 2  # a system that could not be ranked
+        means.sort(key=lambda m: (*places.get(m.system, last), -m.interval.estimate))
+    means = means[:_FIRST_ROWS]
+    span = _scale(report, means)
+    if len(means) == 1:
+        mean = means[0]
+        rows = [FirstRow(
+            name="with labels",
+            bar=_bar(mean.interval, span, "baseline"),
+            text=value_of(report, mean, mean.interval.estimate),
+        )]  # fmt: skip
+        if not other_scale(report, mean):
+            judge = mean.judge_alone
+            bar = Bar.over((judge, judge, judge), span, side="other", solid=True)
+            text = value_of(report, mean, judge)
+            rows.append(FirstRow(name="judge alone", bar=bar, text=text))
+        return tuple(rows)
+    rows = []
+    for mean in means:
+        text, best = value_of(report, mean, mean.interval.estimate), 1
+        if mean.system in places:
+            best, worst = places[mean.system]
+            text += f"  #{best}" if best == worst else f"  #{best}–{worst}"
+        was = None if other_scale(report, mean) else mean.judge_alone
+        bar = _bar(mean.interval, span, "baseline" if best == 1 else "even", was=was)
+        rows.append(FirstRow(name=shorten(mean.system, _NAME), bar=bar, text=text))
+    return tuple(rows)
+
+
+def _scale(report: JudgedResults, means: list[JudgedMean]) -> tuple[float, float]:
+    """Return a scale on which intervals and judge values of some means can be drawn."""
+    ends = [end for m in means for end in (m.interval.lower, m.interval.upper)]
+    ends += [m.judge_alone for m in means if not other_scale(report, m)]
+    margin = 0.04 * (max(ends) - min(ends)) or 0.5
+    return min(ends) - margin, max(ends) + margin
+
+
+def _bar(found: Interval, span: tuple[float, float], side: str, *, was: float | None = None) -> Bar:
+    ends = (found.lower, found.estimate, found.upper)
+    return Bar.over(ends, span, side=side, solid=True, was=was)
+
+
+# Means
+
+
+def headline(report: JudgedResults) -> str:
+    """Return what a reader in a hurry should take away."""
+    total = len(report.means)
+    if total == 0:
+        return "No mean was estimated."
+    if total == 1:
+        mean = report.means[0]
+        return f"{name_of(mean)}: {sentence(report, mean)}"
+    outside = sum(excludes_judge(report, mean) for mean in report.means)
+    return (
+        f"{level(report.config.confidence_level)} intervals for {total} means. The judge alone is "
+        f"outside {outside} of them."
+    )
+
+
+def sentence(report: JudgedResults, mean: JudgedMean) -> str:
+    """Return one mean with its interval, its labels, the judge alone, and the judge's worth."""
+    i = mean.interval
+    labels = f"{count(i.n_labeled)} labelled"
+    if i.n_unlabeled:
+        labels += f" + {count(i.n_unlabeled)} judged"
+    facts = [level(i.confidence_level), labels]
+    if i.target != "population":
+        facts.append(f"of the {i.target}")
+    judge = f"judge alone {value_of(report, mean, mean.judge_alone)}"
+    if other_scale(report, mean):
+        judge += " on its own scale"
+    facts.append(judge)
+    if i.correlation is not None:
+        facts.append(f"r = {number(i.correlation, digits=2)}")
+    return f"{with_interval(report, mean)} ({', '.join(facts)}). {worth_of(report, mean)}."
+
+
+def role(report: JudgedResults, mean: JudgedMean) -> Role:
+    """Return what the judge did to one interval.
+
+    ``"absent"``: labels alone were asked for. ``"unused"``: the method set the judge aside.
+    ``"useless"``: its correlation with people is too small to be of use, whatever the widths say.
+    ``"exact"``: it agrees with people so well that the interval has no width. ``"complete"``:
+    people labelled every item of the pool, so that nothing is estimated. ``"short"``: CRC, which
+    covers less than it says. ``"helps"`` and ``"costs"``: by the labels it saves and by the width
+    alike.
+    """
+    found, alone, saved = mean.interval, mean.labels_alone, mean.labels_saved
+    if report.config.method in ("labels", "bootstrap"):
+        return "absent"
+    if report.config.method == "crc":
+        return "short"
+    if found.target == "pool" and not found.n_unlabeled:
+        return "complete"
+    if _has(mean, InferCode.JUDGE_FEW, InferCode.JUDGE_CONSTANT):
+        return "unused"
+    needed = 1 / math.sqrt(max(found.n_labeled - 2, 1))
+    uncorrelated = found.correlation is not None and abs(found.correlation) <= needed
+    if uncorrelated or _has(mean, InferCode.JUDGE_WEAK):
+        return "useless"
+    if found.half_width == 0:
+        return "exact"
+    if alone is None or saved is None:
+        return "unknown"
+    narrower = alone.half_width - found.half_width
+    if saved > 0 and narrower > 0:
+        return "helps"
+    if saved < 0 and narrower < 0:
+        return "costs"
+    return "same"
+
+
+def _has(mean: JudgedMean, *codes: InferCode) -> bool:
+    return any(note.code in codes for note in mean.interval.notes)
+
+
+def other_scale(report: JudgedResults, mean: JudgedMean) -> bool:
+    """Whether the judge seems to answer on another scale than people.
+
+    Then its mean is far from theirs and its values are no grades of theirs, and neither the one nor
+    the other is an error of the judge.
+    """
+    audit = report.audits.get(mean.measure)
+    if report.kind == "ranking" or audit is None or audit.agreement is not None:
+        return False
+    alone = mean.labels_alone or mean.interval
+    deviation = alone.half_width * math.sqrt(alone.n_labeled) / 2  # about that of the human values
+    return abs(mean.judge_alone - mean.interval.estimate) > _FAR * max(deviation, 1e-12)
+
+
+def excludes_judge(report: JudgedResults, mean: JudgedMean) -> bool:
+    """Whether the interval shows that the judge alone is wrong."""
+    return not other_scale(report, mean) and mean.interval.excludes(mean.judge_alone)
+
+
+def worth_of(report: JudgedResults, mean: JudgedMean) -> str:
+    """Return the worth of the judge in a few words."""
+    kind = role(report, mean)
+    if kind == "unused" and _has(mean, InferCode.JUDGE_FEW):
+        return "Too few labels to use the judge"
+    return _WORTH[kind].format(labels=_labels(report, abs(mean.labels_saved or 0)))
+
+
+# Comparisons, and how to read the numbers
+
+
+def ranking(report: JudgedResults, ranks: JudgedRanks) -> str:
+    """Say how far the judge's own order agrees, and what would tell the first two apart."""
+    tau, low, high = (
+        number(value, digits=2) for value in (ranks.tau, ranks.tau_lower, ranks.tau_upper)
+    )
+    agrees = (
+        "The judge alone orders the systems like their corrected means by "
+        f"Kendall's τ = {tau} [{low}, {high}]."
+    )
+    best, second = (shorten(name, _NAME) for name in ranks.systems[:2])
+    if ranks.to_tell is not None:
+        units = units_of(report)
+        if report.kind == "items":
+            units += " of each system"
+        return (
+            f"{agrees} About {count(ranks.to_tell)} labelled {units} would tell {best} from "
+            f"{second}, if they differ as much as estimated; there are {count(ranks.n_labeled)}."
+        )
+    if ranks.worst[0] > 1 and ranks.best[1] == 1:
+        return (
+            f"{agrees} {best} and {second}, the first two, are too close for a number of labels "
+            "that would tell them apart."
+        )
+    return agrees
+
+
+def comparison(report: JudgedResults, c: JudgedComparison) -> str:
+    """Return a clear comparison: who is higher, and by how much."""
+    i, higher, lower = c.interval, c.first, c.second
+    relative = c.kind == "relative_delta"
+    # A sentence that names the higher side first states the difference in that direction.
+    if i.estimate < 0:
+        higher, lower = lower, higher
+        if not relative:
+            i = replace(i, estimate=-i.estimate, lower=-i.upper, upper=-i.lower)
+    digits = decimals(report, c)
+    size = number(i.estimate, digits=digits, signed=relative)
+    numbers = f"{size} {ends_about_zero(i, digits=digits)}"
+    if relative:
+        return f"{higher} is higher than {lower}: Relative Δ of {c.measure}{within(c)} {numbers}."
+    return f"{higher} is higher than {lower} in {c.measure} by {numbers}."
+
+
+def within(c: JudgedComparison) -> str:
+    """Return `` in <run>`` where two sources of one run are compared."""
+    return f" in {c.system}" if c.system else ""
+
+
+def decimals(report: JudgedResults, c: JudgedComparison) -> int:
+    """Return the decimals of a comparison."""
+    return 1 if c.kind == "relative_delta" else digits_of(report, c.measure)
+
+
+def how_to_read(report: JudgedResults) -> tuple[tuple[str, str], ...]:
+    """Return questions a reader may have, with their answers."""
+    units, target = units_of(report), report.config.target
+    return (
+        (
+            "What does an interval promise?",
+            f"In {level(report.config.confidence_level)} of evaluations like this one the interval "
+            f"holds {_TARGETS[target].format(units=units)}, as people would judge it. It counts "
+            f"the chance in which {units} were labelled; it cannot count people who disagree with "
+            "each other, or labels that were not drawn at random.",
+        ),
+        (
+            "What does “saved” mean?",
+            "How many more labels the labels alone would need for an interval as narrow: at least "
+            "so many in about 80% of samples like this. A negative number means that the judge "
+            "made this interval wider. Do not pick whichever interval came out narrower: that "
+            "spoils the promise of both.",
+        ),
+        (
+            "Why not trust the judge alone?",
+            f"Its mean has no error bar that counts its own mistakes. More judged {units} make it "
+            "more precise and no more right.",
+        ),
+    )
+
+
+# Names and numbers
+
+
+def method_name(method: str) -> str:
+    """Return a method as a reader knows it."""
+    return _METHODS.get(method, method)
+
+
+def name_of(of: JudgedMean | QueryIntervals, link: str = ", ") -> str:
+    """Return ``NDCG@10, BM25``, or the measure where there is one system."""
+    return f"{of.measure}{link}{of.system}" if of.system else of.measure
+
+
+def units_of(report: JudgedResults) -> str:
+    """Return what is labelled: items or queries."""
+    return "items" if report.kind == "items" else "queries"
+
+
+def _labels(report: JudgedResults, n: int, before: str = "") -> str:
+    """Return ``90 labels`` or ``1 labelled query``: what people's work is counted in."""
+    if report.kind == "items":
+        noun = "label" if n == 1 else "labels"
+    else:
+        noun = "labelled query" if n == 1 else "labelled queries"
+        before = before.replace("human ", "human-")
+    return f"{count(n)} {before}{noun}"
+
+
+def digits_of(report: JudgedResults, measure: str) -> int:
+    """Return the decimals of a measure: two significant digits of its narrowest half width."""
+    half = [
+        i.half_width
+        for mean in report.means
+        if mean.measure == measure
+        for i in (mean.interval, mean.labels_alone)
+        if i is not None and i.half_width > 0
+    ]
+    if not half or not math.isfinite(min(half)):
+        return 3
+    return min(4, max(1, 1 - math.floor(math.log10(min(half)))))
+
+
+def value_of(report: JudgedResults, mean: JudgedMean, value: float) -> str:
+    """Return a value with the decimals of its measure."""
+    return number(value, digits=digits_of(report, mean.measure))
+
+
+def with_interval(report: JudgedResults, mean: JudgedMean) -> str:
+    """Return the mean with its interval, such as ``0.829 [0.795, 0.862]``."""
+    return estimate(mean.interval, digits=digits_of(report, mean.measure))
+
+
+_TICKS = 15  # places that all have a tick: more would run into one another
+_MEANS = "Means with the judge, from labels alone, and of the judge alone"
+_LITTLE = 0.5  # of the range: an interval so wide says little about its query
+
+
+def document(report: JudgedResults) -> d.Document:
+    """Return everything there is to say about a judged evaluation."""
+    facts = [
+        f"{count(report.n_labeled)} {units_of(report)} labelled by people",
+        f"{count(report.n_unlabeled)} only judged",
+    ]
+    if report.n_judge_missing:
+        facts.append(f"{count(report.n_judge_missing)} without an answer of the judge")
+    if report.clusters:
+        facts.append(_in_clusters(report.clusters))
+    return d.Document(
+        kind="Judged evaluation",
+        name=report.name,
+        first=first(report),
+        headline=(headline(report),),
+        facts=tuple(facts),
+        created=report.created,
+        cautions="Before you trust a number",
+        warnings=_warnings(report),
+        sections=tuple(_sections(report)),
+    )
+
+
+def _sections(report: JudgedResults) -> Iterator[d.Section]:
+    if report.ranks:
+        yield _ranking(report)
+    yield _means(report)
+    if report.evidence and not any(other_scale(report, mean) for mean in report.means):
+        yield evidence_section(report)
+    if report.comparisons:
+        yield _comparisons(report)
+    if report.per_query:
+        yield _queries(report)
+    if report.audits:
+        yield _judge(report)
+    yield legacy.reading(how_to_read(report))
+    yield _doubts(report)
+    yield _data(report)
+
+
+def _in_clusters(found: LabelledClusters) -> str:
+    how = {
+        "clusters": "each labelled whole",
+        "items": "single items labelled",
+        "both": "labelled in two steps: clusters, then items",
+    }
+    return f"labels in {count(found.n_labeled)} of {count(found.n)} clusters, {how[found.drawn]}"
+
+
+def _warnings(report: JudgedResults) -> tuple[str, ...]:
+    """Return what must be read before any number: warnings, and audits that found no use."""
+    warnings = list(report.warnings)
+    for name, audit in report.audits.items():
+        if audit.useless:
+            warnings += [f"{name}: {note}" for note in audit.notes[:1]]
+    return tuple(dict.fromkeys(warnings))
+
+
+def _grid(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], caption: str, *, n_heads: int = 1
+) -> d.Table:
+    table = legacy.table(columns=columns, rows=tuple(rows), n_heads=n_heads)
+    return d.Table(frame=table, caption=caption)
+
+
+# Systems and means
+
+
+def _ranking(report: JudgedResults) -> d.Section:
+    """Return what a reader of several systems wants first: who is best, and who is tied."""
+    columns = ("system", "estimate", "possible places", "judge alone", "place by the judge")
+    blocks: list[d.Block] = []
+    for ranks in report.ranks:
+        digits, by_judge = digits_of(report, ranks.measure), _places_by_judge(ranks)
+        rows = []
+        for i, name in enumerate(ranks.systems):
+            best, worst = ranks.best[i], ranks.worst[i]
+            places = count(best) if best == worst else f"{count(best)} to {count(worst)}"
+            score = number(ranks.score[i], digits=digits)
+            judge = number(ranks.judge[i], digits=digits)
+            rows.append((name, score, places, judge, count(by_judge[i])))
+        blocks += [
+            legacy.listing((("", ranking(report, ranks)),)),
+            d.Pictures(items=((f"Places, {ranks.measure}", _places_picture(ranks)),)),
+            legacy.on_paper(_grid(columns, rows, f"Systems in order of {ranks.measure}")),
+        ]
+    return d.Section(
+        id="ranking",
+        brief=True,
+        title="Which system is best",
+        lead="The places each system may have, as far as the labels tell. They rest on all pairs "
+        "of systems on the same items and hold all at once. Systems whose places overlap may be "
+        "tied. An estimate is drawn towards what the judge predicts, as far as chance explains "
+        "the difference.",
+        blocks=tuple(blocks),
+    )
+
+
+def _places_by_judge(ranks: JudgedRanks) -> list[int]:
+    """Return the place of each system by the judge alone; equal values share a place."""
+    return [1 + sum(other > value for other in ranks.judge) for value in ranks.judge]
+
+
+def _places_picture(ranks: JudgedRanks) -> pic.Intervals:
+    by_judge, total = _places_by_judge(ranks), len(ranks.systems)
+    rows = []
+    for i, name in enumerate(ranks.systems):
+        ends = (ranks.best[i], ranks.worst[i])
+        place = pic.Mark(at=i + 1, ends=ends, colour="baseline")
+        rows.append(
+            pic.Row(
+                group=shorten(name, 40), marks=(place, pic.Mark(at=by_judge[i], colour="other"))
+            )
+        )
+    ticks: tuple[tuple[float, str], ...] = ()
+    if total <= _TICKS:
+        ticks = tuple((float(place), str(place)) for place in range(1, total + 1))
+    return pic.Intervals(
+        title=f"Possible places of each system by {ranks.measure}",
+        rows=tuple(rows),
+        x=pic.Axis(label="place (1: best)", span=(0.5, total + 0.5), digits=0, ticks=ticks),
+        keys=(("people and judge", "baseline", True), ("judge alone", "other", True)),
+    )
+
+
+def _means(report: JudgedResults) -> d.Section:
+    saved = "labels saved" if report.kind == "items" else "queries saved"
+    columns = (
+        "mean", "estimate", f"{level(report.config.confidence_level)} interval", "labels alone",
+        "judge alone", "judge r", saved, "labelled", "judged only",
+    )  # fmt: skip
+    rows = []
+    for mean in report.means:
+        found, digits = mean.interval, digits_of(report, mean.measure)
+        labels_saved = None if _judge_unused(report, mean) else mean.labels_saved
+        rows.append(
+            (
+                name_of(mean),
+                value_of(report, mean, found.estimate),
+                interval(found, digits=digits),
+                estimate(mean.labels_alone, digits=digits),
+                value_of(report, mean, mean.judge_alone),
+                number(found.correlation, digits=2),
+                number(labels_saved, digits=0, signed=True),
+                count(found.n_labeled),
+                count(found.n_unlabeled),
+            )
+        )
+    measures = dict.fromkeys(mean.measure for mean in report.means)
+    return d.Section(
+        id="means",
+        brief=True,
+        title="Means",
+        blocks=(
+            legacy.listing((name_of(mean), sentence(report, mean)) for mean in report.means),
+            d.Pictures(items=tuple((f"Mean {m}", _means_picture(report, m)) for m in measures)),
+            legacy.on_paper(_grid(columns, rows, _MEANS)),
+        ),
+    )
+
+
+def _judge_unused(report: JudgedResults, mean: JudgedMean) -> bool:
+    return role(report, mean) in ("absent", "unused")
+
+
+def _means_picture(report: JudgedResults, measure: str) -> pic.Intervals:
+    """Show each system: the interval with the judge, that of labels alone, the judge alone."""
+    rows = []
+    for mean in report.means:
+        if mean.measure != measure:
+            continue
+        alone = mean.labels_alone
+        marks = []
+        if _judge_unused(report, mean):
+            alone = mean.interval
+        else:
+            marks.append(pic.mark(mean.interval, "baseline"))
+        if alone is not None:
+            marks.append(pic.mark(alone, "even", solid=False))
+        if not other_scale(report, mean):
+            marks.append(pic.mark(None, "other", at=mean.judge_alone))
+        rows.append(pic.Row(group=mean.system, marks=tuple(marks)))
+    keys: tuple[pic.Key, ...] = (
+        ("people and judge", "baseline", True),
+        ("labels alone", "even", False),
+        ("judge alone", "other", True),
+    )
+    drawn = {mark.colour for row in rows for mark in row.marks}
+    return pic.Intervals(
+        title=f"Mean {measure}, with and without the judge",
+        rows=tuple(rows),
+        x=pic.Axis(label=f"mean {measure}", digits=digits_of(report, measure)),
+        keys=tuple(key for key in keys if key[1] in drawn),
+    )
+
+
+# Comparisons and single queries
+
+
+def _comparisons(report: JudgedResults) -> d.Section:
+    clear = [c for c in report.comparisons if c.interval.excludes(0)]
+    columns = (
+        "measure", "first", "second", "what", "estimate",
+        f"{level(report.config.confidence_level)} interval", "excludes 0", "judge r", "labelled",
+    )  # fmt: skip
+    rows = []
+    for c in report.comparisons:
+        digits = decimals(report, c)
+        rows.append(
+            (
+                c.measure,
+                c.first,
+                c.second,
+                f"Relative Δ{within(c)}, %" if c.kind == "relative_delta" else "difference",
+                number(c.interval.estimate, digits=digits, signed=True),
+                ends_about_zero(c.interval, digits=digits),
+                "yes" if c.interval.excludes(0) else "no",
+                number(c.interval.correlation, digits=2),
+                count(c.interval.n_labeled),
+            )
+        )
+    lead = (
+        "Positive: the first is higher. Each side is corrected by its own human labels: one "
+        "correction for both would hide whom the judge favours."
+    )
+    alone = sum(c.family == 1 for c in report.comparisons)
+    if alone > 1:
+        lead += (
+            f" The {count(alone)} intervals are not widened for their number: the more are looked "
+            "at, the more exclude 0 by chance."
+        )
+    if alone < len(report.comparisons):
+        lead += " The differences between all systems by one measure hold at once."
+    blocks: list[d.Block] = []
+    if clear:
+        blocks.append(d.Listing(rows=tuple(comparison(report, c) for c in clear)))
+    if len(clear) < len(rows):
+        left = f"{len(rows) - len(clear)} of {len(rows)} comparisons show no clear difference."
+        blocks.append(d.Say(text=left))
+    blocks.append(legacy.on_paper(_grid(columns, rows, "Every comparison", n_heads=4)))
+    return d.Section(
+        id="comparisons", title="Comparisons", brief=True, lead=lead, blocks=tuple(blocks)
+    )
+
+
+def _queries(report: JudgedResults) -> d.Section:
+    return d.Section(
+        id="queries",
+        brief=True,
+        title="Single queries",
+        lead="Of all queries, the stated share has its human value inside its interval, which is "
+        "no promise for a particular kind of query. The intervals stand in report.json.",
+        blocks=(d.Listing(rows=tuple(_query(report, q) for q in report.per_query)),),
+    )
+
+
+def _query(report: JudgedResults, query: QueryIntervals) -> str:
+    """Say how much an interval of one query leaves open."""
+    digits = digits_of(report, query.measure)
+    width = float((query.upper - query.lower).mean()) if query.query_ids else 0.0
+    text = (
+        f"{name_of(query, ' of ')}: the {level(query.confidence_level)} interval of a single query "
+        f"is {number(width, digits=digits)} wide on average"
+    )
+    if query.highest <= 0:
+        return f"{text}."
+    share = width / query.highest
+    text += (
+        f", {number(100 * share, digits=0)}% of the range from 0 to "
+        f"{number(query.highest, digits=digits)}."
+    )
+    return text if share <= _LITTLE else f"{text} It says little about any one query."
+
+
+# The judge
+
+
+def _judge(report: JudgedResults) -> d.Section:
+    blocks = _several(report) if report.judges else []
+    for name, audit in report.audits.items():
+        blocks += _audit(report, name, audit)
+    return d.Section(
+        id="judge", nav="The judge", title="The judge against people", blocks=tuple(blocks)
+    )
+
+
+def _several(report: JudgedResults) -> list[d.Block]:
+    text = (
+        f"{len(report.judges)} judges are combined: the mean of their standardised values and, "
+        "where labels are enough, what they say beyond it. A judge adds what r without it is below "
+        "Pearson's r of the mean of all; with few labels both are rough."
+    )
+    if spare := ", ".join(judge.name for judge in report.judges if judge.redundant):
+        text += f" {spare}: almost the same values as another judge; one of them would do."
+    rows = [
+        (
+            judge.name,
+            count(judge.n_missing),
+            number(judge.correlation, digits=2),
+            number(judge.without, digits=2),
+            judge.closest,
+            number(judge.with_closest, digits=2),
+        )
+        for judge in report.judges
+    ]
+    columns = ("judge", "no value", "r with people", "r without it", "most like", "r with it")
+    return [d.Say(text=text), _grid(columns, rows, "What each judge adds")]
+
+
+def _audit(report: JudgedResults, name: str, audit: JudgeAudit) -> Iterator[d.Block]:
+    yield d.Heading(text=d.Name(name))
+    if any(other_scale(report, mean) for mean in report.means if mean.measure == name):
+        text = (
+            "The judge seems to answer on another scale than people, so judge − people is no error "
+            "of the judge. How far the two go together is what counts."
+        )
+    else:
+        text = (
+            "The mean of judge − people: above 0 the judge is too kind, below 0 too hard. The "
+            "human labels correct the estimates on this page for it. A bias that is alike in all "
+            "groups does a comparison no harm; one that differs turns a comparison by the judge "
+            "alone."
+        )
+    yield d.Say(text=text)
+    groups: list[tuple[str, GroupBias | JudgeAudit]] = [(g.group, g) for g in audit.groups]
+    groups.append(("all", audit))
+    biases = [
+        (
+            group,
+            count(found.n),
+            number(found.human_mean, digits=3),
+            number(found.judge_mean, digits=3),
+            _signed(found.bias),
+        )
+        for group, found in groups
+    ]
+    columns: tuple[str, ...] = ("group", "n", "people", "judge", "judge − people")
+    yield _grid(columns, biases, "Bias of the judge")
+    if audit.differences:
+        differences = [
+            (f"{d.group} − {d.other}", _signed(d.difference), p_value(d.p_value),
+             p_value(d.p_adjusted))
+            for d in audit.differences
+        ]  # fmt: skip
+        columns = ("groups", "difference of bias", "p", "adjusted p")
+        caption = "Differences of bias between groups; p-values adjusted by Holm's method"
+        yield _grid(columns, differences, caption)
+    if audit.calibration:
+        yield _grades(audit.calibration)
+    yield d.Facts(frames=(("", _audit_table(audit)),))
+
+
+def _grades(fit: LabelCalibration) -> d.Table:
+    columns = ("grade", "people, %", "judge, %", "difference, points", "ECE", "ECE if calibrated")
+    rows = [
+        (
+            str(grade.grade),
+            number(100 * grade.observed_share),
+            number(100 * grade.predicted_share),
+            estimate(grade.difference, scale=100, signed=True),
+            number(grade.ece, digits=3),
+            number(grade.ece_if_calibrated, digits=3),
+        )
+        for grade in fit.grades
+    ]
+    caption = "Grades given by people and by the judge; ECE is the expected calibration error"
+    return _grid(columns, rows, caption)
+
+
+def _signed(found: Interval | None) -> str:
+    return estimate(found, digits=3, signed=True)
+
+
+def _audit_table(audit: JudgeAudit) -> Frame:
+    """Return how the judge and people agree; what is not known is left out."""
+    rows = [
+        ("items with both values", count(audit.n)),
+        ("independent units among them", count(audit.n_clusters)),
+        ("labelled, but not judged", count(audit.n_judge_missing)),
+        ("Pearson's r", estimate(audit.pearson, digits=2)),
+        ("Spearman's ρ", estimate(audit.spearman, digits=2)),
+        ("Kendall's τ-b", number(audit.kendall, digits=2)),
+        ("mean of judge − people", estimate(audit.bias, digits=3)),
+        ("AUC", estimate(audit.auc, digits=2)),
+    ]
+    if audit.n_clusters == audit.n:  # the threshold counts items as independent
+        useful = f"above {number(audit.useful_from, digits=2)}"
+        rows.append(("r from which a judge is of use", useful))
+    if audit.agreement:
+        rows += _agreement_rows(audit.agreement)
+    if audit.calibration:
+        fit = audit.calibration
+        rows += [
+            ("gain, judge − people", estimate(fit.gain_error, digits=2)),
+            (
+                "slope of people's gain on the judge's (1 is calibrated)",
+                number(fit.gain_slope, digits=2),
+            ),
+            (
+                "skill of the probabilities (1 is perfect, 0 no better than the shares)",
+                number(fit.rps_skill, digits=2),
+            ),
+            ("expected calibration error, mean of the grades", number(fit.ece, digits=3)),
+        ]
+    known = tuple(row for row in rows if row[1] != MISSING)
+    return legacy.table(columns=("audit", ""), rows=known)
+
+
+def _agreement_rows(agreement: Agreement) -> list[tuple[str, str]]:
+    rounded = " (judge rounded)" if agreement.rounded else ""
+    rows = [
+        (
+            f"share with the same of {agreement.n_grades} grades{rounded}",
+            estimate(agreement.exact, digits=2),
+        ),
+        ("Cohen's κ", estimate(agreement.kappa, digits=2)),
+    ]
+    if agreement.n_grades > 2:
+        rows += [
+            ("κ, quadratic weights", estimate(agreement.kappa_quadratic, digits=2)),
+            ("Krippendorff's α, ordinal", estimate(agreement.alpha_ordinal, digits=2)),
+        ]
+    return rows
+
+
+# What to doubt, and what it was made with
+
+
+def _doubts(report: JudgedResults) -> d.Section:
+    """Return what the intervals assume, and for which numbers; and what to know of each."""
+    assumed: list[tuple[str, Iterable[object]]] = []
+    noted: list[tuple[str, str]] = []
+    for mean in report.means:
+        for found in (mean.interval, mean.labels_alone):
+            if found is not None:
+                assumed.append((f"means, {found.method}", found.assumptions))
+        noted += [(name_of(mean), str(note)) for note in mean.interval.notes]
+    for c in report.comparisons:
+        what = "Relative Δ" if c.kind == "relative_delta" else "differences"
+        assumed.append((f"{what}, {c.interval.method}", c.interval.assumptions))
+        who = f"{c.measure}, {c.first} against {c.second}"
+        noted += [(who, str(note)) for note in c.interval.notes]
+    for query in report.per_query:
+        assumed.append((f"single queries, rule “{query.rule}”", query.assumptions))
+    for name, audit in report.audits.items():
+        notes = audit.notes[1:] if audit.useless else audit.notes  # the first is a warning then
+        noted += [(f"audit of {name}", note) for note in notes if note not in report.warnings]
+    warned = bool(_warnings(report))
+    return legacy.caveats(assumed, noted, warned=warned)
+
+
+def _data(report: JudgedResults) -> d.Section:
+    c = report.config
+    what, judged = ("items", "items") if report.kind == "items" else ("queries", "pairs")
+    data = (
+        ("name", report.name),
+        (f"{what} with human labels", count(report.n_labeled)),
+        (f"{what} that only the judge saw", count(report.n_unlabeled)),
+        (f"{judged} the judge gave no value", count(report.n_judge_missing)),
+    )
+    settings = [
+        ("method", f"{method_name(c.method)} ({c.method})"),
+        ("target", c.target),
+        ("confidence level", level(c.confidence_level)),
+        ("seed", str(c.seed)),
+    ]
+    if report.kind == "ranking":
+        gain = "2^r − 1" if c.gain == "exponential" else "r"
+        settings += [("gain of a grade", gain), ("lowest relevant grade", str(c.min_grade))]
+    return legacy.data(
+        (
+            ("Data", legacy.table(columns=("data", ""), rows=data)),
+            ("Evaluation", legacy.table(columns=("setting", ""), rows=tuple(settings))),
+            ("Environment", legacy.environment_table(report.environment, report.created)),
+        )
+    )
+
+
+def evidence_section(report: JudgedResults) -> d.Section:
+    """Return the items that people and the judge see most differently."""
+    digits = digits_of(report, report.means[0].measure)
+    words = CaseWords(
+        noun="item",
+        adds="judge − people",
+        sides=("people", "judge"),
+        got="value",
+        write=lambda value: number(value, digits=digits),
+        add=lambda value: number(value, digits=digits, signed=True),
+    )
+    caption = "Items that the judge and people see most differently"
+    return d.Section(
+        id="evidence",
+        nav="Evidence",
+        title="Where the judge is furthest off",
+        lead="The labelled items on which the judge lies furthest from people, and some on which "
+        "it errs the other way. Read them before you trust the judge.",
+        blocks=tuple(case_blocks(report.evidence, words, caption=caption)),
+    )
+
+
+_PER_QUERY = ("estimate", "lower", "upper", "human")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class JudgedReport(Report, JudgedResults):
+    """The result of a judged evaluation, which shows itself."""
+
+    def page(self) -> Document:
+        """Return what there is to read, in its order."""
+        return document(self)
+
+    @property
+    def frames(self) -> dict[str, Frame]:
+        """The first table of the page, every figure, every query, and cases with texts."""
+        return legacy.frames(self.page(), {
+            "figures": legacy.figures(self),
+            "queries": self._queries(),
+            "cases": legacy.cases(self.evidence),
+        })  # fmt: skip
+
+    def _queries(self) -> Iterator[dict[str, Any]]:
+        for found in self.per_query:
+            for at, query in enumerate(found.query_ids):
+                row = {"measure": found.measure, "system": found.system, "query_id": query}
+                yield row | {name: float(getattr(found, name)[at]) for name in _PER_QUERY}
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for mean in self.means:
+            apart = mean.judge_alone - mean.interval.estimate
+            code = "judge_too_high" if apart > 0 else "judge_too_low"
+            if not mean.interval.excludes(mean.judge_alone):
+                code = "judge_not_contradicted"
+            several = len({other.measure for other in self.means}) > 1
+            subject = f"{mean.system}, {mean.measure}" if several else mean.system or mean.measure
+            yield Outcome(subject, code, mean.measure, mean.interval, digits=3)
