@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_sourcebias.answers.legacy_report import AnswerBiasReport
+from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.style.data import (
     StyleSystem,
 )
-from rag_sourcebias.style.legacy_report import StyleReport
+from rag_sourcebias.style.page import StyleReport
 
 
 def ends(interval: Interval | None) -> list[float] | None:

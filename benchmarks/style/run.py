@@ -22,7 +22,7 @@ import findings
 
 from rag_sourcebias.answers.audit import audit_answers
 from rag_sourcebias.answers.files import read_answer_texts
-from rag_sourcebias.answers.legacy_report import AnswerBiasReport
+from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
@@ -31,7 +31,7 @@ from rag_sourcebias.style.data import (
     load_styled_sample,
     read_styled_texts,
 )
-from rag_sourcebias.style.legacy_report import StyleReport
+from rag_sourcebias.style.page import StyleReport
 from rag_sourcebias.style.texts import audit_style
 
 HERE = Path(__file__).parent

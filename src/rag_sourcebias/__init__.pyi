@@ -4,7 +4,7 @@ from .answers.audit import measure_answer_bias as measure_answer_bias
 from .answers.data import AnswerConfig as AnswerConfig
 from .answers.data import AnswerTexts as AnswerTexts
 from .answers.files import read_answer_texts as read_answer_texts
-from .answers.legacy_report import AnswerBiasReport as AnswerBiasReport
+from .answers.page import AnswerBiasReport as AnswerBiasReport
 from .core.completions import JudgedItems as JudgedItems
 from .core.data import Corpus as Corpus
 from .core.data import Dataset as Dataset
@@ -53,7 +53,7 @@ from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts
 from .style.data import read_styled_texts as read_styled_texts
-from .style.legacy_report import StyleReport as StyleReport
+from .style.page import StyleReport as StyleReport
 from .style.texts import audit_style as audit_style
 from .verbs import audit as audit
 from .verbs import interval as interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_sourcebias.answers.legacy_report import AnswerBiasReport
+from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.explain.legacy_report import ExplainReport
 from rag_sourcebias.io.files import PathLike
@@ -10,7 +10,7 @@ from rag_sourcebias.judged.page import JudgedReport
 from rag_sourcebias.pairs.report import PairReport
 from rag_sourcebias.report.files import Report, read
 from rag_sourcebias.source.page import SkewReport
-from rag_sourcebias.style.legacy_report import StyleReport
+from rag_sourcebias.style.page import StyleReport
 
 _KINDS: dict[str | None, tuple[str, type[Report]]] = {
     None: ("skew", SkewReport),  # the first kind there was: it does not say so

@@ -15,11 +15,11 @@ from rag_sourcebias.retrieval.search import BM25Spec
 from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.style.measure import (
     StyleMatrix,
+    friedman_test,
     matching_gains,
     rank_versions,
     unfairness_score,
 )
-from rag_sourcebias.style.ranks import friedman_test
 from rag_sourcebias.style.texts import audit_style
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]

@@ -19,7 +19,7 @@ from rag_sourcebias.style.data import (
     StyleIndexScore,
     StyleQuality,
 )
-from rag_sourcebias.style.legacy_report import StyleReport
+from rag_sourcebias.style.page import StyleReport
 
 CONFIG = StyleConfig(resamples=500)
 STYLES = ("human", "0", "3", "formal")

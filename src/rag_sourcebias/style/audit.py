@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rag_sourcebias.core.codec import environment
 from rag_sourcebias.core.data import BoolArray, FloatArray
 from rag_sourcebias.core.errors import DataError, InsufficientDataError, if_enough
-from rag_sourcebias.core.finding import Interval
+from rag_sourcebias.core.finding import Evidence, EvidenceText, Interval, telling
 from rag_sourcebias.infer.decide import crossing, normal_quantile, t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.infer.means import bootstrap_intervals, clustered_mean
@@ -25,18 +25,21 @@ from rag_sourcebias.infer.resampling import dirichlet_sums
 from rag_sourcebias.measure.texts import word_counts
 from rag_sourcebias.style.data import (
     STYLE_SCHEMA_VERSION,
+    StyleCode,
     StyleConfig,
     StyleData,
     StyledTexts,
+    StyleFinding,
     StyleGain,
     StyleRow,
     StyleSystem,
+    telling_styles,
 )
-from rag_sourcebias.style.evidence import evidence_of
-from rag_sourcebias.style.legacy_report import StyleReport
 from rag_sourcebias.style.measure import (
     StyleMatrix,
     adjusted_from_means,
+    compare_ranks,
+    friedman_test,
     length_adjusted,
     length_columns,
     matching_gains,
@@ -46,7 +49,7 @@ from rag_sourcebias.style.measure import (
     unfairness,
     unfairness_score,
 )
-from rag_sourcebias.style.ranks import compare_ranks, friedman_test
+from rag_sourcebias.style.page import StyleReport
 
 # The queries of a style audit that have every version, and what to warn about.
 
@@ -515,6 +518,38 @@ def _rows(
             length_slope=found.length_slopes[at] if found.adjusted_ranks else None,
         )
         for at, form in enumerate(matrix.query_styles)
+    )
+
+
+def evidence_of(
+    ranks: FloatArray, texts: StyledTexts, row: StyleRow, found: StyleFinding, original: str
+) -> tuple[Evidence, ...]:
+    """Return the queries in which the two styles of the verdict lie furthest apart.
+
+    Parameters
+    ----------
+    ranks : float64 array of shape (n, d)
+        Under the query style of ``row``.
+    """
+    if found.code is StyleCode.TIED:
+        return ()
+    styles = tuple(texts.documents)
+    high, low = telling_styles(found, row, original)
+    sides = [(style, ranks[:, styles.index(style)]) for style in (high, low)]
+    apart = sides[1][1] - sides[0][1]
+
+    def side(at: int, style: str, places: FloatArray) -> EvidenceText:
+        return EvidenceText.of(style, texts.documents[style][at] or "", value=float(places[at]))
+
+    return tuple(
+        Evidence(
+            item=texts.query_ids[at],
+            asked=texts.queries[row.query_style][at] or "",
+            value=float(apart[at]),
+            first=side(at, *sides[0]),
+            second=side(at, *sides[1]),
+        )
+        for at in telling(np.asarray(apart, dtype=np.float64), texts.query_ids).tolist()
     )
 
 

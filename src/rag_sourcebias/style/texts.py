@@ -38,7 +38,7 @@ from rag_sourcebias.style.data import (
     StyleQuality,
     StyleSystem,
 )
-from rag_sourcebias.style.legacy_report import StyleReport
+from rag_sourcebias.style.page import StyleReport
 
 # The documents of a style audit as corpora to index.
 

@@ -16,12 +16,12 @@ from rag_sourcebias.answers.data import (
     AnswerScores,
     AnswerTexts,
 )
-from rag_sourcebias.answers.legacy_report import AnswerBiasReport
 from rag_sourcebias.answers.measure import (
     best_threshold,
     length_correlation,
     question_auc,
 )
+from rag_sourcebias.answers.page import AnswerBiasReport
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.findings import InferCode
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rag_sourcebias.answers.spread import spread_interval
+from rag_sourcebias.answers.audit import spread_interval
 from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.infer.decide import crossing
 

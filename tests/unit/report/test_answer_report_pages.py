@@ -11,8 +11,7 @@ from outputs import to_html, to_markdown
 from rich.console import Console
 from test_report_pages import Page, assert_sound
 
-from rag_sourcebias.answers.report import document
-from rag_sourcebias.answers.words import headline
+from rag_sourcebias.answers.page import document, headline
 from rag_sourcebias.core.finding import number
 from rag_sourcebias.report.document import Listing
 from rag_sourcebias.report.files import print_report

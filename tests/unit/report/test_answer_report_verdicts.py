@@ -7,8 +7,7 @@ from answer_reports import several, single
 
 from rag_sourcebias.answers.data import AdjustmentCode, AnswerStyle, AnswerUse
 from rag_sourcebias.answers.measure import answer_finding
-from rag_sourcebias.answers.report import document
-from rag_sourcebias.answers.words import headline
+from rag_sourcebias.answers.page import document, headline
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.report.document import Listing

@@ -13,7 +13,7 @@ from test_report_pages import Page, assert_sound
 
 from rag_sourcebias.core.finding import number, p_value
 from rag_sourcebias.report.legacy import interval, score
-from rag_sourcebias.style.words import score_with
+from rag_sourcebias.style.page import score_with
 
 SECTIONS = {
     "findings",

@@ -6,7 +6,7 @@ from rich.console import Console
 from style_reports import STYLES, full_report
 
 from rag_sourcebias.report.files import print_report
-from rag_sourcebias.style.words import headline
+from rag_sourcebias.style.page import headline
 
 
 def printed(report, width=400):

@@ -8,8 +8,8 @@ from style_reports import similarities, style_report
 from rag_sourcebias.style.data import (
     StyleCode,
 )
-from rag_sourcebias.style.legacy_report import StyleReport
-from rag_sourcebias.style.words import (
+from rag_sourcebias.style.page import (
+    StyleReport,
     chance_sentence,
     headline,
     verdict_sentence,

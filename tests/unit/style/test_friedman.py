@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_sourcebias.style.ranks import friedman_test
+from rag_sourcebias.style.measure import friedman_test
 
 
 def textbook_w(ranks):

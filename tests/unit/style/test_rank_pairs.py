@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.infer.decide import adjust_p_values
-from rag_sourcebias.style.ranks import compare_ranks
+from rag_sourcebias.style.measure import compare_ranks
 
 NAMES = ("human", "0", "1", "2")
 

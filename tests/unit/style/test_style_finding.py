@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from rag_sourcebias.style.data import StyleCode
-from rag_sourcebias.style.measure import style_finding
-from rag_sourcebias.style.ranks import compare_ranks, friedman_test
+from rag_sourcebias.style.measure import compare_ranks, friedman_test, style_finding
 
 NAMES = "abcdefghij"
 
