@@ -19,7 +19,7 @@ from rag_sourcebias.explain.data import (
     TextComparison,
 )
 from rag_sourcebias.explain.legacy_report import ExplainReport
-from rag_sourcebias.explain.vectors import map_vectors, spectrum
+from rag_sourcebias.explain.vectors import map_sources, spectrum
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.measure.texts import DataSummary
 
@@ -125,7 +125,7 @@ def explained(
         found,
         cosine=histogram(cosine, 0.5, 1),
         spectrum=spectrum(human, other, resamples=CONFIG.resamples, normalise=CONFIG.normalise),
-        map=map_vectors(human, other),
+        map=map_sources(human, other),
         decomposition=decompose_gap(
             gaps,
             {"log length ratio": ratio, "overlap": overlap - 1},

@@ -118,25 +118,19 @@ def draw_pairs(
     place = np.full(len(corpus.tags.pair_ids), -1)
     place[codes[order]] = np.arange(len(order))
     at = place[judged[:, 1]]
-    notes = [
-        f"{n:,} {what}: left out"
-        for n, what in (
-            (found.n_incomplete, "pair(s) with one version only, or a blank one"),
-            (
-                found.n_repeated,
-                "further document(s) with the source and the pair id of another one",
-            ),
-            (int(np.count_nonzero(~worded)), "pair(s) with a version without any word"),
-        )
-        if n
-    ]
+    notes = []
     if len(order) < len(codes):
-        notes.insert(
-            0,
+        notes.append(
             f"{len(order):,} of {len(codes):,} pairs were drawn at random, "
             f"{relevant[order].sum():,} of them relevant to a judged query (of "
-            f"{relevant.sum():,}): those are drawn first",
+            f"{relevant.sum():,}): those are drawn first"
         )
+    left_out = {
+        "pair(s) with one version only, or a blank one": found.n_incomplete,
+        "further document(s) with the source and the pair id of another one": found.n_repeated,
+        "pair(s) with a version without any word": np.count_nonzero(~worded),
+    }
+    notes += [f"{n:,} {what}: left out" for what, n in left_out.items() if n]
     return DrawnPairs(
         source=source,
         human=human[order],
@@ -250,9 +244,9 @@ class EncodedPairs:
     def compared(self, pairs: DrawnPairs) -> tuple[Vectors, Vectors]:
         """Vectors as the similarity takes them: of length 1 for the cosine."""
         human, other = self.sides(pairs)
-        return (
-            (unit_rows(human), unit_rows(other)) if self.similarity == "cosine" else (human, other)
-        )
+        if self.similarity == "dot":
+            return human, other
+        return unit_rows(human), unit_rows(other)
 
     def score_gaps(self, pairs: DrawnPairs) -> FloatArray:
         """Score of the other version minus that of the human one, per relevant (query, pair)."""
@@ -410,11 +404,7 @@ class Explanation:
         """Measure everything that the data allow."""
         told = _Told(notes=list(pairs.notes))
         self.on_stage(f"{pairs.source}: words")
-        words = self._words(pairs.source)
-        sides = (
-            self._baseline[1].take(self._baseline[0][pairs.human]),
-            words[1].take(words[0][pairs.other]),
-        )
+        sides = self._words.take(pairs.human), self._words.take(pairs.other)
         ratios = log_length_ratios(*sides)
         vectors = self._vectors(pairs, told)
         perplexities, gaps = self._perplexities(pairs, ratios, told)
@@ -425,35 +415,29 @@ class Explanation:
             texts=compare_texts(*sides, confidence_level=self.config.confidence_level),
             **vectors,
             perplexity=perplexities,
-            decomposition=self._decomposition(pairs, ratios, words, gaps, told),
+            decomposition=self._decomposition(pairs, ratios, gaps, told),
             notes=tuple(told.notes),
             missing=told.missing,
         )
 
     @cached_property
-    def _baseline(self) -> tuple[IntArray, WordSets]:
-        return self._words(self.config.baseline_source)
+    def _words(self) -> WordSets:
+        return word_sets(self.dataset.corpus.texts, self._vocabulary)
 
     @cached_property
     def _queries(self) -> WordSets:
         return word_sets([query.text for query in self.dataset.queries], self._vocabulary)
 
-    def _words(self, source: str) -> tuple[IntArray, WordSets]:
-        """Place of each row of the corpus among the documents of a source, and their words."""
-        corpus = self.dataset.corpus
-        rows = np.flatnonzero(corpus.tags.source_codes == corpus.tags.sources.index(source))
-        place = np.full(len(corpus), -1)
-        place[rows] = np.arange(len(rows))
-        return place, word_sets([corpus.texts[row] for row in rows.tolist()], self._vocabulary)
-
-    def _query_words(self, pairs: DrawnPairs, words: tuple[IntArray, WordSets]) -> QueryWords:
-        queries, at = pairs.judged
-        asked, (places, human) = self._queries.take(queries), self._baseline
+    def _query_words(self, pairs: DrawnPairs) -> QueryWords:
+        (queries, at), tags = pairs.judged, self.dataset.corpus.tags
+        asked = self._queries.take(queries)
+        sources = [tags.sources.index(name) for name in (self.config.baseline_source, pairs.source)]
+        searched = self._words.take(np.flatnonzero(np.isin(tags.source_codes, sources)))
         return judged_words(
             asked,
-            human.take(places[pairs.human[at]]),
-            words[1].take(words[0][pairs.other[at]]),
-            idf=corpus_idf(human, words[1], n_codes=len(self._vocabulary)),
+            self._words.take(pairs.human[at]),
+            self._words.take(pairs.other[at]),
+            idf=corpus_idf(searched, n_codes=len(self._vocabulary)),
         )
 
     def _vectors(self, pairs: DrawnPairs, told: _Told) -> dict[str, Any]:
@@ -536,7 +520,6 @@ class Explanation:
         self,
         pairs: DrawnPairs,
         ratios: FloatArray,
-        words: tuple[IntArray, WordSets],
         perplexities: Mapping[str, FloatArray],
         told: _Told,
     ) -> GapDecomposition | None:
@@ -552,7 +535,7 @@ class Explanation:
             told.missing["decomposition"] = why
             return None
         self.on_stage(f"{pairs.source}: score gap")
-        held = self._query_words(pairs, words)
+        held = self._query_words(pairs)
         at = pairs.judged[1][held.rows]
         factors = {"log length ratio": ratios[at], "query words": held.other - held.human}
         human, other = self.encoded.compared(pairs)
@@ -677,13 +660,11 @@ def explain_sources(
     if not draws:
         raise InsufficientDataError("nothing can be compared: " + "; ".join(warnings), n_needed=2)
     encoded = None
+    stated = {model.name: model.settings for model in perplexities}
     if encoder is not None:
         tell(f"encoding with {encoder.name}")
         encoded = encode_pairs(dataset, encoder, draws, on_progress=on_progress)
-    stated = [
-        *([] if encoder is None else [("encoder", encoder.settings)]),
-        *((model.name, model.settings) for model in perplexities),
-    ]
+        stated = {"encoder": encoder.settings, **stated}
     work = Explanation(
         dataset=dataset,
         encoded=encoded,
@@ -697,7 +678,7 @@ def explain_sources(
         encoder="" if encoder is None else encoder.name,
         sources=tuple(work.of(draw) for draw in draws),
         environment=environment()
-        | {f"{name}: {key}": value for name, some in stated for key, value in some.items()},
+        | {f"{name}: {key}": value for name, some in stated.items() for key, value in some.items()},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         warnings=((_INDEPENDENT,) if dataset.design == "independent" else ()) + tuple(warnings),
     )

@@ -43,16 +43,8 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
     edges : float64 array of shape (41,)
         Rising. Values outside are counted in the first and the last bin.
 
-    Raises
-    ------
-    DataError
-        If edges do not rise.
-    InsufficientDataError
-        If no value is finite.
     """
     finite = values[np.isfinite(values)]
-    if not len(finite):
-        raise InsufficientDataError("there is no finite value to count", n=0, n_needed=1)
     counts, _ = np.histogram(np.clip(finite, edges[0], edges[-1]), edges)
     return Histogram(
         edges=np.asarray(edges, dtype=np.float64),
@@ -62,27 +54,18 @@ def histogram(values: FloatArray, edges: FloatArray) -> Histogram:
     )
 
 
-def unit_edges(*columns: FloatArray) -> FloatArray:
+def unit_edges(values: FloatArray) -> FloatArray:
     """Edges up to 1 for values of at most 1, from the twentieth below the lowest value.
 
     Shape (41,). Used for cosines, which often lie in a small part of [−1, 1].
     """
-    lowest = min((float(column.min()) for column in columns if len(column)), default=0.0)
-    start = max(math.floor(20 * lowest) / 20, -1.0)
+    start = max(math.floor(20 * float(values.min())) / 20, -1.0)
     return np.linspace(min(start, 0.95), 1.0, _BINS + 1)
 
 
 def shared_edges(*columns: FloatArray) -> FloatArray:
-    """Edges that hold all but the outermost values of all columns; shape (41,).
-
-    Raises
-    ------
-    InsufficientDataError
-        If no value is finite.
-    """
+    """Edges that hold all but the outermost finite values of all columns; shape (41,)."""
     joint = np.concatenate([column[np.isfinite(column)] for column in columns])
-    if not len(joint):
-        raise InsufficientDataError("there is no finite value to count", n=0, n_needed=1)
     low, high = np.quantile(joint, (_TAIL, 1 - _TAIL))
     if high - low < _NARROWEST:  # all alike: a bin around them
         low, high = low - 0.5, high + 0.5
@@ -111,9 +94,6 @@ class WordSets:
     n_words: IntArray = field(repr=False)
     codes: list[Codes] = field(repr=False)
 
-    def __len__(self) -> int:
-        return len(self.n_words)
-
     @property
     def sizes(self) -> IntArray:
         """Distinct words per text, shape (n,)."""
@@ -122,13 +102,6 @@ class WordSets:
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> WordSets:
         """Return the texts asked for, in that order."""
         return WordSets(n_words=self.n_words[rows], codes=[self.codes[row] for row in rows])
-
-    def frequencies(self, n_codes: int) -> IntArray:
-        """Texts that hold each word; shape (n_codes,)."""
-        counts = np.zeros(n_codes, dtype=np.int64)
-        for codes in self.codes:
-            counts[codes] += 1
-        return counts
 
 
 def word_sets(texts: Sequence[str], vocabulary: Vocabulary) -> WordSets:
@@ -143,33 +116,14 @@ def word_sets(texts: Sequence[str], vocabulary: Vocabulary) -> WordSets:
     return WordSets(n_words=n_words, codes=rows)
 
 
-def count_shared(first: WordSets, second: WordSets) -> IntArray:
-    """Distinct words that both texts of a row hold; shape (n,).
-
-    Raises
-    ------
-    DataError
-        If there are not as many texts on both sides.
-    """
-    pairs = zip(first.codes, second.codes, strict=True)
-    shared = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs]
-    return np.array(shared, dtype=np.int64)
-
-
 # Both versions of documents as texts: length and shared words ([K] Table 1, Fig. 3).
 
 
-_EDGES = np.linspace(0.0, 1.0, 41)
+_EDGES = np.linspace(0.0, 1.0, _BINS + 1)
 
 
 def log_length_ratios(human: WordSets, other: WordSets) -> FloatArray:
-    """Log of the other version's words over those of the human one; shape (n,).
-
-    Raises
-    ------
-    DataError
-        If there are not as many texts on both sides, or one has no word.
-    """
+    """Log of the other version's words over those of the human one; shape (n,)."""
     return np.log(other.n_words / human.n_words)
 
 
@@ -185,17 +139,15 @@ def compare_texts(
 
     Raises
     ------
-    DataError
-        As :func:`log_length_ratios`.
     InsufficientDataError
         If there are fewer than 2 pairs.
     """
-    ratios = log_length_ratios(human, other)
-    shared = count_shared(human, other)
+    pairs = zip(human.codes, other.codes, strict=True)
+    shared = np.array([len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs])
     return TextComparison(
         mean_words_human=float(human.n_words.mean()),
         mean_words_other=float(other.n_words.mean()),
-        log_length_ratio=_mean(ratios, confidence_level),
+        log_length_ratio=_mean(log_length_ratios(human, other), confidence_level),
         jaccard=histogram(shared / (human.sizes + other.sizes - shared), _EDGES),
         overlap=histogram(shared / human.sizes, _EDGES),
     )
@@ -253,33 +205,28 @@ def judged_words(
     idf : float64 array of shape (words of the vocabulary,)
         0 for words that no document holds: they are left out.
     """
-    rows: list[int] = []
-    shares: list[tuple[float, float]] = []
-    for row, codes in enumerate(queries.codes):
-        total = float(idf[codes].sum())
-        if total <= 0:
-            continue
-        held = [np.isin(codes, side.codes[row], assume_unique=True) for side in (human, other)]
-        rows.append(row)
-        shares.append(
-            (float(idf[codes[held[0]]].sum()) / total, float(idf[codes[held[1]]].sum()) / total)
-        )
-    columns = np.array(shares, dtype=np.float64).reshape(-1, 2).T
-    return QueryWords(rows=np.array(rows, dtype=np.int64), human=columns[0], other=columns[1])
+    weights = np.array([idf[codes].sum() for codes in queries.codes])
+    rows = np.flatnonzero(weights > 0)
+
+    def share_held(side: WordSets) -> FloatArray:
+        shared = [
+            np.intersect1d(queries.codes[row], side.codes[row], assume_unique=True) for row in rows
+        ]
+        return np.asarray(np.array([idf[codes].sum() for codes in shared]) / weights[rows])
+
+    return QueryWords(rows=rows, human=share_held(human), other=share_held(other))
 
 
-def corpus_idf(*sides: WordSets, n_codes: int) -> FloatArray:
-    """Return idf(w) = ln(1 + (N − df + ½) / (df + ½)) over all texts, 0 where df is 0.
+def corpus_idf(texts: WordSets, *, n_codes: int) -> FloatArray:
+    """Return idf(w) = ln(1 + (N − df + ½) / (df + ½)) over the texts, 0 where df is 0.
 
     As of BM25 in Lucene and in :class:`~rag_sourcebias.retrieval.BM25Spec`; shape (n_codes,).
     """
-    frequencies = sum(side.frequencies(n_codes) for side in sides)
-    idf = _idf(np.asarray(frequencies), sum(map(len, sides)))
-    return np.where(np.asarray(frequencies) > 0, idf, 0.0)
-
-
-def _idf(document_frequency: IntArray, n_documents: int) -> FloatArray:
-    return np.log1p((n_documents - document_frequency + 0.5) / (document_frequency + 0.5))
+    frequencies = np.zeros(n_codes)
+    for codes in texts.codes:
+        frequencies[codes] += 1
+    n = len(texts.codes)
+    return np.where(frequencies > 0, np.log1p((n - frequencies + 0.5) / (frequencies + 0.5)), 0.0)
 
 
 # Least squares with errors clustered by query, as influence on the coefficients.
@@ -391,15 +338,21 @@ def decompose_gap(
     InsufficientDataError
         With fewer than 10 · (factors + 1) queries, or factors that are constant or collinear.
     """
-    names = tuple(factors)
-    x = _checked(factors, queries)
+    if not factors:
+        raise DataError("0 factors; expected at least 1")
+    n_queries, needed = len(np.unique(queries)), 10 * (len(factors) + 1)
+    if n_queries < needed:
+        raise InsufficientDataError(
+            f"{len(factors)} factor(s) need at least {needed} queries with pairs, there are "
+            f"{n_queries}",
+            n=n_queries,
+            n_needed=needed,
+        )
+    names, x = tuple(factors), np.column_stack(list(factors.values())).astype(np.float64)
     found = fit(gaps, x, names=names)
-    gap = clustered_mean(gaps, queries, confidence_level=confidence_level)
+    means = x.mean(axis=0)
     # Values whose mean is slope · mean, and whose spread holds the error of both.
-    parts = [
-        found.coefficients[k + 1] * x[:, k] + x[:, k].mean() * found.influence[:, k + 1]
-        for k in range(len(names))
-    ]
+    parts = found.coefficients[1:] * x + means * found.influence[:, 1:]
 
     def interval(values: FloatArray) -> Interval:
         return replace(
@@ -419,37 +372,22 @@ def decompose_gap(
             f"no pair reaches no difference in {beyond}: components and remainder extrapolate to it"
         )
     return GapDecomposition(
-        gap=gap,
+        gap=clustered_mean(gaps, queries, confidence_level=confidence_level),
         factors=tuple(
             GapFactor(
                 name=name,
                 slope=interval(found.values(k + 1)),
-                mean=float(x[:, k].mean()),
-                component=interval(parts[k]),
+                mean=float(means[k]),
+                component=interval(parts[:, k]),
                 extrapolated=bool(extrapolated[k]),
             )
             for k, name in enumerate(names)
         ),
         remainder=interval(found.values(0)),
         n=len(gaps),
-        n_queries=gap.n_labeled,
+        n_queries=n_queries,
         notes=tuple(notes),
     )
-
-
-def _checked(factors: Mapping[str, FloatArray], queries: IntArray) -> FloatArray:
-    """Return the factors as columns, shape (n, p)."""
-    if not factors:
-        raise DataError("0 factors; expected at least 1")
-    n_queries, needed = len(np.unique(queries)), 10 * (len(factors) + 1)
-    if n_queries < needed:
-        raise InsufficientDataError(
-            f"{len(factors)} factor(s) need at least {needed} queries with pairs, there are "
-            f"{n_queries}",
-            n=n_queries,
-            n_needed=needed,
-        )
-    return np.column_stack(list(factors.values())).astype(np.float64)
 
 
 # How much lower the perplexity of rewrites is, pair by pair and at equal length.
@@ -483,15 +421,13 @@ def perplexity_gap(
 
     Raises
     ------
-    DataError
-        If shapes differ or a length ratio of a pair with both values is not finite.
     InsufficientDataError
         If fewer than 2 pairs are left, or the gaps do not vary.
     """
     kept = np.isfinite(human) & np.isfinite(other)
     ratio, pairs = log_length_ratio[kept], np.arange(np.count_nonzero(kept))
-    before, after = human[kept], other[kept]
-    gaps = after - before
+    gaps = other[kept] - human[kept]
+    gap = clustered_mean(gaps, pairs, confidence_level=confidence_level)
     equal = None
     if len(pairs) >= _MIN_ADJUSTED:
         with suppress(InsufficientDataError):
@@ -501,9 +437,9 @@ def perplexity_gap(
                 confidence_level=confidence_level,
             )
     return PerplexityGap(
-        mean_human=float(before.mean()) if len(gaps) else 0.0,
-        mean_other=float(after.mean()) if len(gaps) else 0.0,
-        gap=clustered_mean(gaps, pairs, confidence_level=confidence_level),
+        mean_human=float(human[kept].mean()),
+        mean_other=float(other[kept].mean()),
+        gap=gap,
         share_lower=clustered_mean(
             (1 - np.sign(gaps)) / 2, pairs, confidence_level=confidence_level, bounds=(0.0, 1.0)
         ),
@@ -540,8 +476,6 @@ def compare_perplexities(
 
     Raises
     ------
-    DataError
-        If shapes differ.
     InsufficientDataError
         If fewer than 2 pairs have both values, or their gaps do not vary.
     """

@@ -119,7 +119,8 @@ def _findings_section(report: ExplainResults, sources: Sequence[Compared]) -> d.
     for s in sources:
         pairs = f"{count(s.found.n_pairs)} of {count(s.found.n_available)} pairs"
         rows = [
-            (f"{found.topic} ({_ESTABLISHED[found.shown]})", found.text) for found in findings(s)
+            (f"{found.topic} ({_ESTABLISHED[bool(found.brief)]})", found.text)
+            for found in findings(s)
         ]
         rows += [(f"{names} (not computed)", f"{why}.") for names, why in unmeasured(s)]
         blocks.append(d.Heading(text=s.name, tags=(pairs,)))

@@ -16,6 +16,7 @@ from rag_sourcebias.core.errors import (
     MissingExtraError,
     as_generator,
     check_level,
+    require_at_least,
     require_one_of,
 )
 from rag_sourcebias.core.finding import Interval
@@ -29,22 +30,23 @@ from rag_sourcebias.infer.findings import InferCode
 Real = TypeVar("Real", np.float32, np.float64)
 
 
-def checked_pairs(
-    human: npt.ArrayLike, other: npt.ArrayLike, *, at_least: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return both sides as float64 arrays of the same shape (n, d).
+_MIN_PAIRS = 20
+
+
+def enough_pairs(human: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return both sides as float64 arrays.
 
     Raises
     ------
-    DataError
-        If they are no matrices of one shape or hold a number that is not finite.
     InsufficientDataError
-        If there are fewer than ``at_least`` pairs.
+        If there are fewer than 20 pairs.
     """
     first, second = (np.asarray(side, dtype=np.float64) for side in (human, other))
-    if len(first) < at_least:
+    if len(first) < _MIN_PAIRS:
         raise InsufficientDataError(
-            f"{len(first)} pairs; at least {at_least} are needed", n=len(first), n_needed=at_least
+            f"{len(first)} pairs; at least {_MIN_PAIRS} are needed",
+            n=len(first),
+            n_needed=_MIN_PAIRS,
         )
     return first, second
 
@@ -55,10 +57,7 @@ def unit_rows(vectors: npt.NDArray[Real]) -> npt.NDArray[Real]:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=vectors.dtype)
 
 
-_MIN_PAIRS = 20
-
-
-# The direction between two sources, and their two main components.
+# The direction between two sources.
 
 
 def positions_along_source(
@@ -84,39 +83,12 @@ def positions_along_source(
     InsufficientDataError
         If there are fewer than 20 pairs.
     """
-    human, other = checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
+    human, other = enough_pairs(human_vectors, other_vectors)
     differences = other - human
     rest = differences.sum(axis=0) - differences
     lengths = np.linalg.norm(rest, axis=1)
     products = np.einsum("ij,ij->i", differences, rest)
     return np.asarray(products / np.where(lengths > 0, lengths, 1.0))
-
-
-def map_vectors(human_vectors: npt.ArrayLike, other_vectors: npt.ArrayLike) -> VectorMap:
-    """Coordinates of both sources on the two main components of all vectors (PCA, centred).
-
-    Each axis points to where its largest loading is positive, so that a map is the same whichever
-    library computed it.
-
-    Parameters
-    ----------
-    human_vectors, other_vectors : array_like of shape (n, d)
-        Row i of both is one pair.
-    """
-    human, other = checked_pairs(human_vectors, other_vectors, at_least=2)
-    joint = np.concatenate((human, other))
-    joint -= joint.mean(axis=0)
-    squares, axes = np.linalg.eigh(joint.T @ joint)
-    plane = axes[:, :-3:-1]
-    plane = plane * np.sign(plane[np.abs(plane).argmax(axis=0), [0, 1]])
-    if (total := float(squares.sum())) <= 0:
-        raise DataError("all vectors are alike; there is nothing to map")
-    places = joint @ plane
-    return VectorMap(
-        human=places[: len(human)],
-        other=places[len(human) :],
-        variance_shares=tuple(float(square) / total for square in squares[:-3:-1]),
-    )
 
 
 # Singular values of the vectors of two sources, and how they differ ([K] Fig. 6).
@@ -160,17 +132,15 @@ def spectrum(
     Raises
     ------
     DataError
-        If shapes differ or a number is not finite.
+        If there are too few resamples.
     InsufficientDataError
         If there are fewer than 20 pairs.
     """
     check_level(confidence_level)
-    if resamples < _MIN_RESAMPLES:
-        raise DataError(f"resamples is {resamples}; at least {_MIN_RESAMPLES} are needed")
-    generator = as_generator(rng)
+    require_at_least(_MIN_RESAMPLES, resamples=resamples)
     sides = [
         unit_rows(side) if normalise else side
-        for side in checked_pairs(human_vectors, other_vectors, at_least=_MIN_PAIRS)
+        for side in enough_pairs(human_vectors, other_vectors)
     ]
     found = [_decompose(side - side.mean(axis=0) if centre else side) for side in sides]
     values = [value for value, _ in found]
@@ -183,7 +153,7 @@ def spectrum(
         m,
         centre=centre,
         resamples=resamples,
-        rng=generator,
+        rng=as_generator(rng),
     )
     log_ratio = np.log(values[1] / values[0])
     n = len(sides[0])
@@ -286,6 +256,9 @@ def map_sources(
 ) -> VectorMap:
     """Place both versions of documents in a plane.
 
+    PCA is of all vectors, centred; each axis points to where its largest loading is positive, so
+    that a map is the same whichever library computed it.
+
     t-SNE (perplexity 30, or a third of the texts less one) works on vectors of length 1, starts
     from the two main components and takes a fixed seed: on one machine and with one release of
     scikit-learn, the map is the same every time. Only near neighbours mean something there:
@@ -300,31 +273,37 @@ def map_sources(
     Raises
     ------
     DataError
-        If the method is unknown, or as :func:`~rag_sourcebias.explain.vectors.map_vectors`.
+        If the method is unknown, or all vectors are alike.
     InsufficientDataError
         If t-SNE is asked for with fewer than 10 pairs.
     MissingExtraError
         If t-SNE is asked for and scikit-learn is not installed.
     """
     require_map(method)
+    both = np.concatenate((human_vectors, other_vectors)).astype(np.float64)
+    n = len(both) // 2
     if method == "pca":
-        return map_vectors(human_vectors, other_vectors)
-    human, other = (
-        unit_rows(side) for side in checked_pairs(human_vectors, other_vectors, at_least=1)
-    )
-    n = len(human)
-    if n < _MIN_PAIRS_ON_MAP:
+        places, shares = _main_components(both)
+    elif n < _MIN_PAIRS_ON_MAP:
         raise InsufficientDataError(
             f"a {method} map needs at least {_MIN_PAIRS_ON_MAP} pairs, there are {n}",
             n=n,
             n_needed=_MIN_PAIRS_ON_MAP,
         )
-    flat = map_vectors(human, other)
-    start = np.concatenate((flat.human, flat.other))
-    start = start / start[:, 0].std()
-    both = np.concatenate((human, other))
-    places = _tsne(both, start, seed)
-    return VectorMap(human=places[:n], other=places[n:], variance_shares=(), method=method)
+    else:
+        places, shares = _tsne(unit_rows(both), seed), ()
+    return VectorMap(human=places[:n], other=places[n:], variance_shares=shares, method=method)
+
+
+def _main_components(vectors: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
+    """Return the places along the two main components, and their shares of the variance."""
+    centred = vectors - vectors.mean(axis=0)
+    squares, axes = np.linalg.eigh(centred.T @ centred)
+    plane = axes[:, :-3:-1]
+    plane = plane * np.sign(plane[np.abs(plane).argmax(axis=0), [0, 1]])
+    if (total := float(squares.sum())) <= 0:
+        raise DataError("all vectors are alike; there is nothing to map")
+    return centred @ plane, tuple(float(square) / total for square in squares[:-3:-1])
 
 
 def require_map(method: str) -> None:
@@ -340,13 +319,14 @@ def require_map(method: str) -> None:
         raise MissingExtraError(package="scikit-learn", extra="maps", feature="a map by tsne")
 
 
-def _tsne(vectors: FloatArray, start: FloatArray, seed: int) -> FloatArray:
+def _tsne(vectors: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
 
+    start, _ = _main_components(vectors)
     return np.asarray(
         TSNE(
             perplexity=min(_TSNE_PERPLEXITY, (len(vectors) - 1) / 3),
-            init=_TSNE_SPREAD * start,
+            init=_TSNE_SPREAD * (start / start[:, 0].std()),
             random_state=seed,
         ).fit_transform(vectors),
         dtype=np.float64,

@@ -102,18 +102,16 @@ class Finding:
     ----------
     topic : str
         What differs, or may: "length".
-    shown : bool
-        Whether its interval leaves out no difference.
     text : str
         A whole sentence with the interval.
     brief : str
-        The difference in a few words, to stand behind "… versions".
+        The difference in a few words, to stand behind "… versions"; empty where the interval does
+        not leave out no difference.
     """
 
     topic: str
-    shown: bool
     text: str
-    brief: str
+    brief: str = ""
 
 
 def findings(s: Compared) -> list[Finding]:
@@ -141,12 +139,11 @@ def _gap_finding(s: Compared, found: GapDecomposition) -> Finding:
             f"That {s.other} and {s.base} versions get different scores for the same query is not "
             f"established: {ends}. {rest}"
         )
-        return Finding("scores", shown=False, text=text, brief="")
+        return Finding("scores", text)
     word = "higher" if gap.estimate > 0 else "lower"
     size = number(abs(gap.estimate), digits=digits)
     return Finding(
         "scores",
-        shown=True,
         text=f"For the same query {s.other} versions score {word} than {s.base} ones: {ends}. "
         f"{rest}",
         brief=f"score {size} {word} than {s.base} ones for the same query",
@@ -161,11 +158,11 @@ def _length_finding(s: Compared) -> Finding:
             f"That {s.other} versions are longer or shorter than {s.base} ones is not established: "
             f"{ends} words."
         )
-        return Finding("length", shown=False, text=text, brief="")
+        return Finding("length", text)
     word = "shorter" if found.estimate < 0 else "longer"
     brief = f"are {number(abs(found.estimate))}% {word}"
     text = f"In words, {s.other} versions {brief} than the {s.base} ones they rewrite ({ends})."
-    return Finding("length", shown=True, text=text, brief=brief)
+    return Finding("length", text, brief)
 
 
 def _spectrum_finding(s: Compared, found: SpectrumComparison) -> Finding:
@@ -192,7 +189,7 @@ def _spectrum_finding(s: Compared, found: SpectrumComparison) -> Finding:
         text += (
             " They are concentrated in fewer directions, as Dai et al. (2024) found for LLM texts."
         )
-    return Finding("spectrum", bool(clear), text, f"have singular values {clear}")
+    return Finding("spectrum", text, clear and f"have singular values {clear}")
 
 
 def prepared(found: SpectrumComparison) -> str:
@@ -212,11 +209,10 @@ def _perplexity_finding(s: Compared, found: ModelPerplexity) -> Finding:
             f"That {name} predicts {s.other} versions better or worse is not established: {ends} "
             "nats per token."
         )
-        return Finding(topic, shown=False, text=text, brief="")
+        return Finding(topic, text)
     word = "more" if gap.estimate < 0 else "less"
     return Finding(
         topic,
-        shown=True,
         text=f"{name} finds {s.other} versions {word} predictable: log-perplexity differs by "
         f"{ends} nats per token. That is a property of the texts; it does not follow that an "
         "encoder's scores come from it.",
@@ -246,13 +242,13 @@ def headline(report: ExplainResults) -> str:
 
 def _source_sentences(s: Compared) -> Iterator[str]:
     found = findings(s)
-    briefs = [one.brief for one in found if one.shown]
+    briefs = [one.brief for one in found if one.brief]
     pairs = f"In {count(s.found.n_pairs)} pairs, {s.other} versions"
     if briefs:
         yield f"{pairs} {'; '.join(briefs)}."
     else:
         yield f"{pairs} differ from {s.base} ones in nothing beyond doubt."
-    if still_open := [one.topic for one in found if not one.shown]:
+    if still_open := [one.topic for one in found if not one.brief]:
         yield f"Not established: {join(still_open)}."
     if missing := unmeasured(s):
         yield f"Not computed: {'; '.join(f'{names} ({why})' for names, why in missing)}."
@@ -297,7 +293,7 @@ def _next(report: ExplainResults, data: str, sources: tuple[Compared, ...]) -> t
 
 def _plain(s: Compared) -> str:
     """Say in which of the measured things two sources differ."""
-    topics = [found.topic for found in findings(s) if found.shown and found.topic != "scores"]
+    topics = [found.topic for found in findings(s) if found.brief and found.topic != "scores"]
     pairs = f"In {count(s.found.n_pairs)} pairs"
     if not topics:
         return f"{pairs}, no difference of {s.other} from {s.base} versions is beyond doubt."

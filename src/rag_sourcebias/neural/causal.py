@@ -59,6 +59,12 @@ class CausalScorer:
         self.start: tuple[int, ...] = (bos,) if adds_bos else ()
         self.packs = self._packing_works(_TOLERANCE[dtype])
 
+    @property
+    def longest(self) -> int | None:
+        """Tokens that the model was trained to read at once, if it says so."""
+        longest: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        return longest
+
     def tokens(self, text: str) -> list[int]:
         """Tokenize without adding special tokens."""
         return list(self._tokenizer(text, add_special_tokens=False).input_ids)
@@ -86,7 +92,7 @@ class CausalScorer:
                 logits = self._model(input_ids=ids, use_cache=False).logits[
                     0, -len(tokens) - 1 : -1
                 ]
-            scores[row] = float(_chosen(logits, ids[0, -len(tokens) :]).mean())
+            scores[row] = float(target_logprobs(logits, ids[0, -len(tokens) :]).mean())
         return scores
 
     def sum_of_last(
@@ -122,7 +128,7 @@ class CausalScorer:
             for row, (end, count) in enumerate(zip(ends, counts, strict=True)):
                 before = slice(end - count - 1 - offset, end - 1 - offset)
                 sums[row] = float(
-                    _chosen(logits[row, before], ids[row, end - count : end]).double().sum()
+                    target_logprobs(logits[row, before], ids[row, end - count : end]).double().sum()
                 )
         return sums
 
@@ -159,7 +165,7 @@ class CausalScorer:
                 use_cache=False,
                 logits_to_keep=torch.tensor(predictors, device=device),
             ).logits[0]
-        chosen = _chosen(logits, torch.tensor(targets, device=device))
+        chosen = target_logprobs(logits, torch.tensor(targets, device=device))
         owner = np.array(owners, dtype=np.int64)
         total = np.bincount(owner, chosen.double().cpu().numpy(), minlength=len(continuations))
         count = np.bincount(owner, minlength=len(continuations))
@@ -197,8 +203,8 @@ def load_causal(folder: ModelFolder, *, dtype: Dtype, device: str | None) -> Cau
     return CausalScorer(model.to(pick_device(device)).eval(), tokenizer, dtype=dtype)
 
 
-def _chosen(logits: Any, targets: Any) -> Any:  # noqa: ANN401 - tensors
-    """Log-probability of each target; logits (n, vocabulary), targets (n,)."""
+def target_logprobs(logits: Any, targets: Any) -> Any:  # noqa: ANN401 - tensors
+    """Return the log-probability of each target; logits (n, vocabulary), targets (n,)."""
     logits = logits.float()
     return logits.gather(1, targets[:, None])[:, 0] - logits.logsumexp(-1)
 
@@ -231,9 +237,9 @@ class CausalModel:
         self,
         model: str | Path,
         *,
-        dtype: Dtype | None = None,
-        device: str | None = None,
-        cache: str | Path | None = None,
+        dtype: Dtype | None,
+        device: str | None,
+        cache: str | Path | None,
     ) -> None:
         self.cache = Path(cache) if cache is not None else cache_dir() / "models"
         self._found = None if model == "smollm2" else find_model(model, packaged="smollm2")
@@ -269,7 +275,7 @@ class CausalModel:
 # A causal language model of transformers, in this process, as a completer.
 
 
-class LocalCompleter:
+class LocalCompleter(CausalModel):
     """Continue prompts with a local causal language model.
 
     Label log-probabilities are exact: log P(label | prompt) = Σ_t log P(label_t | prompt,
@@ -315,23 +321,21 @@ class LocalCompleter:
         name: str | None = None,
     ) -> None:
         require_torch(f"local language model {str(model)!r}")
-        self._causal = CausalModel(model, dtype=dtype, device=device, cache=cache)
-        self.name = name or f"local:{self._causal.name}"
+        super().__init__(model, dtype=dtype, device=device, cache=cache)
+        self.name = name or f"local:{self.name}"
         self.chat = chat
-        self.dtype = self._causal.dtype
-        self.device = device
         self._lock = threading.Lock()
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its answers."""
-        return f"local-1:{self._causal.identity}:{self.chat}:{self.dtype}:{self.device or 'auto'}"
+        return f"local-1:{self.identity}:{self.chat}:{self.dtype}:{self.device or 'auto'}"
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "model": self._causal.described,
+            "model": self.described,
             "prompt as": "chat message" if self.chat else "bare text",
             "label scores": "exact log-probabilities",
             **computed_with(self.dtype, self.device),
@@ -347,16 +351,14 @@ class LocalCompleter:
         """
         with self._lock:
             text = self._text(prompt)
-            whole = [self._scorer.tokens(text + label) for label in labels]
-            columns = zip(self._scorer.tokens(text), *whole, strict=False)
+            whole = [self.scorer.tokens(text + label) for label in labels]
+            columns = zip(self.scorer.tokens(text), *whole, strict=False)
             shared = len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
-            ids = [*self._scorer.start, *whole[0][:shared]]
-            if not ids:
-                raise CompletionError("the prompt is empty", reason="rejected")
+            ids = [*self.scorer.start, *whole[0][:shared]]
             continuations = [tokens[shared:] for tokens in whole]
             lengths = np.array([len(tokens) for tokens in continuations])
-            self._check_length(len(ids) + int(lengths.max()))
-            means = self._scorer.score(ids, continuations).astype(np.float64)
+            self._check_length(len(ids), int(lengths.max()))
+            means = self.scorer.score(ids, continuations).astype(np.float64)
         return LabelScores(logprobs=tuple((means * lengths).tolist()), prompt_tokens=len(ids))
 
     def complete(
@@ -370,10 +372,8 @@ class LocalCompleter:
             If the prompt is longer than the model can read.
         """
         with self._lock:
-            ids = [*self._scorer.start, *self._scorer.tokens(self._text(prompt))]
-            if not ids:
-                raise CompletionError("the prompt is empty", reason="rejected")
-            self._check_length(len(ids) + max_tokens)
+            ids = [*self.scorer.start, *self.scorer.tokens(self._text(prompt))]
+            self._check_length(len(ids), max_tokens)
             written = self._generate(ids, max_tokens, temperature, seed)
         ended = bool(written) and written[-1] in self._stops
         return Completion(
@@ -418,12 +418,14 @@ class LocalCompleter:
             )
         )
 
-    def _check_length(self, n_tokens: int) -> None:
-        longest = getattr(self._model.config, "max_position_embeddings", None)
-        if longest is not None and n_tokens > longest:
+    def _check_length(self, prompt: int, answer: int) -> None:
+        if not prompt:
+            raise CompletionError("the prompt is empty", reason="rejected")
+        longest = self.scorer.longest
+        if longest is not None and prompt + answer > longest:
             raise CompletionError(
-                f"prompt and answer have {n_tokens} tokens, {self.name} reads {longest}; cut the "
-                "text (max_chars)",
+                f"prompt and answer have {prompt + answer} tokens, {self.name} reads {longest}; "
+                "cut the text (max_chars)",
                 reason="rejected",
             )
 
@@ -435,15 +437,11 @@ class LocalCompleter:
 
     @property
     def _model(self) -> Any:  # noqa: ANN401 - a model of transformers
-        return self._scorer._model
+        return self.scorer._model
 
     @property
     def _tokenizer(self) -> Any:  # noqa: ANN401
-        return self._scorer._tokenizer
-
-    @property
-    def _scorer(self) -> CausalScorer:
-        return self._causal.scorer
+        return self.scorer._tokenizer
 
 
 # Reranking by the likelihood of the query given the passage, under a causal language model.
@@ -454,7 +452,7 @@ _AFTER = "\nPlease write a question based on this passage.\nQuestion:"
 _QUERIES_PER_PASS = 32  # their tokens attend to one another's (masked), so cost grows squared
 
 
-class QueryLikelihoodReranker:
+class QueryLikelihoodReranker(CausalModel):
     """Score a pair by the mean log-probability of the query's tokens after the passage.
 
     score(q, d) = 1/|q| · Σ_t log P(q_t | q_<t, prompt(d)), with the prompt of unsupervised passage
@@ -500,21 +498,15 @@ class QueryLikelihoodReranker:
         name: str | None = None,
     ) -> None:
         require_at_least(1, max_length=max_length)
-        self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
-        self.name = name or f"ql:{self._model.name}"
+        super().__init__(model, dtype=dtype, device=device, cache=cache)
+        self.name = name or f"ql:{self.name}"
         self.max_length = max_length
-        self.device = device
-
-    @property
-    def dtype(self) -> Dtype:
-        """What the model computes in."""
-        return self._model.dtype
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its scores."""
         return (
-            f"query-likelihood-1:{self._model.identity}:{self.max_length}:{self.dtype}:"
+            f"query-likelihood-1:{self.identity}:{self.max_length}:{self.dtype}:"
             f"{self.device or 'auto'}"
         )
 
@@ -522,7 +514,7 @@ class QueryLikelihoodReranker:
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "model": self._model.described,
+            "model": self.described,
             "score": "mean log-probability of the query's tokens",
             "prompt": f"{_BEFORE} <passage>{_AFTER}".replace("\n", " "),
             "maximum length": f"{self.max_length} tokens of the passage",
@@ -538,13 +530,13 @@ class QueryLikelihoodReranker:
         for text, entries in entries_of.items():
             for start in range(0, len(entries), _QUERIES_PER_PASS):
                 part = entries[start : start + _QUERIES_PER_PASS]
-                scores[part] = self._model.scorer.score(
+                scores[part] = self.scorer.score(
                     self._prompt(text),
-                    [self._model.scorer.tokens(" " + pairs[entry][0]) for entry in part],
+                    [self.scorer.tokens(" " + pairs[entry][0]) for entry in part],
                 )
         return scores
 
     def _prompt(self, text: str) -> list[int]:
-        tokens = self._model.scorer.tokens
+        tokens = self.scorer.tokens
         passage = tokens(" " + text)[: self.max_length]
-        return [*self._model.scorer.start, *tokens(_BEFORE), *passage, *tokens(_AFTER)]
+        return [*self.scorer.start, *tokens(_BEFORE), *passage, *tokens(_AFTER)]

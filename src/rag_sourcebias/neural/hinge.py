@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rag_sourcebias.core.errors import DataError, require_one_of
+from rag_sourcebias.core.errors import require, require_one_of
 from rag_sourcebias.retrieval.cache import Similarity
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ class TwinHinge:
     similarity: Similarity = "cosine"
 
     def __post_init__(self) -> None:
-        for name, value, zero in (
-            ("debias_weight", self.weight, True),
-            ("scale", self.scale, False),
-        ):
-            if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-                least = "at least 0" if zero else "above 0"
-                raise DataError(f"{name} is {value!r}; accepted is a finite number {least}")
-        for name, choice, accepted in (
-            ("reduction", self.reduction, get_args(Reduction)),
-            ("similarity", self.similarity, get_args(Similarity)),
-        ):
-            require_one_of(name, choice, accepted)
+        require(
+            (
+                0 <= self.weight < math.inf,
+                f"debias_weight is {self.weight!r}; accepted is a finite number at least 0",
+            ),
+            (
+                0 < self.scale < math.inf,
+                f"scale is {self.scale!r}; accepted is a finite number above 0",
+            ),
+        )
+        require_one_of("reduction", self.reduction, get_args(Reduction))
+        require_one_of("similarity", self.similarity, get_args(Similarity))
 
     def gaps(self, query: Tensor, human: Tensor, llm: Tensor) -> Tensor:
         """Return unscaled ``s(q, d_llm) − s(q, d_human)``, shape (pairs,).

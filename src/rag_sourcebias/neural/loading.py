@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -180,23 +181,22 @@ def keep_freed_memory() -> None:
 
 
 _FAST_BFLOAT16 = {"amx_bf16", "avx512_bf16", "bf16"}  # as /proc/cpuinfo names them; bf16 is ARM's
+_CPUINFO = Path("/proc/cpuinfo")  # only Linux has the file
 # Values of ONEDNN_MAX_CPU_ISA that keep torch's kernels from using these instructions.
 _CAPPED = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
-def fast_dtype(device: str | None = None, *, cpuinfo: Path = Path("/proc/cpuinfo")) -> Dtype:
+def fast_dtype(device: str | None = None) -> Dtype:
     """Return bfloat16 where the device computes in it, else float32.
 
     A processor that only emulates bfloat16 takes five times as long as with float32.
     """
-    try:
-        words = cpuinfo.read_text(encoding="utf-8").split()
-    except OSError:  # only Linux has the file
-        words = []
-    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _CAPPED:
-        words = []
-    if (device is None or device.startswith("cpu")) and not _FAST_BFLOAT16.isdisjoint(words):
-        return "bfloat16"
+    may_be_cpu = device is None or device.startswith("cpu")
+    capped = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _CAPPED
+    if may_be_cpu and not capped and _CPUINFO.is_file():
+        words = _CPUINFO.read_text(encoding="utf-8").split()
+        if not _FAST_BFLOAT16.isdisjoint(words):
+            return "bfloat16"
     # Without torch, loading the model says what is missing.
     on_cpu = importlib.util.find_spec("torch") is None or pick_device(device).startswith("cpu")
     return "float32" if on_cpu else "bfloat16"
@@ -644,8 +644,9 @@ class CrossEncoderReranker:
 # A projection as part of a sentence-transformers model folder.
 
 
-_POOLED = ("StaticEmbedding",)  # modules that make one vector per text by themselves
-_FOLLOWERS = ("Dense", "LayerNorm", "Dropout")
+_LAYOUT = re.compile(
+    "(Transformer → Pooling|StaticEmbedding)( → (Dense|LayerNorm|Dropout))*( → Normalize)?"
+)
 _TYPES = "sentence_transformers.models."  # the names that every release since 2.0 understands
 _PROBES = ("A short text.", "Another one, of a few more words than the first, to compare by.")
 _TOLERANCE = 1e-5
@@ -678,15 +679,15 @@ def write_projected_model(
     ------
     DataError
         If the target exists or cannot be written, the model is not laid out as
-        sentence-transformers does for one text vector, has no pooling module, or makes vectors of
-        another dimension, or the projection was fitted on another model.
+        sentence-transformers does for one text vector, or makes vectors of another dimension, or
+        the projection was fitted on another model.
     MissingExtraError
         If sentence-transformers is not installed.
     """
     require_torch(f"model folder {str(target)!r}")
     source = find_encoder(model).path
     modules = _modules(source)
-    original = SentenceEncoder(model, batch_size=len(_PROBES), device="cpu")
+    original = SentenceEncoder(model, device="cpu")
     fitted = projection.encoder.split(":")
     if fitted[0] == "sentence-transformers" and fitted[1] not in original.fingerprint.split(":"):
         raise DataError(
@@ -708,7 +709,7 @@ def write_projected_model(
         shutil.copytree(source, copy)
         _insert(copy, modules, projection)
         write_projection(projection, copy / PROJECTION_FILE)
-        written = SentenceEncoder(copy, batch_size=len(_PROBES), device="cpu")
+        written = SentenceEncoder(copy, device="cpu")
         gap = float(np.abs(written.encode_documents(_PROBES) - projection.apply(vectors)).max())
         if not gap <= _TOLERANCE:
             raise DataError(
@@ -736,18 +737,12 @@ def _modules(source: Path) -> list[dict[str, Any]]:
     with sound(file, expected):
         kinds = [visible(_kind(module["type"])) for module in modules]
         paths = [str(module["path"]) for module in modules]
-    if "Transformer" in kinds and "Pooling" not in kinds:
+    layout = " → ".join(kinds)
+    if not _LAYOUT.fullmatch(layout):
         raise DataError(
-            f"{source} has no pooling module ({' → '.join(kinds)}): there is no vector per text to "
-            "project"
-        )
-    start = 1 if kinds[:1] == [*_POOLED] else 2 if kinds[:2] == ["Transformer", "Pooling"] else 0
-    end = len(kinds) - (kinds[-1:] == ["Normalize"])
-    if not start or any(kind not in _FOLLOWERS for kind in kinds[start:end]):
-        raise DataError(
-            f"{source} has an unknown layout ({' → '.join(kinds) or 'no modules'}); known are "
-            "Transformer → Pooling or StaticEmbedding, then any of "
-            f"{', '.join(_FOLLOWERS)}, then Normalize or nothing, all of sentence-transformers"
+            f"{source} has an unknown layout ({layout or 'no modules'}); known are Transformer → "
+            "Pooling or StaticEmbedding, then any of Dense, LayerNorm, Dropout, then Normalize or "
+            "nothing, all of sentence-transformers"
         )
     if any(Path(path).is_absolute() or ".." in Path(path).parts for path in paths):
         raise DataError(f"{file} names a module outside the folder: {paths}")
@@ -776,21 +771,18 @@ def checked_output(output: str | Path) -> Path:
 
 
 def _insert(folder: Path, modules: list[dict[str, Any]], projection: SourceProjection) -> None:
+    from safetensors.numpy import save_file
+
     at = len(modules) - (_kind(modules[-1]["type"]) == "Normalize")
     name = f"{len(modules)}_SourceDense"
-    _write_dense(folder / name, projection)
     modules = [*modules[:at], {"path": name, "type": f"{_TYPES}Dense"}, *modules[at:]]
     rows = [{**row, "idx": index, "name": str(index)} for index, row in enumerate(modules)]
     _write_json(folder / "modules.json", rows)
-
-
-def _write_dense(folder: Path, projection: SourceProjection) -> None:
-    from safetensors.numpy import save_file
-
-    folder.mkdir(parents=True)
+    dense = folder / name
+    dense.mkdir()
     # Keys that newer releases add are left out: older ones would refuse them.
     _write_json(
-        folder / "config.json",
+        dense / "config.json",
         {
             "in_features": projection.dimension,
             "out_features": projection.dimension,
@@ -799,7 +791,7 @@ def _write_dense(folder: Path, projection: SourceProjection) -> None:
         },
     )
     weight = np.ascontiguousarray(projection.matrix.T)  # torch computes x @ weight.T
-    save_file({"linear.weight": weight}, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file({"linear.weight": weight}, dense / "model.safetensors", metadata={"format": "pt"})
 
 
 def _write_json(file: Path, content: object) -> None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from rag_sourcebias.core.errors import TrainingDivergedError, require_one_of
-from rag_sourcebias.neural.hinge import Reduction, TwinHinge
+from rag_sourcebias.neural.hinge import TwinHinge
 from rag_sourcebias.neural.loading import require_torch
 from rag_sourcebias.neural.training_data import RankColumnNames
-from rag_sourcebias.retrieval.cache import Similarity
 
 # ruff: noqa: E402 - the message on a missing extra must come before torch is imported
 require_torch("debiased training")
@@ -42,19 +41,19 @@ class HingeStatistics:
     _debias: float = field(default=0.0, repr=False)
 
     @property
-    def hinge_share(self) -> float:
-        """Share of twins with a hinge above 0, in [0, 1]; NaN without any."""
-        return _ratio(self._violated, self.pairs)
+    def hinge_share(self) -> float | None:
+        """Share of twins with a hinge above 0, in [0, 1]; None without any."""
+        return self._violated / self.pairs if self.pairs else None
 
     @property
-    def mean_rank_loss(self) -> float:
-        """E[L_rank] of a forward pass; NaN without steps."""
-        return _ratio(self._rank, self.steps)
+    def mean_rank_loss(self) -> float | None:
+        """E[L_rank] of a forward pass; None without steps."""
+        return self._rank / self.steps if self.steps else None
 
     @property
-    def mean_debias_loss(self) -> float:
-        """w·E[L_debias] of a forward pass; NaN without twins."""
-        return _ratio(self._debias, self.steps) if self.pairs else math.nan
+    def mean_debias_loss(self) -> float | None:
+        """w·E[L_debias] of a forward pass; None without twins."""
+        return self._debias / self.steps if self.pairs else None
 
     def add(self, rank: Tensor, debias: Tensor, hinges: Tensor, *, step: int) -> None:
         """Count one forward pass; ``step`` 0 only checks that its values are finite.
@@ -99,10 +98,6 @@ def check_finite(rank: float, debias: float, *, step: int) -> None:
     )
 
 
-def _ratio(above: float, below: float) -> float:
-    return above / below if below else math.nan
-
-
 def total(values: Iterable[Tensor | dict[str, Tensor]]) -> Tensor:
     """Add up losses, each a scalar or named scalars, as the trainer does."""
     scalars = [
@@ -127,15 +122,9 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
     base_loss : torch.nn.Module
         L_rank: ``MultipleNegativesRankingLoss`` or another loss of sentence-transformers that
         takes embeddings.
-    debias_weight : float
-        α, at least 0. With 0 the base loss is called as it would be without this class, so that
-        values, gradients and random numbers are the same to the bit; no hinge is computed.
-    reduction : {"sum", "mean"}
-        Of the hinge over the batch: as in [K] Eq. 1, or as in its official code.
-    scale : float
-        Factor on the similarity in the hinge; the official code has 20 for cosine, 1 for dot.
-    similarity : {"cosine", "dot"}
-        Similarity of the hinge.
+    hinge : TwinHinge
+        At weight 0 the base loss is called as it would be without this class, so that values,
+        gradients and random numbers are the same to the bit; no hinge is computed.
     rank_columns : {"human", "both", "all"}
         What the base loss sees: ``"human"``, the query, the human document as the positive and
         the further negatives, but not the LLM document; ``"both"``, this and the same with the LLM
@@ -145,8 +134,7 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
     Raises
     ------
     DataError
-        If a setting is not one of these or the loss takes no embeddings; in use, if there are
-        fewer than three columns.
+        If ``rank_columns`` is not one of these.
     TrainingDivergedError
         In use, if a component is not finite; names the step.
 
@@ -160,18 +148,13 @@ class DebiasedRankingLoss(nn.Module):  # type: ignore[misc] # torch is not typed
     def __init__(
         self,
         base_loss: nn.Module,
-        debias_weight: float,
+        hinge: TwinHinge,
         *,
-        reduction: Reduction,
-        scale: float,
-        similarity: Similarity = "cosine",
         rank_columns: RankColumnNames = "human",
     ) -> None:
         super().__init__()
-        self.hinge = TwinHinge(
-            weight=debias_weight, reduction=reduction, scale=scale, similarity=similarity
-        )
         require_one_of("rank_columns", rank_columns, get_args(RankColumnNames))
+        self.hinge = hinge
         # The trainer exchanges `model` for a wrapped one.
         self.model = base_loss.model
         self.loss = base_loss

@@ -3,12 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast, get_args
 
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, require_one_of
 from rag_sourcebias.core.protocols import Completer, Encoder, Reranker, RetrieverSpec
-from rag_sourcebias.llm.openai import OpenAICompleter
+from rag_sourcebias.llm.openai import Api, OpenAICompleter
 from rag_sourcebias.neural.causal import LocalCompleter, QueryLikelihoodReranker
-from rag_sourcebias.neural.loading import CrossEncoderReranker, SentenceEncoder, keep_freed_memory
+from rag_sourcebias.neural.loading import (
+    CrossEncoderReranker,
+    SentenceEncoder,
+    checked_dtype,
+    keep_freed_memory,
+)
 from rag_sourcebias.retrieval.application import application_spec
 from rag_sourcebias.retrieval.cache import (
     BatchedEncoder,
@@ -40,15 +46,12 @@ def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None
         If the model is not found, or an option is out of range.
     """
     keep_freed_memory()
-    dtype = options.get("dtype", "float32")
-    if dtype not in ("float32", "bfloat16"):
-        raise DataError(f"dtype {dtype!r} is not one of float32, bfloat16")
     return SentenceEncoder(
         # Another process may run in another folder.
         str(Path(model).absolute()) if Path(model).is_dir() else model,
         batch_size=whole_number(options, "batch_size") or 32,
         max_length=whole_number(options, "max_length"),
-        dtype="bfloat16" if dtype == "bfloat16" else "float32",
+        dtype=checked_dtype(options.get("dtype", "float32")),
         device=options.get("device"),
         name=name,
     )
@@ -57,9 +60,8 @@ def sentence_encoder(model: str, options: Mapping[str, str], *, name: str | None
 def similarity_of(options: dict[str, str]) -> Similarity:
     """Take the option ``similarity`` out: cosine where it is not given."""
     value = options.pop("similarity", "cosine")
-    if value not in ("cosine", "dot"):
-        raise DataError(f"similarity {value!r} is not one of cosine, dot")
-    return "dot" if value == "dot" else "cosine"
+    require_one_of("similarity", value, get_args(Similarity))
+    return cast("Similarity", value)
 
 
 def number(options: Mapping[str, str], key: str) -> float:
@@ -263,14 +265,13 @@ def completer_of(
     kind, _, name = model.partition(":")
     if kind not in ("openai", "local") or not name:
         raise DataError(f"model {model!r}: write openai:<name>, local:smollm2 or local:<path>")
-    if api not in ("chat", "completions"):
-        raise DataError(f"api {api!r} is not one of chat, completions")
+    require_one_of("api", api, get_args(Api))
     if kind == "openai":
         return OpenAICompleter(
             name,
             base_url=base_url,
             api_key=None if ask else "not asked",
-            api="chat" if api == "chat" else "completions",
+            api=cast("Api", api),
             timeout=timeout,
             max_concurrency=concurrency,
         )

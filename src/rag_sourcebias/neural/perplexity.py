@@ -1,7 +1,7 @@
 """Log-perplexity of documents: causal, and pseudo-perplexity by masking ([K] §4.2)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.completions import LogPerplexities
-from rag_sourcebias.core.data import FloatArray
+from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, require_at_least
-from rag_sourcebias.neural.causal import CausalModel, CausalScorer
+from rag_sourcebias.neural.causal import CausalModel, CausalScorer, target_logprobs
 from rag_sourcebias.neural.loading import (
     Dtype,
     ModelFolder,
@@ -25,16 +25,38 @@ from rag_sourcebias.neural.loading import (
     require_torch,
 )
 
-# From losses to log-perplexities, and how long texts are cut.
+# From losses to log-perplexities, how long texts are cut, and what is read in one pass.
 
 
-def collect(totals: Sequence[tuple[float, int, int]]) -> LogPerplexities:
-    """Turn (summed loss, tokens predicted, parts) of each text into means per token."""
-    loss = np.array([total for total, _, _ in totals], dtype=np.float64)
-    tokens = np.array([count for _, count, _ in totals], dtype=np.int64)
-    parts = np.array([part for _, _, part in totals], dtype=np.int64)
-    values = np.where(tokens > 0, loss / np.maximum(tokens, 1), np.nan)
-    return LogPerplexities(values=values, tokens=tokens, parts=parts)
+class _Losses:
+    """Summed loss, tokens predicted and parts of each of n texts."""
+
+    def __init__(self, n: int) -> None:
+        self.loss = np.zeros(n)
+        self.tokens = np.zeros(n, np.int64)
+        self.parts = np.zeros(n, np.int64)
+
+    def per_token(self, prefix_cut: IntArray | None = None) -> LogPerplexities:
+        """Return means per token; NaN for a text without any."""
+        values = np.where(self.tokens > 0, self.loss / np.maximum(self.tokens, 1), np.nan)
+        return LogPerplexities(
+            values=values, tokens=self.tokens, parts=self.parts, prefix_cut=prefix_cut
+        )
+
+
+def batches(lengths: Sequence[int], tokens_per_pass: int) -> Iterator[list[int]]:
+    """Put rows of about the same length together, so that little is padded.
+
+    A row that is longer than a pass goes alone.
+    """
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[row] > tokens_per_pass:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
 
 
 def even_chunks(tokens: Sequence[int], width: int) -> list[list[int]]:
@@ -103,23 +125,22 @@ def conditional_values(
         tokens = scorer.tokens(text)
         before = scorer.tokens(prefix)
         fixed = len(scorer.start) + len(between)
-        room = max(width // 2, width - len(tokens)) - fixed
-        cut[owner] = max(0, len(before) - max(0, room))
-        stem = [*scorer.start, *before[: max(0, room)], *between]
+        room = max(0, max(width // 2, width - len(tokens)) - fixed)
+        cut[owner] = max(0, len(before) - room)
+        stem = [*scorer.start, *before[:room], *between]
         windows.extend(_windows(owner, stem, tokens, width=width, started=bool(scorer.start)))
-    sums, done = np.zeros(len(texts)), 0
-    counts, parts = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-    for batch in _batches(windows, tokens_per_pass):
-        found = scorer.sum_of_last([w.ids for w in batch], [w.count for w in batch])
+    sums, done = _Losses(len(texts)), 0
+    for rows in batches([len(window.ids) for window in windows], tokens_per_pass):
+        batch = [windows[row] for row in rows]
+        counts = [window.count for window in batch]
         owners = [window.owner for window in batch]
-        np.add.at(sums, owners, -found)
-        np.add.at(counts, owners, [window.count for window in batch])
-        np.add.at(parts, owners, 1)
+        np.add.at(sums.loss, owners, -scorer.sum_of_last([w.ids for w in batch], counts))
+        np.add.at(sums.tokens, owners, counts)
+        np.add.at(sums.parts, owners, 1)
         done += len(batch)
         if progress is not None:
             progress(done, len(windows))
-    totals = zip(sums.tolist(), counts.tolist(), parts.tolist(), strict=True)
-    return replace(collect(list(totals)), prefix_cut=cut)
+    return sums.per_token(prefix_cut=cut)
 
 
 def _windows(
@@ -140,18 +161,6 @@ def _windows(
         )
     for first, middle, end in sliding_windows(len(rest), left):
         yield _Window(owner=owner, ids=[*stem, *rest[first:end]], count=end - middle)
-
-
-def _batches(windows: Sequence[_Window], tokens_per_pass: int) -> Iterator[list[_Window]]:
-    """Put windows of about the same length together, so that little is padded."""
-    batch: list[_Window] = []
-    for window in sorted(windows, key=lambda window: len(window.ids)):
-        if batch and (len(batch) + 1) * len(window.ids) > tokens_per_pass:
-            yield batch
-            batch = []
-        batch.append(window)
-    if batch:
-        yield batch
 
 
 # Losses of masked tokens, many copies of many texts in one forward pass.
@@ -191,13 +200,14 @@ class MaskedScorer:
     @property
     def max_length(self) -> int:
         """Tokens that the model can read at once."""
-        positions = getattr(self._model.config, "max_position_embeddings", None)
-        limits = [int(self._tokenizer.model_max_length)]
-        if isinstance(positions, int) and positions > 0:
+        longest = int(self._tokenizer.model_max_length)
+        positions: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        if not positions:
+            return longest
+        if self._model.config.model_type in _OFFSET_POSITIONS:
             # RoBERTa starts to count behind its padding index, so that two positions are lost.
-            offset = self._pad + 1 if self._model.config.model_type in _OFFSET_POSITIONS else 0
-            limits.append(positions - offset)
-        return min(limits)
+            positions -= self._pad + 1
+        return min(longest, positions)
 
     def tokens(self, text: str) -> list[int]:
         """Tokenize without adding special tokens."""
@@ -214,20 +224,13 @@ class MaskedScorer:
 
         Copies of chunks of about the same length go together, so that little is padded.
         """
-        order = sorted(range(len(chunks)), key=lambda at: len(chunks[at]))
-        copies = [(at, place) for at in order for place in range(len(chunks[at]))]
-        sums = np.zeros(len(chunks))
-        done = 0
-        while done < len(copies):
-            end = done + 1
-            while end < len(copies):
-                width = len(chunks[copies[end][0]]) + self.n_special  # the longest so far
-                if (end + 1 - done) * width > tokens_per_pass:
-                    break
-                end += 1
-            owners, places = np.array(copies[done:end]).T
+        copies = [(at, place) for at, chunk in enumerate(chunks) for place in range(len(chunk))]
+        lengths = [len(chunks[at]) + self.n_special for at, _ in copies]
+        sums, done = np.zeros(len(chunks)), 0
+        for batch in batches(lengths, tokens_per_pass):
+            owners, places = np.array([copies[row] for row in batch]).T
             np.add.at(sums, owners, self._pass([chunks[at] for at in owners], places))
-            done = end
+            done += len(batch)
             if progress is not None:
                 progress(done, len(copies))
         return sums
@@ -253,9 +256,9 @@ class MaskedScorer:
         with torch.inference_mode():
             logits = self._logits(
                 torch.tensor(ids, device=device), attention, torch.tensor(at, device=device)
-            ).float()
-            chosen = logits.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0]
-        return np.asarray((logits.logsumexp(-1) - chosen).double().cpu().numpy())
+            )
+            chosen = target_logprobs(logits, torch.tensor(targets, device=device))
+        return np.asarray(-chosen.double().cpu().numpy())
 
     def _logits(self, ids: Any, attention: Any, at: Any) -> Any:  # noqa: ANN401 - tensors
         """Logits at one position of each row; shape (rows, vocabulary)."""
@@ -345,7 +348,7 @@ def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:  # noqa: ANN
 Progress = Callable[[int, int], None]
 
 
-class CausalPerplexity:
+class CausalPerplexity(CausalModel):
     """−1/S · Σ_s log P(d_s | d_<s) of each text, in nats per token; no exponential, as in [K].
 
     A text longer than the window is read in windows that overlap by half, each token counted once
@@ -392,22 +395,16 @@ class CausalPerplexity:
     ) -> None:
         require_at_least(2, window=window)  # tokens, to predict one
         require_at_least(1, tokens_per_pass=tokens_per_pass)
-        self._model = CausalModel(model, dtype=dtype, device=device, cache=cache)
-        self.name = f"causal:{self._model.name}"
+        super().__init__(model, dtype=dtype, device=device, cache=cache)
+        self.name = f"causal:{self.name}"
         self.window = window
         self.tokens_per_pass = tokens_per_pass
-        self.device = device
-
-    @property
-    def dtype(self) -> Dtype:
-        """What the model computes in."""
-        return self._model.dtype
 
     @cached_property
     def fingerprint(self) -> str:
         """Identity of the model's files and of the settings that change its values."""
         return (
-            f"causal-perplexity-1:{self._model.identity}:{self.window}:{self.dtype}:"
+            f"causal-perplexity-1:{self.identity}:{self.window}:{self.dtype}:"
             f"{self.device or 'auto'}"
         )
 
@@ -415,10 +412,10 @@ class CausalPerplexity:
     def settings(self) -> Mapping[str, str]:
         """Settings a report must state."""
         return {
-            "model": self._model.described,
+            "model": self.described,
             "value": "mean −log P(token | tokens before it), nats",
             "first token": "predicted after a start token"
-            if self._scorer.start
+            if self.scorer.start
             else "read, not predicted",
             "longer texts": f"windows of {self._width} tokens that overlap by half",
             "after another text": "the other text, a blank line, then the text",
@@ -429,19 +426,17 @@ class CausalPerplexity:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> LogPerplexities:
         """Return the log-perplexity of each text; NaN where no token can be predicted."""
-        scorer, totals = self._scorer, []
+        scorer, sums = self.scorer, _Losses(len(texts))
         for row, text in enumerate(texts):
-            total, count, windows = 0.0, 0, 0
             ids = [*scorer.start, *scorer.tokens(text)]
             for first, middle, end in sliding_windows(len(ids), self._width):
                 mean = float(scorer.score_singly(ids[first:middle], [ids[middle:end]])[0])
-                total -= mean * (end - middle)
-                count += end - middle
-                windows += 1
-            totals.append((total, count, windows))
+                sums.loss[row] -= mean * (end - middle)
+                sums.tokens[row] += end - middle
+                sums.parts[row] += 1
             if progress is not None:
                 progress(row + 1, len(texts))
-        return collect(totals)
+        return sums.per_token()
 
     def conditional(
         self,
@@ -464,7 +459,7 @@ class CausalPerplexity:
             If there are not as many prefixes as texts, or the window has no room for both.
         """
         return conditional_values(
-            self._scorer,
+            self.scorer,
             prefixes,
             texts,
             width=self._width,
@@ -475,15 +470,7 @@ class CausalPerplexity:
 
     @property
     def _width(self) -> int:
-        # Tokens that the model was trained to read at once, if it says so.
-        longest = getattr(self._scorer._model.config, "max_position_embeddings", None)
-        if isinstance(longest, int) and longest > 0:
-            return min(self.window, longest)
-        return self.window
-
-    @property
-    def _scorer(self) -> CausalScorer:
-        return self._model.scorer
+        return min(self.window, self.scorer.longest or self.window)
 
 
 class MaskedPerplexity:
@@ -559,18 +546,23 @@ class MaskedPerplexity:
         ``progress`` is told how many tokens of how many were masked.
         """
         scorer = self._scorer
-        cut = [even_chunks(scorer.tokens(text), self._width) for text in texts]
+        cut = [
+            (row, chunk)
+            for row, text in enumerate(texts)
+            for chunk in even_chunks(scorer.tokens(text), self._width)
+        ]
         losses = scorer.losses(
-            [chunk for chunks in cut for chunk in chunks],
+            [chunk for _, chunk in cut],
             tokens_per_pass=self.tokens_per_pass
             or (4096 if pick_device(self.device) == "cpu" else 65_536),
             progress=progress,
         )
-        parts = [len(chunks) for chunks in cut]
-        owners = np.repeat(np.arange(len(texts)), parts)
-        totals = np.bincount(owners, weights=losses, minlength=len(texts)).tolist()
-        counts = [sum(map(len, chunks)) for chunks in cut]
-        return collect(list(zip(totals, counts, parts, strict=True)))
+        sums = _Losses(len(texts))
+        for (row, chunk), loss in zip(cut, losses, strict=True):
+            sums.loss[row] += loss
+            sums.tokens[row] += len(chunk)
+            sums.parts[row] += 1
+        return sums.per_token()
 
     @property
     def _width(self) -> int:

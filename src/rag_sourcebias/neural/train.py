@@ -254,10 +254,7 @@ class TrainingRun:
         on_progress: Callable[[int, int], None] | None,
     ) -> Progress:
         """Train the loaded model to the end of the planned steps."""
-        progress = Progress(
-            debiased_loss(live, self.settings),
-            eval_every=self.settings.eval_every,
-        )
+        progress = Progress(debiased_loss(live, self.settings), eval_every=self.settings.eval_every)
         trainer = DebiasTrainer(
             live,
             columns,
@@ -267,10 +264,10 @@ class TrainingRun:
             on_progress=on_progress,
         )
         with self._explained(), quiet():
-            if checkpoint is not None:
-                progress.read(checkpoint)
             if checkpoint is None:
                 progress.add_point()
+            else:
+                progress.read(checkpoint)
             self.on_stage(f"training, step {progress.step} of {len(columns.batches)}")
             progress.run()
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))

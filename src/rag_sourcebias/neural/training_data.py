@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -37,17 +36,6 @@ Precision = Literal["auto", "float32", "bf16"]
 RankColumnNames = Literal["human", "both", "all"]
 
 _MINE_DEPTH = 50  # of the ranking that hard negatives are drawn from: few are relevant unseen
-_AT_LEAST = {
-    "batch_size": 1,
-    "epochs": 1,
-    "max_steps": 1,
-    "max_length": 1,
-    "hard_negatives": 0,
-    "min_grade": 1,
-    "seed": 0,
-    "eval_every": 1,
-    "checkpoint_every": 1,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +44,12 @@ class TrainingSettings:
 
     Parameters
     ----------
-    debias_weight, reduction, scale, similarity, rank_columns
-        As for :class:`~rag_sourcebias.neural.losses.DebiasedRankingLoss`. ``scale`` is that
-        of the hinge; the ranking loss, ``MultipleNegativesRankingLoss``, has its usual one (20
-        for cosine, 1 for dot).
-    loss : {"mnrl", "cached-mnrl", "margin-mse", "cosine"}
-        L_rank. The first two are contrastive (``MultipleNegativesRankingLoss``, and the same with
-        cached gradients, which takes large batches in little memory). The others are regressions
-        on what the untrained encoder says of human documents: its margins between the relevant
-        document and each hard negative (``MarginMSELoss``), or its similarity of each
-        (``CosineSimilarityLoss``). They pull the ranking back to where it was while the hinge moves
-        the twins, and have nothing to learn at weight 0.
+    debias_weight, reduction, scale, similarity
+        As for :class:`~rag_sourcebias.neural.hinge.TwinHinge`. ``scale`` is that of the hinge; the
+        ranking loss, ``MultipleNegativesRankingLoss``, has its usual one (20 for cosine, 1 for
+        dot).
+    rank_columns : {"human", "both", "all"}
+        As for :class:`~rag_sourcebias.neural.losses.DebiasedRankingLoss`.
     batch_size : int
         Pairs in a step; at least 2 without hard negatives.
     epochs, max_steps : int, optional
@@ -116,29 +99,29 @@ class TrainingSettings:
     checkpoint_every: int = 100
 
     def __post_init__(self) -> None:
-        TwinHinge(
-            weight=self.debias_weight,
-            reduction=self.reduction,
-            scale=self.scale,
-            similarity=self.similarity,
+        _ = self.hinge  # says which of its settings is refused
+        require_one_of("rank_columns", self.rank_columns, get_args(RankColumnNames))
+        require_one_of("precision", self.precision, get_args(Precision))
+        require_at_least(
+            1,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            max_steps=self.max_steps,
+            max_length=self.max_length,
+            min_grade=self.min_grade,
+            eval_every=self.eval_every,
+            checkpoint_every=self.checkpoint_every,
         )
-        for name, accepted in (
-            ("rank_columns", get_args(RankColumnNames)),
-            ("precision", get_args(Precision)),
-        ):
-            require_one_of(name, getattr(self, name), accepted)
-        for name, least in _AT_LEAST.items():
-            require_at_least(least, **{name: getattr(self, name)})
-        for name, value, fits, accepted_range in (
-            ("learning_rate", self.learning_rate, self.learning_rate > 0, "above 0"),
-            ("warmup_ratio", self.warmup_ratio, 0 <= self.warmup_ratio < 1, "in [0, 1)"),
-        ):
-            if not (math.isfinite(value) and fits):
-                raise DataError(f"{name} is {value!r}; accepted is a number {accepted_range}")
-        self._check_together()
-
-    def _check_together(self) -> None:
+        require_at_least(0, hard_negatives=self.hard_negatives, seed=self.seed)
         require(
+            (
+                0 < self.learning_rate < math.inf,
+                f"learning_rate is {self.learning_rate!r}; accepted is a number above 0",
+            ),
+            (
+                0 <= self.warmup_ratio < 1,
+                f"warmup_ratio is {self.warmup_ratio!r}; accepted is a number in [0, 1)",
+            ),
             (
                 self.epochs is None or self.max_steps is None,
                 f"epochs is {self.epochs} and max_steps {self.max_steps}; give one of them",
@@ -148,6 +131,16 @@ class TrainingSettings:
                 "there is nothing to rank in a batch of 1 without hard negatives; give batch_size "
                 "or hard_negatives of at least 2 or 1",
             ),
+        )
+
+    @property
+    def hinge(self) -> TwinHinge:
+        """The penalty on twins."""
+        return TwinHinge(
+            weight=self.debias_weight,
+            reduction=self.reduction,
+            scale=self.scale,
+            similarity=self.similarity,
         )
 
     def to_dict(self) -> dict[str, str]:
@@ -244,10 +237,9 @@ def mine_negatives(
     rows: IntArray,
     encoder: Encoder,
     *,
-    sources: Sequence[str],
     per_source: int,
+    seed: int,
     depth: int,
-    rng: np.random.Generator | int,
 ) -> IntArray:
     """Draw negatives of each row from what the encoder ranks highest for its query.
 
@@ -262,45 +254,61 @@ def mine_negatives(
     rows : int64 array of shape (m,)
         Rows of ``pairs``.
     encoder : Encoder
-    sources : sequence of str
-        Corpora to draw from.
     per_source : int
+    seed : int
     depth : int
         Documents of each source's ranking that are drawn from.
-    rng : numpy Generator or int
 
     Returns
     -------
-    int64 array of shape (m, len(sources) · per_source)
-        Rows of the corpus.
+    int64 array of shape (m, 2 · per_source)
+        Rows of the corpus: of the baseline, then of the other source.
 
     Raises
     ------
     DataError
         If a source has fewer documents that may be drawn.
     """
-    rng = np.random.default_rng(rng)
+    rng = np.random.default_rng(seed)
     wanted = dict.fromkeys(pairs.query_ids[row] for row in rows)
     queries = [query for query in dataset.queries if query.query_id in wanted]
     never = _relevant_rows(dataset, wanted)
     tags = dataset.corpus.tags
     columns = []
-    for source in sources:
-        draw = partial(
-            _draw,
-            texts=dataset.corpus.texts,
-            ranked=_ranked(dataset.corpus, source, queries, encoder, depth),
-            pool=np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist(),
-            never=never,
-            rng=rng,
-        )
+    for source in (pairs.twins.baseline, pairs.twins.source):
+        ranked = _ranked(dataset.corpus, source, queries, encoder, depth)
+        pool = np.flatnonzero(tags.source_codes == tags.sources.index(source)).tolist()
         drawn = []
         for row in rows.tolist():
-            twin = int(pairs.rows[row])
+            query_id, twin = pairs.query_ids[row], int(pairs.rows[row])
             own = (pairs.twins.baseline_texts[twin], pairs.twins.source_texts[twin])
-            drawn.append(draw(pairs.query_ids[row], own, per_source))
-        columns.append(np.array(drawn, dtype=np.int64).reshape(len(rows), per_source))
+            barred = never[query_id]
+            best = _accepted(ranked[query_id], barred, own, dataset.corpus.texts)
+            if len(best) >= per_source:
+                drawn.append(rng.choice(best, per_source, replace=False).tolist())
+                continue
+            rest = _accepted(pool, {*barred, *best}, own, dataset.corpus.texts)
+            missing = per_source - len(best)
+            if len(rest) < missing:
+                raise DataError(
+                    f"query {query_id!r} has {len(best) + len(rest)} documents of one source that "
+                    f"are not relevant to it, but hard_negatives asks for {per_source}; lower it "
+                    "(0 takes the other documents of a batch), or give a larger corpus"
+                )
+            drawn.append([*best, *rng.choice(rest, missing, replace=False)])
+        columns.append(np.array(drawn, dtype=np.int64))
     return np.concatenate(columns, axis=1)
+
+
+def _accepted(
+    candidates: Sequence[int], barred: Collection[int], own: Collection[str], texts: Sequence[str]
+) -> list[int]:
+    """Leave out what is barred or blank, and copies of the row's own texts."""
+    return [
+        row
+        for row in candidates
+        if row not in barred and texts[row] not in own and texts[row].strip()
+    ]
 
 
 def _relevant_rows(dataset: Dataset, queries: dict[str, None]) -> dict[str, set[int]]:
@@ -334,41 +342,6 @@ def _ranked(
         query_id: rows[run.offsets[i] : run.offsets[i + 1]]
         for i, query_id in enumerate(run.query_ids)
     }
-
-
-def _draw(
-    query_id: str,
-    own: Collection[str],
-    count: int,
-    *,
-    texts: Sequence[str],
-    ranked: Mapping[str, Sequence[int]],
-    pool: Sequence[int],
-    never: Mapping[str, Collection[int]],
-    rng: np.random.Generator,
-) -> IntArray:
-    """Draw from the ranking of one source, and from all of it where that is not enough."""
-
-    def accepted(candidates: Sequence[int], barred: Collection[int]) -> list[int]:
-        return [
-            row
-            for row in candidates
-            if row not in barred and texts[row] not in own and texts[row].strip()
-        ]
-
-    best = accepted(ranked[query_id], never[query_id])
-    if len(best) >= count:
-        return rng.choice(best, count, replace=False)
-    rest = accepted(pool, {*never[query_id], *best})
-    if len(best) + len(rest) < count:
-        raise DataError(
-            f"query {query_id!r} has {len(best) + len(rest)} documents of one source that are "
-            f"not relevant to it, but hard_negatives asks for {count}; lower it (0 takes the "
-            "other documents of a batch), or give a larger corpus"
-        )
-    return np.concatenate(
-        [np.array(best, dtype=np.int64), rng.choice(rest, count - len(best), replace=False)]
-    )
 
 
 # The columns of texts that a training goes through.
@@ -432,10 +405,9 @@ def training_columns(
                 pairs,
                 rows,
                 encoder,
-                sources=(twins.baseline, twins.source),
                 per_source=settings.hard_negatives,
+                seed=settings.seed,
                 depth=_MINE_DEPTH,
-                rng=settings.seed,
             ),
         )
         for number, column in enumerate(negatives.T.tolist(), start=1):

@@ -1,7 +1,6 @@
 """State of a debiased training: progress, checkpoints and the loss."""
 
 import json
-import math
 import shutil
 import time
 from collections.abc import Mapping
@@ -81,9 +80,9 @@ class Progress:
         self.points.append(
             TrainingPoint(
                 step=self.step,
-                rank_loss=_number(seen.mean_rank_loss),
-                debias_loss=_number(seen.mean_debias_loss),
-                hinge_share=_number(seen.hinge_share),
+                rank_loss=seen.mean_rank_loss,
+                debias_loss=seen.mean_debias_loss,
+                hinge_share=seen.hinge_share,
             )
         )
 
@@ -115,10 +114,6 @@ class Progress:
             self.loss.step = int(content["forward"])
             self.loss.statistics = from_plain(HingeStatistics, content["statistics"])
             self.points = [from_plain(TrainingPoint, point) for point in content["points"]]
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 # The folder of a training run: what it was asked for, and where it can be taken up again.
@@ -215,11 +210,4 @@ def debiased_loss(model: Any, settings: TrainingSettings) -> DebiasedRankingLoss
     rank = MultipleNegativesRankingLoss(
         model, scale=20.0 if cosine else 1.0, similarity_fct=cos_sim if cosine else dot_score
     )
-    return DebiasedRankingLoss(
-        rank,
-        settings.debias_weight,
-        reduction=settings.reduction,
-        scale=settings.scale,
-        similarity=settings.similarity,
-        rank_columns=settings.rank_columns,
-    )
+    return DebiasedRankingLoss(rank, settings.hinge, rank_columns=settings.rank_columns)

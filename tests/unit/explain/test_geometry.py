@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
-from rag_sourcebias.explain.vectors import map_vectors, positions_along_source
+from rag_sourcebias.explain.vectors import map_sources, positions_along_source
 
 
 def twins(seed: int, *, n: int = 200, d: int = 12, shift: float = 1.0, own: float = 1.0):
@@ -29,14 +29,14 @@ def test_a_pair_is_placed_by_the_direction_of_the_others() -> None:
 
 def test_the_map_is_the_plane_of_numpys_svd() -> None:
     human, other = twins(6)
-    found = map_vectors(human, other)
+    found = map_sources(human, other)
     joint = np.concatenate((human, other))
     joint = joint - joint.mean(axis=0)
     left, values, _ = np.linalg.svd(joint, full_matrices=False)
     both = np.concatenate((found.human, found.other))
     np.testing.assert_allclose(np.abs(both), np.abs(left[:, :2] * values[:2]), atol=1e-8)
     np.testing.assert_allclose(found.variance_shares, (values**2 / (values**2).sum())[:2])
-    flipped = map_vectors(-human, -other)
+    flipped = map_sources(-human, -other)
     np.testing.assert_allclose(flipped.human, -found.human, atol=1e-8)
 
 
@@ -45,4 +45,4 @@ def test_what_cannot_be_placed_is_refused() -> None:
     with pytest.raises(InsufficientDataError, match="10 pairs; at least 20"):
         positions_along_source(human[:10], other[:10])
     with pytest.raises(DataError, match="all vectors are alike"):
-        map_vectors(np.ones((3, 2)), np.ones((3, 2)))
+        map_sources(np.ones((3, 2)), np.ones((3, 2)))

@@ -16,7 +16,8 @@ def judged(queries, human, other, pairs) -> QueryWords:
     vocabulary: dict[str, int] = {}
     ours, theirs, asked = (word_sets(column, vocabulary) for column in (human, other, queries))
     at, rows = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
-    idf = corpus_idf(ours, theirs, n_codes=len(vocabulary))
+    searched = word_sets([*human, *other], vocabulary)
+    idf = corpus_idf(searched, n_codes=len(vocabulary))
     return judged_words(asked.take(at), ours.take(rows), theirs.take(rows), idf=idf)
 
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     human, other = twins(5)
     with pytest.raises(InsufficientDataError, match="19 pairs; at least 20"):
         spectrum(human[:19], other[:19])
-    with pytest.raises(DataError, match="resamples is 10"):
+    with pytest.raises(DataError, match="resamples must be at least 50, got 10"):
         spectrum(human, other, resamples=10)
     with pytest.raises(InsufficientDataError, match="all alike"):
         spectrum(np.zeros((30, 4)), other[:30, :4])

@@ -11,6 +11,7 @@ pytest.importorskip("sentence_transformers")
 
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Reranker
+from rag_sourcebias.neural import loading
 from rag_sourcebias.neural.causal import QueryLikelihoodReranker
 from rag_sourcebias.neural.loading import CrossEncoderReranker, fast_dtype
 
@@ -119,5 +120,6 @@ def test_the_processor_chooses_the_dtype(
     file = tmp_path / "cpuinfo"
     if cpuinfo is not None:
         file.write_text(cpuinfo)
-    assert fast_dtype("cpu", cpuinfo=file) == dtype
-    assert fast_dtype("cuda:0", cpuinfo=file) == "bfloat16"
+    monkeypatch.setattr(loading, "_CPUINFO", file)
+    assert fast_dtype("cpu") == dtype
+    assert fast_dtype("cuda:0") == "bfloat16"

@@ -125,7 +125,7 @@ def edited(folder: Path, place: Path, change) -> Path:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[:1], r"no pooling module \(Transformer\)"),
+        (lambda rows: rows[:1], r"unknown layout \(Transformer\); known"),
         (lambda rows: [*rows, rows[-1]], "unknown layout .*Normalize → Normalize"),
         (lambda rows: rows[1:], "unknown layout .Pooling → Normalize"),
         (lambda rows: [*rows, {**rows[2], "type": "mine.Own"}], "unknown layout .*mine.Own"),

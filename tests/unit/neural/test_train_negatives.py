@@ -19,7 +19,7 @@ SOURCES = ("human", "llm:x")
 
 def mined(data: Dataset, **options) -> np.ndarray:
     pairs = training_pairs(data)
-    given = {"sources": SOURCES, "per_source": 1, "depth": 5, "rng": 0, **options}
+    given = {"per_source": 1, "depth": 5, "seed": 0, **options}
     rows = np.arange(len(pairs))
     return mine_negatives(data, pairs, rows, HashingEncoder(512), **given)
 
