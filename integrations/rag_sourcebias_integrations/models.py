@@ -3,13 +3,13 @@
 import inspect
 import json
 import re
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from enum import Enum
-from pathlib import PurePath
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
+
+from pydantic_core import to_jsonable_python
 
 from rag_sourcebias.core.completions import Completion, CompletionError, FailureReason, LabelScores
 from rag_sourcebias.core.errors import DataError, SourceBiasError, require_at_least, require_one_of
@@ -32,7 +32,6 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
 """Settings of a request, and the names that frameworks have for them."""
 
 _CALL = "call."
-_RETRIES = "max_retries"
 
 
 def routes_of(
@@ -108,34 +107,6 @@ def with_values(
     return (_copied(model, update) if update else model), arguments
 
 
-def once_copy(model: Any) -> tuple[Any, bool]:  # noqa: ANN401
-    """Return a copy that sends each request once, and whether any retries were found to stop.
-
-    Retries are stopped where they are a field ``max_retries``, and in clients that have
-    ``with_options(max_retries=…)``, as those of OpenAI, Anthropic, Groq and others.
-    """
-    found = _RETRIES in type(model).model_fields
-    copy = _copied(model, {_RETRIES: 0} if found else {})
-    for store in (copy.__dict__, copy.__pydantic_private__ or {}):
-        for name, value in list(store.items()):
-            owner = _owner(value)
-            if owner is None:
-                continue
-            once = owner.with_options(max_retries=0)
-            store[name] = once if owner is value else type(value)(once)
-            found = True
-    return copy, found
-
-
-def _owner(value: Any) -> Any:  # noqa: ANN401
-    """Return the client that a value is, or is a part of; None where it is neither."""
-    for one in (value, getattr(value, "_client", None)):
-        retries = getattr(one, _RETRIES, None)
-        if isinstance(retries, int) and callable(getattr(type(one), "with_options", None)):
-            return one
-    return None
-
-
 def _copied(model: Any, update: Mapping[str, Any]) -> Any:  # noqa: ANN401
     copy = model.model_copy(update=dict(update))
     # What the model computed from its fields and remembers (cached properties) may be out of date.
@@ -163,7 +134,6 @@ _SECRET = re.compile(
     r"(?:^|_|-|api)keys?(?:_id)?$|secret|passw|credential|auth|cookie|headers?$|token$"
 )
 _NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name", "repo_id")
-_DROPPED = object()
 _DEEPEST = 6
 
 
@@ -179,7 +149,7 @@ def identity_of(
     leave_out: Collection[str] = (),
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return class, server and the fields that are not at their defaults, ready for JSON.
+    """Return class and the fields that are not at their defaults, ready for JSON.
 
     Parameters
     ----------
@@ -190,16 +160,15 @@ def identity_of(
         Further settings.
     """
     kind = type(model)
-    # Of the clients that are fields, not of those that the model makes when it is first asked:
-    # they would be there one time and not another.
-    clients = (_owner(getattr(model, name, None)) for name in kind.model_fields)
-    servers = sorted({_url(str(client.base_url)) for client in clients if client is not None})
-    return {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        **({"server": ", ".join(servers)} if servers else {}),
-        **_fields(model, leave_out, _DEEPEST),
-        **_plain(dict(more or {}), _DEEPEST),
-    }
+    fields = model.model_dump(
+        mode="json",
+        exclude={*_RUNTIME, *leave_out},
+        exclude_defaults=True,
+        fallback=_described,
+        warnings=False,
+    )
+    further = to_jsonable_python(dict(more or {}), fallback=_described)
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", **_shown({**fields, **further})}
 
 
 def redacted(text: str, model: Any) -> str:  # noqa: ANN401
@@ -213,43 +182,23 @@ def redacted(text: str, model: Any) -> str:  # noqa: ANN401
     return shortened(text)
 
 
-def _fields(model: Any, leave_out: Collection[str], depth: int) -> dict[str, Any]:  # noqa: ANN401
-    found: dict[str, Any] = {}
-    for name, field in type(model).model_fields.items():
-        if name in _RUNTIME or name in leave_out or _SECRET.search(name.lower()):
-            continue
-        value = getattr(model, name, None)
-        if value is None or value == field.default:
-            continue
-        plain = _plain(value, depth)
-        if plain is not _DROPPED and plain not in ({}, [], ""):
-            found[name] = plain
-    return found
+def _described(value: Any) -> str:  # noqa: ANN401
+    """Return the name of what JSON cannot hold, equal in every process."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
-def _plain(value: Any, depth: int) -> Any:  # noqa: ANN401
-    """Return a value ready for JSON and equal in every process, or a mark that it has none."""
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str | PurePath):
-        return _url(str(value))
-    if not depth:
-        return _DROPPED
-    if isinstance(value, Mapping):
-        kept = {str(k): _plain(v, depth - 1) for k, v in value.items()}
+def _shown(value: Any) -> Any:  # noqa: ANN401
+    """Return a JSON value without secrets and without what is empty."""
+    if isinstance(value, dict):
         return {
-            k: v for k, v in kept.items() if v is not _DROPPED and not _SECRET.search(k.lower())
+            key: _shown(one)
+            for key, one in value.items()
+            if one not in (None, {}, [], "") and not _SECRET.search(key.lower())
         }
-    if isinstance(value, list | tuple | set | frozenset):
-        items = [p for v in value if (p := _plain(v, depth - 1)) is not _DROPPED]
-        return sorted(items, key=repr) if isinstance(value, set | frozenset) else items
-    if hasattr(type(value), "model_fields") and not isinstance(value, type):
-        return {"class": type(value).__qualname__} | _fields(value, (), depth - 1)
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return _DROPPED
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return _url(value) if isinstance(value, str) else value
 
 
 def _url(text: str) -> str:
@@ -415,11 +364,11 @@ class ModelCompleter(ABC):
         self.max_concurrency = max_concurrency
         self.name = name or name_of(model)
         self._routes = routes_of(model, call, chosen=parameters)
-        self._model, self._once = once_copy(model)
+        self._model = model
         fields = [route for route in self._routes.values() if route and "." not in route]
         self._identity = identity_of(model, leave_out=fields, more=more)
-        self._copies: dict[tuple[tuple[str, Any], ...], tuple[Any, dict[str, Any]]] = {}
-        self._lock = threading.Lock()
+        # A copy keeps the client that it opens when it is first asked.
+        self._told = lru_cache(_MOST_COPIES)(self._tell)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -438,7 +387,6 @@ class ModelCompleter(ABC):
             key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             for key, value in self._identity.items()
         }
-        told["retries of the framework"] = "off" if self._once else "its own, if it has any"
         return told | ({"not told to the model": ", ".join(left)} if left else {})
 
     def complete(
@@ -452,7 +400,7 @@ class ModelCompleter(ABC):
             If the model fails, refuses the request or answers with something else.
         """
         values = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-        return self._text(self._asked(prompt, values, {}))
+        return self._text(self._asked(prompt, values))
 
     def label_logprobs(self, prompt: str, labels: Sequence[str]) -> LabelScores:
         """Return the log-probability of each label as the beginning of the answer.
@@ -467,15 +415,16 @@ class ModelCompleter(ABC):
         """
         if not {"logprobs", "top_logprobs"} <= set(type(self._model).model_fields):
             raise no_logprobs(self._model)
-        values = {"max_tokens": max(len(label.strip()) for label in labels), "temperature": 0.0}
-        answer = self._asked(prompt, values, {"logprobs": True, "top_logprobs": _TOP})
+        longest = max(len(label.strip()) for label in labels)
+        values = {"max_tokens": longest, "temperature": 0.0, "logprobs": True, "top_logprobs": _TOP}
+        answer = self._asked(prompt, values)
         choice = self._choice(answer)
         if not isinstance(choice.get("logprobs"), dict):
             raise no_logprobs(self._model)
         return chat_labels({"choices": [choice], "usage": self._counts(answer)}, labels)
 
-    def _asked(self, prompt: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        model, arguments = self._told(values, extra)
+    def _asked(self, prompt: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        model, arguments = self._told(*values.items())
         try:
             with suppress():
                 return self._answer(model, prompt, arguments)
@@ -485,20 +434,10 @@ class ModelCompleter(ABC):
                 raise
             raise told from error
 
-    def _told(
-        self, values: Mapping[str, Any], extra: Mapping[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
-        """Return a copy of the model that was told; the same one for the same settings."""
-        key = (*values.items(), *extra.items())
-        with self._lock:
-            found = self._copies.get(key)
-            if found is None:
-                routes = {**self._routes, **{field: field for field in extra}}
-                found = with_values(self._model, routes, {**values, **extra})
-                if len(self._copies) >= _MOST_COPIES:
-                    self._copies.clear()
-                self._copies[key] = found
-        return found
+    def _tell(self, *values: tuple[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return a copy of the model that was told, and the arguments of the call."""
+        routes = {name: self._routes.get(name, name) for name, _ in values}
+        return with_values(self._model, routes, dict(values))
 
     @abstractmethod
     def _answer(self, model: Any, prompt: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -16,10 +16,10 @@ from rag_sourcebias_integrations.models import ModelCompleter, counts_of, finish
 class LangChainCompleter(ModelCompleter):
     """Let a LangChain model write rewrites, or judge.
 
-    The prompt is one human message for a chat model, and the bare text for an LLM. Each call is
-    one attempt: the model is copied, and in the copy the retries of the framework are off where
-    they can be found (``max_retries``, clients of OpenAI's kind). The model that is given is not
-    changed, its callbacks are called as for any other call, and LangChain's cache is not used.
+    The prompt is one human message for a chat model, and the bare text for an LLM. The model that
+    is given is not changed, its callbacks are called as for any other call, and LangChain's cache
+    is not used. A request that fails is made again by the model itself, as often as it is set to
+    (``max_retries``), and then by this library.
 
     Parameters
     ----------

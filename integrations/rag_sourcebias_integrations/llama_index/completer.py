@@ -15,9 +15,9 @@ class LlamaIndexCompleter(ModelCompleter):
     """Let a LlamaIndex LLM write rewrites, or judge.
 
     The prompt is one user message where the LLM's metadata call it a chat model, and goes to
-    ``complete`` otherwise. Each call is one attempt: the LLM is copied, and in the copy the retries
-    of the framework are off where they can be found (``max_retries``, clients of OpenAI's kind).
-    The LLM that is given is not changed, and its callbacks are called as for any other call.
+    ``complete`` otherwise. The LLM that is given is not changed, and its callbacks are called as
+    for any other call. A request that fails is made again by the LLM itself, as often as it is set
+    to (``max_retries``), and then by this library.
 
     Parameters
     ----------

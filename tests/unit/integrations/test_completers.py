@@ -83,7 +83,6 @@ def test_the_fingerprint_knows_the_model_and_no_secret(served) -> None:
     assert "pass" not in text
     assert "http://host/v1" in one.fingerprint
     assert one.settings["model"] == "faulty"
-    assert one.settings["retries of the framework"] == "off"
     # What each request carries, and what only matters to how it runs, is no part of it.
     same = of(temperature=1.0, max_tokens=3, seed=9, timeout=5, max_retries=7, api_key="sk-2")
     assert same.fingerprint == one.fingerprint
@@ -111,7 +110,7 @@ def test_errors_are_told_apart_and_echo_no_key(
     body = b'{"error": "wrong, sk-secret"}'
     with serving(lambda path, asked, seen: (status, headers, body)) as server:
         with pytest.raises(CompletionError) as caught:
-            as_completer(served(server.url, timeout=20)).complete("Q", **ASK)
+            as_completer(served(server.url, timeout=20, max_retries=0)).complete("Q", **ASK)
         assert sum(server.prompts.values()) == 1
     found = caught.value
     assert (found.reason, found.retry_after, found.fatal) == (reason, after, fatal)
@@ -121,48 +120,35 @@ def test_errors_are_told_apart_and_echo_no_key(
 class Client:
     """As the packages of OpenAI and others have it."""
 
-    base_url = "http://host/v1"
-
-    def __init__(self, max_retries: int = 4) -> None:
-        self.max_retries = max_retries
-
-    def with_options(self, *, max_retries: int) -> Client:
-        return Client(max_retries)
-
-
-class Resource:
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
 
 class Lazy(MockLLM):
     """Makes its client when it is first asked, as LlamaIndex's own OpenAI does."""
 
     temperature: float = 0.0
     resource: Any = None
+    stop: Any = None
     _made: Any = PrivateAttr(default=None)
     _seen: list[int] = PrivateAttr(default_factory=list)
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any):
         self._made = self._made or Client()
-        clients = (self._made, self.resource._client)
-        self._seen.append(max(client.max_retries for client in clients))
+        self._seen.append(id(self._made))
         return super().complete(prompt, formatted=formatted)
 
 
-def test_clients_do_not_retry_and_do_not_change_the_fingerprint_once_they_are_there() -> None:
+def test_clients_are_kept_and_do_not_change_the_fingerprint_once_they_are_there() -> None:
     model = Lazy()
-    model.resource = Resource(Client())
+    model.resource, model.stop = Client(), Lazy
     fresh = as_completer(model)
+    for _ in range(2):
+        fresh.complete("Q", **ASK)
+    assert len(set(model._seen)) == 1
     model.complete("Q")
     used = as_completer(model)
-    assert fresh.fingerprint == used.fingerprint
-    assert "http://host/v1" in used.fingerprint
-    used.complete("Q", **ASK)
-    assert model._seen == [4, 0]
-    model.complete("Q")
-    assert model._seen == [4, 0, 4]
+    assert fresh.fingerprint == used.fingerprint == as_completer(model).fingerprint
+    assert "Client" in used.fingerprint
+    assert "Lazy" in used.settings["stop"]
 
 
 def test_a_refusal_is_told() -> None:
