@@ -345,10 +345,6 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
             include=["documents", "metadatas", "embeddings"]
         )
         names = sorted(one.name for one in client.list_collections())
-        conflicts = [n for n in names if n.endswith("conflicts")]
-        n_conflicts = sum(
-            client.get_collection(n, embedding_function=None).count() for n in conflicts
-        )
     states = [json.loads(Path(out).read_text()) for out in outs]
     return {
         "writes": sum(state["writes"] for state in states),
@@ -358,7 +354,6 @@ def measure(writes: int, kills: int, seed: int, folder: Path) -> dict[str, Any]:
         "switches refused": figures[0],
         "finishes refused": figures[1],
         "finished": figures[2],
-        "conflicts": n_conflicts,
         "raised by handles that follow": sum(state["raised"] for state in states),
         "not acknowledged": sum(len(state["tried"]) for state in states),
         "collections left": names,

@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2969,
     "testing": 3005,
     ".": 3861,
-    "integrations": 30491,
+    "integrations": 29795,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -28,7 +28,6 @@ _BUCKET = 500  # entries of a row, about
 _KEY = 8  # bytes of an id's hash
 _ENTRY = 24  # of that, the content's and the vector's
 _LEDGER = "--rsb-ledger"
-_CONFLICTS = "--rsb-conflicts"
 _STATE = "state"
 _PENDING = "/pending/"
 
@@ -221,14 +220,9 @@ def ledger_name(name: str) -> str:
     return f"{name}{_LEDGER}"
 
 
-def conflicts_name(name: str) -> str:
-    """Name of the collection of versions that did not prevail."""
-    return f"{name}{_CONFLICTS}"
-
-
 def is_bookkeeping(name: str) -> bool:
     """Whether a collection holds what a migration remembers, and no documents."""
-    return name.endswith((_LEDGER, _CONFLICTS))
+    return name.endswith(_LEDGER)
 
 
 def opened(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
@@ -382,21 +376,6 @@ _DELETING = bytes([1]) * 16
 Row = tuple[Any, ...]  # document, metadata, URI
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A document that was written in both collections; which one came last is not known.
-
-    Parameters
-    ----------
-    doc_id : str
-    row : tuple or None
-        Document, metadata and URI that did not prevail; None where it was deleted.
-    """
-
-    doc_id: str
-    row: Row | None
-
-
 @dataclass(slots=True)
 class Carried:
     """What one pass over two collections found.
@@ -405,7 +384,8 @@ class Carried:
     ----------
     ids : list of str
         Documents written or deleted in the target.
-    conflicts : list of Conflict
+    conflicts : list of str
+        Documents written in both: the target's version stays.
     lacking : list of str
         Documents that no vector can be made of.
     n_documents : int
@@ -413,7 +393,7 @@ class Carried:
     """
 
     ids: list[str] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
     n_documents: int = 0
 
@@ -479,8 +459,8 @@ def carry(
 ) -> Carried:
     """Write to the target what was written to the source since both agreed; one pass.
 
-    Both may be written to meanwhile. What was written in the target since stays, and the source's
-    version is returned as a conflict. Chroma has no conditional write: a document that is written
+    Both may be written to meanwhile. What was written in the target since stays, and the document
+    is returned as a conflict. Chroma has no conditional write: a document that is written
     in the target in the milliseconds between its last look here and the write is overwritten.
 
     Parameters
@@ -519,7 +499,7 @@ def carry(
                 if _untouched(row, agreed, to, doc_id, otherwise):
                     todo.append(doc_id)
                     continue
-                found.conflicts.append(Conflict(doc_id, rows[doc_id]))
+                found.conflicts.append(doc_id)
             agreed.put(doc_id, contents[doc_id])
         if not todo:
             continue
@@ -566,7 +546,7 @@ def _delete(
         announce()
         target.delete(ids=gone)
         found.ids += gone
-    found.conflicts += [Conflict(i, None) for i in there if i not in set(gone)]
+    found.conflicts += [i for i in there if i not in set(gone)]
 
 
 def _changed(

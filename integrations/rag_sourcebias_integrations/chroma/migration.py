@@ -25,7 +25,6 @@ from rag_sourcebias_integrations.chroma.carry import (
     MOVING,
     Agreed,
     Carried,
-    Conflict,
     EncodedVectors,
     Ledger,
     Phase,
@@ -37,7 +36,6 @@ from rag_sourcebias_integrations.chroma.carry import (
     Vectors,
     VectorSource,
     carry,
-    conflicts_name,
     far_apart,
     ledger_name,
     make_equal,
@@ -68,7 +66,7 @@ class Migration:
     can go on after a kill: :func:`restore_collection`, then the same call that made the migration.
 
     A document that was written in both collections since they were last compared keeps the version
-    of the collection in use; :meth:`conflicts` returns the other one (``<name>--rsb-conflicts``).
+    of the collection in use, and the log names it.
     Chroma has no conditional write and does not say when a document was written, so two things
     remain: writes of one document through an old and a new handle within the same few milliseconds
     of a pass, and an update or deletion through a new handle of a document that an old handle
@@ -236,28 +234,6 @@ class Migration:
         clear_finished(self.client, self.name, self.progress)
         return active
 
-    def conflicts(self) -> list[Conflict]:
-        """Return versions of documents that did not prevail, oldest first."""
-        store = opened(self.client, conflicts_name(self.name))
-        if store is None:
-            return []
-        page = store.get(include=["documents", "metadatas"])
-        rows = sorted(
-            zip(page["metadatas"], page["documents"] or [None] * len(page["ids"]), strict=True),
-            key=lambda row: row[0]["rsb_at"],
-        )
-        found = []
-        for metadata, text in rows:
-            kept = {
-                key: value
-                for key, value in metadata.items()
-                if key != "rsb_at" and not key.startswith("rsb_conflict_")
-            }
-            row = (text, kept or None, metadata.get("rsb_conflict_uri"))
-            deleted = metadata["rsb_conflict_deleted"]
-            found.append(Conflict(metadata["rsb_conflict_id"], None if deleted else row))
-        return found
-
     def _expect(self, phase: Phase, wanted: str) -> None:
         if self.state is not phase:
             raise DataError(f"the migration of {self.name!r} is {self.state}, not {wanted}")
@@ -329,7 +305,12 @@ class Migration:
             announce=partial(self._ledger.keep, of, agreed),
             otherwise=self._ledger.agreed(self.progress.old) if usurped else None,
         )
-        self._keep_conflicts(found.conflicts)
+        if found.conflicts:
+            _log.warning(
+                "%d documents of %r were written both through old and new handles, among them %s: "
+                "the version of the collection in use stays",
+                *(len(found.conflicts), self.name, found.conflicts[:_NAMED]),
+            )
         self._ledger.keep(of, agreed)
         return found
 
@@ -388,37 +369,6 @@ class Migration:
             _move_usurper(self.client, self.name, self.progress, self._ledger)
             collection.modify(name=back_to)
             raise
-
-    def _keep_conflicts(self, conflicts: list[Conflict]) -> None:
-        if not conflicts:
-            return
-        name = conflicts_name(self.name)
-        at = datetime.now(UTC).isoformat()
-        store = self.client.get_or_create_collection(name, embedding_function=None)
-        for number, conflict in enumerate(conflicts):
-            text, metadata, uri = conflict.row or (None, None, None)
-            store.upsert(
-                ids=[f"{at}-{number}"],
-                embeddings=[[0.0]],
-                documents=None if text is None else [text],
-                metadatas=[
-                    {
-                        **(metadata or {}),
-                        "rsb_at": f"{at}-{number:09}",
-                        "rsb_conflict_id": conflict.doc_id,
-                        "rsb_conflict_deleted": conflict.row is None,
-                        **({} if uri is None else {"rsb_conflict_uri": uri}),
-                    }
-                ],
-            )
-        _log.warning(
-            "%d documents of %r were written both through old and new handles, among them %s: the "
-            "newer collection's version stays, the other is kept in %r",
-            len(conflicts),
-            self.name,
-            [conflict.doc_id for conflict in conflicts[:_NAMED]],
-            store.name,
-        )
 
 
 def restore_collection(client: Any, name: str) -> Any:  # noqa: ANN401 - chromadb client and collection
