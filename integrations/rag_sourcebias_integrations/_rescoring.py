@@ -1,11 +1,16 @@
-"""What the reordering parts of all frameworks share."""
+"""What the reordering and the style-adjusting parts of all frameworks share."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+from rag_sourcebias.answers.measure import StyleAdjustment
 from rag_sourcebias.core.errors import DataError, require_at_least
+from rag_sourcebias.core.protocols import Encoder, Rescorer
+from rag_sourcebias.core.tags import TagStore, from_metadata
+from rag_sourcebias.observe.events import TagLookup
+from rag_sourcebias_integrations._require import require_kind
 
 
 def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  # noqa: ANN401
@@ -38,31 +43,66 @@ def check_rescorer(rescorer: Any, *, encoder: Any, top_n: int | None) -> None:  
         )
 
 
-def scores_from(
-    found: Sequence[object], score_of: Callable[[float], float] | None
-) -> list[float] | None:
-    """Return the retriever's scores as the rescorer takes them; None unless all are numbers."""
-    numbers = [float(score) for score in found if isinstance(score, Real)]
-    if len(numbers) != len(found):
-        return None
-    return numbers if score_of is None else [float(score_of(number)) for number in numbers]
-
-
-def order_by(scores: Sequence[float], n: int) -> tuple[list[int], list[float]]:
+def rescored(
+    rescorer: Rescorer,
+    query: str,
+    *,
+    doc_ids: Sequence[str],
+    texts: Sequence[str],
+    metadata: Iterable[Mapping[str, Any]],
+    scores: Sequence[object],
+    score_of: Callable[[float], float] | None,
+    tag_store: TagStore | None,
+) -> tuple[list[int], list[float]] | None:
     """Return indices by falling score, equal scores in their order, and the scores as numbers.
+
+    None where the rescorer gives none. It is given the retriever's scores if all are numbers.
 
     Raises
     ------
     DataError
-        If there is not one finite number for each of ``n`` documents.
+        If there is not one finite number for each document.
     """
-    numbers = [float(score) for score in scores]
+    tags = [from_metadata(one) for one in metadata]
+    if tag_store is not None:
+        tags = TagLookup(tag_store).over(doc_ids, tags)
+    known = [float(score) for score in scores if isinstance(score, Real)]
+    if score_of is not None:
+        known = [float(score_of(score)) for score in known]
+    n = len(doc_ids)
+    found = rescorer(
+        query, doc_ids=doc_ids, texts=texts, tags=tags, scores=known if len(known) == n else None
+    )
+    if found is None:
+        return None
+    numbers = [float(score) for score in found]
     if len(numbers) != n or not all(map(math.isfinite, numbers)):
         raise DataError(
             f"the rescorer returned {len(numbers)} scores for {n} documents; expected one finite "
             "number for each"
         )
     return sorted(range(n), key=numbers.__getitem__, reverse=True), numbers
+
+
+def adjustable(
+    embeddings: Any,  # noqa: ANN401
+    adjustment: StyleAdjustment,
+    native: type,
+    ours: Callable[[Encoder], Any],
+) -> Any:  # noqa: ANN401
+    """Return embeddings of a framework, made of an encoder where they are one.
+
+    Raises
+    ------
+    DataError
+        If they are neither, or the adjustment is none or was fitted on another encoder.
+    """
+    require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
+    if not isinstance(embeddings, native):
+        embeddings = ours(embeddings)  # refuses what is no encoder
+    if isinstance(embeddings, ours):  # type: ignore[arg-type] # a class
+        adjustment.check_encoder(_fingerprint(embeddings))
+    return embeddings
 
 
 def _fingerprint(encoder: Any) -> str:  # noqa: ANN401

@@ -44,7 +44,7 @@ NODES = {
     "terminal": 2969,
     "testing": 3005,
     ".": 3861,
-    "integrations": 29795,
+    "integrations": 29430,
 }
 NODES_PER_STATEMENT = 8.5
 IGNORED_CONTRACTS = 0

@@ -26,7 +26,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from pydantic import Field
 
 from rag_sourcebias.core.tags import METADATA_KEYS
-from rag_sourcebias.observe.recorder import Attachment, Instrumentation
+from rag_sourcebias.observe.recorder import Instrumentation
 from rag_sourcebias.testing.contract import (
     DOCUMENTS,
     QUERY,
@@ -38,7 +38,6 @@ from rag_sourcebias.testing.contract import (
     TaggingContract,
 )
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
 from rag_sourcebias_integrations.llama_index.tagging import SourceTagger
 
 pytestmark = pytest.mark.frameworks
@@ -131,12 +130,6 @@ class TestChromaStore(LlamaIndexRetrieval):
             embed_model=EncoderEmbedding(HashingEncoder()),
         )
         return index.as_retriever(similarity_top_k=10)
-
-
-class TestInstrumentedRetriever(LlamaIndexRetrieval):
-    def attach(self, target: Any, observer: Any, **options: Any) -> Instrumentation:
-        wrapped = InstrumentedRetriever(target, observer, **options)
-        return Instrumentation(wrapped._recorder, Attachment(wrapped, wrapped.close))
 
 
 class TestQueryEngine(LlamaIndexRetrieval):

@@ -1,18 +1,16 @@
 """Our encoders as LangChain embeddings, and a compressor that reorders documents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias.core.tags import from_metadata
-from rag_sourcebias.observe.events import DroppedEvents, TagLookup, guarded
+from rag_sourcebias.observe.events import DroppedEvents, guarded
 from rag_sourcebias_integrations._require import require_encoder
-from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
+from rag_sourcebias_integrations._rescoring import check_rescorer, rescored
 from rag_sourcebias_integrations.langchain.observe import ids_of
 
 # Our encoders as LangChain embeddings.
@@ -119,31 +117,16 @@ class DebiasCompressor(BaseDocumentCompressor):
     ) -> Sequence[Any]:
         """Return the documents in their new order."""
         with guarded(self._dropped, "rescorer failed"):
-            doc_ids = ids_of(documents)
-            tags = [from_metadata(d.metadata) for d in documents]
-            if self.tag_store is not None:
-                tags = TagLookup(self.tag_store).over(doc_ids, tags)
-            scores = self.rescorer(
+            found = rescored(
+                self.rescorer,
                 query,
-                doc_ids=doc_ids,
+                doc_ids=ids_of(documents),
                 texts=[d.page_content for d in documents],
-                tags=tags,
-                scores=scores_from(
-                    [d.metadata.get(self.score_key) for d in documents], self.score_of
-                ),
+                metadata=(d.metadata for d in documents),
+                scores=[d.metadata.get(self.score_key) for d in documents],
+                score_of=self.score_of,
+                tag_store=self.tag_store,
             )
-            if scores is not None:
-                ranked, _ = order_by(scores, len(documents))
-                return [documents[index] for index in ranked[: self.top_n]]
+            if found is not None:
+                return [documents[index] for index in found[0][: self.top_n]]
         return documents if self.top_n is None else documents[: self.top_n]
-
-    def as_runnable(self) -> Any:  # noqa: ANN401 - a RunnableLambda
-        """Return a runnable from ``{"documents": …, "query": …}`` to documents.
-
-        ``{"documents": retriever, "query": RunnablePassthrough()} | compressor.as_runnable()``
-        """
-
-        def debias(given: Mapping[str, Any]) -> Sequence[Any]:
-            return self.compress_documents(given["documents"], given["query"])
-
-        return RunnableLambda(debias)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import re
@@ -77,19 +76,6 @@ def documents_in(found: Sequence[Any]) -> list[Any]:
     return [item if isinstance(item, Document) else item[0] for item in listed(found)]
 
 
-# Where a retrieval happened, as far as LangChain says.
-
-
-_MOST_KNOWN = 1_000  # run names can be set for each call
-
-
-def run_labels(recorder: Recorder) -> Callable[[object, object], dict[str, str]]:
-    """Return what makes labels "retriever" and "store" beside those of the user, and keeps them."""
-    return functools.lru_cache(_MOST_KNOWN)(
-        lambda retriever, store: recorder.labels_beside({"retriever": retriever, "store": store})
-    )
-
-
 # A retriever observed in place: what stands around each of its calls.
 # The callbacks of the application are left as they are. Callbacks of our own would cost more: in
 # an asynchronous call, LangChain's dispatch to a handler that does nothing takes as long as all of
@@ -109,7 +95,6 @@ class Watch:
         self.recorder = recorder
         self.retrieval = recorder.retrieval
         self.stopped = False
-        self._labels = run_labels(recorder)
 
     def record(
         self,
@@ -127,7 +112,9 @@ class Watch:
             name = (config.get("run_name") if config else None) or retriever.name
             of_store = isinstance(retriever, VectorStoreRetriever)
             store = retriever.vectorstore.__class__.__name__ if of_store else None
-            labels = self._labels(name or type(retriever).__name__, store)
+            labels = self.recorder.labels_beside(
+                {"retriever": name or type(retriever).__name__, "store": store}
+            )
         except Exception as error:  # noqa: BLE001 - as guarded, which costs more on this hot path
             self.recorder.dropped.add("result could not be read", error=error)
         else:
@@ -246,9 +233,6 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
             observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
         )
         self._recorder = recorder
-        self._labels = run_labels(recorder)
-        self._runs, self._begin, self._end = recorder.open, recorder.begin, recorder.end
-        self._begin_other = recorder.begin_other
         self._stopped = False
 
     @property
@@ -263,7 +247,7 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     @property
     def ignore_chain(self) -> bool:
         """Chains matter only inside a retrieval."""
-        return not self._runs
+        return not self._recorder.open
 
     def stop(self) -> None:
         """Record nothing any more; runs in flight are closed as they end."""
@@ -285,7 +269,7 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
         if self._stopped:
             return
         with guarded(self._recorder.dropped, "start could not be read"):
-            self._begin(
+            self._recorder.begin(
                 run_id.int,
                 None if parent_run_id is None else parent_run_id.int,
                 (self, query, name, metadata.get(_STORE) if metadata else None),
@@ -304,13 +288,14 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Record the result, if no other retrieval stands around this one."""
-        note = self._end(getattr(run_id, "int", None))
+        note = self._recorder.end(getattr(run_id, "int", None))
         if not note:
             return
         handler, query, name, store = note  # the first that was told of the start
         if not handler._stopped:
-            labels = handler._labels(name, store)
-            record_documents(handler._recorder, documents, query=query, labels=labels)
+            recorder = handler._recorder
+            labels = recorder.labels_beside({"retriever": name, "store": store})
+            record_documents(recorder, documents, query=query, labels=labels)
 
     def on_chain_start(
         self,
@@ -323,11 +308,11 @@ class SourceBiasCallbackHandler(Observing, BaseCallbackHandler):
     ) -> None:
         """Note a chain that lies inside a retrieval."""
         if parent_run_id is not None:
-            self._begin_other(run_id.int, parent_run_id.int, run_id)
+            self._recorder.begin_other(run_id.int, parent_run_id.int, run_id)
 
     def on_chain_end(self, outcome: object, *, run_id: Any, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Note that such a chain ended, or failed, or a retriever did: with no result to record."""
-        self._end(getattr(run_id, "int", None))
+        self._recorder.end(getattr(run_id, "int", None))
 
     on_chain_error = on_retriever_error = on_chain_end
 

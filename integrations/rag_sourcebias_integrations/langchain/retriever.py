@@ -18,7 +18,6 @@ from rag_sourcebias_integrations.langchain.observe import (
     gather_scores,
     ids_of,
     record_documents,
-    run_labels,
     searching,
 )
 
@@ -79,7 +78,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
     score_key: str | None = None
 
     _recorder: Recorder = PrivateAttr()
-    _labels: Any = PrivateAttr()
     _stopped: bool = PrivateAttr(default=False)
     _store: Any = PrivateAttr(default=None)
 
@@ -95,7 +93,6 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         )
         super().__init__(retriever=retriever, observer=observer, **options)
         self._recorder = recorder
-        self._labels = run_labels(recorder)
 
     def _get_relevant_documents(
         self,
@@ -143,9 +140,11 @@ class InstrumentedRetriever(Observing, BaseRetriever):
         documents = found[0]
         scores = gathered.of(documents, recorder.dropped)
         if first and not self._stopped:
-            labels = self._labels(
-                self.retriever.__class__.__name__,
-                None if store is None else store.__class__.__name__,
+            labels = recorder.labels_beside(
+                {
+                    "retriever": self.retriever.__class__.__name__,
+                    "store": None if store is None else store.__class__.__name__,
+                }
             )
             record_documents(recorder, documents, scores=scores, query=query, labels=labels)
         if self.score_key is not None and scores is not None:

@@ -9,7 +9,8 @@ from pydantic import PrivateAttr
 from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias_integrations._require import require, require_kind
+from rag_sourcebias_integrations._require import require
+from rag_sourcebias_integrations._rescoring import adjustable
 from rag_sourcebias_integrations.langchain.embeddings import EncoderEmbeddings
 
 require(
@@ -57,11 +58,7 @@ class StyleAdjustedDistance(EmbeddingDistanceEvalChain):
         adjustment: StyleAdjustment,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
-        if not isinstance(embeddings, Embeddings):
-            embeddings = EncoderEmbeddings(embeddings)  # refuses what is no encoder
-        if isinstance(embeddings, EncoderEmbeddings):
-            adjustment.check_encoder(embeddings.encoder.fingerprint)
+        embeddings = adjustable(embeddings, adjustment, Embeddings, EncoderEmbeddings)
         super().__init__(embeddings=embeddings, **options)
         if self.distance_metric is not EmbeddingDistance.COSINE:
             raise DataError(

@@ -10,7 +10,6 @@ from rag_sourcebias_integrations.llama_index.embeddings import (
 )
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
 from rag_sourcebias_integrations.llama_index.observe import (
-    InstrumentedRetriever,
     ShadowedRetriever,
     SourceBiasEventHandler,
     SourceBiasSpanHandler,
@@ -21,7 +20,6 @@ __all__ = [
     "AdjustedResult",
     "DebiasPostprocessor",
     "EncoderEmbedding",
-    "InstrumentedRetriever",
     "IntervalEvaluator",
     "IntervalResult",
     "LlamaIndexCompleter",

@@ -18,10 +18,10 @@ from pydantic import PrivateAttr
 from rag_sourcebias.answers.measure import StyleAdjustment, cosine_similarities
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.core.protocols import Encoder, Rescorer
-from rag_sourcebias.core.tags import UNKNOWN, TagStore, from_metadata
+from rag_sourcebias.core.tags import TagStore
 from rag_sourcebias.observe.events import DroppedEvents, guarded
-from rag_sourcebias_integrations._require import require_encoder, require_kind
-from rag_sourcebias_integrations._rescoring import check_rescorer, order_by, scores_from
+from rag_sourcebias_integrations._require import require_encoder
+from rag_sourcebias_integrations._rescoring import adjustable, check_rescorer, rescored
 from rag_sourcebias_integrations.llama_index.observe import query_text
 
 # An encoder of this library as LlamaIndex's embedding model.
@@ -132,13 +132,11 @@ class StyleAdjustedSimilarity(SemanticSimilarityEvaluator):
         *,
         similarity_threshold: float = 0.8,
     ) -> None:
-        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
         self._adjustment = adjustment
-        if not isinstance(embed_model, BaseEmbedding):
-            embed_model = EncoderEmbedding(embed_model)  # refuses what is no encoder
-        if isinstance(embed_model, EncoderEmbedding):
-            self._adjustment.check_encoder(embed_model.fingerprint)
-        super().__init__(embed_model=embed_model, similarity_threshold=similarity_threshold)
+        super().__init__(
+            embed_model=adjustable(embed_model, adjustment, BaseEmbedding, EncoderEmbedding),
+            similarity_threshold=similarity_threshold,
+        )
 
     async def aevaluate(
         self,
@@ -255,22 +253,18 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         found = nodes if wanted >= len(nodes) else nodes[:wanted]
         with guarded(self._dropped, "rescorer failed"):
             plain = [one.node for one in nodes]
-            doc_ids = [node.node_id for node in plain]
-            tags = [from_metadata(node.metadata) for node in plain]
-            if self._tag_store is not None:
-                stored = zip(self._tag_store.get(doc_ids), tags, strict=True)
-                tags = [b if a == UNKNOWN else a for a, b in stored]
-            given = self._rescorer(
+            given = rescored(
+                self._rescorer,
                 query_text(query_bundle),
-                doc_ids=doc_ids,
+                doc_ids=[node.node_id for node in plain],
                 texts=[node.get_content(metadata_mode=MetadataMode.NONE) for node in plain],
-                tags=tags,
-                scores=scores_from([one.score for one in nodes], self._score_of),
+                metadata=(node.metadata for node in plain),
+                scores=[one.score for one in nodes],
+                score_of=self._score_of,
+                tag_store=self._tag_store,
             )
             if given is not None:
-                ranked, scores = order_by(given, len(nodes))
-                found = [
-                    NodeWithScore(node=nodes[i].node, score=scores[i]) for i in ranked[:wanted]
-                ]
+                ranked, scores = given
+                found = [NodeWithScore(node=plain[i], score=scores[i]) for i in ranked[:wanted]]
         _dispatcher.event(ReRankEndEvent(nodes=found))
         return found

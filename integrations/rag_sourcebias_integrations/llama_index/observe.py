@@ -22,16 +22,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from pydantic import PrivateAttr
 
-from rag_sourcebias.core.protocols import Observer
 from rag_sourcebias.core.tags import TagStore
-from rag_sourcebias.observe.events import (
-    MetadataTags,
-    RetrievalEvent,
-    guarded,
-    listed,
-)
+from rag_sourcebias.observe.events import MetadataTags, guarded, listed
 from rag_sourcebias.observe.patching import Patch, inside, outermost_of
-from rag_sourcebias.observe.recorder import Attachment, Observing, Recorder
+from rag_sourcebias.observe.recorder import Attachment, Recorder
 from rag_sourcebias.observe.shadow import Shadow, Shadowed
 from rag_sourcebias_integrations._require import require_kind
 
@@ -73,92 +67,10 @@ def record_nodes(
         )
 
 
-# Which of LlamaIndex's spans lie inside one object: a retriever, a query engine or an index.
+# The span handler for LlamaIndex's dispatcher, needed where one object is observed.
 
 
 _REMEMBERED = 5_000  # to 10,000 ended spans: tasks that outlive a query have them as parents
-
-
-class SpansInside:
-    """Ids of the spans of one object and of all spans inside them.
-
-    Parameters
-    ----------
-    target : BaseRetriever or BaseQueryEngine or BaseIndex
-        For an index its retrievers count, whoever made them.
-
-    Attributes
-    ----------
-    open : set of str
-        Those that have not ended.
-    """
-
-    def __init__(self, target: Any) -> None:  # noqa: ANN401
-        # One of both is something that no span has.
-        of_index = isinstance(target, BaseIndex)
-        self._target = object() if of_index else target
-        self._index = target if of_index else None
-        self.open: set[str] = set()
-        self._ended: set[str] = set()
-        self._ended_before: set[str] = set()
-
-    def __contains__(self, span_id: str | None) -> bool:
-        return span_id in self.open or span_id in self._ended or span_id in self._ended_before
-
-    # Every argument by name, and no method of our own: each call would otherwise make a dict, and
-    # there are four calls in a retrieval.
-    def enter(
-        self,
-        id_: str,
-        bound_args: object = None,  # noqa: ARG002 - they hold the query
-        instance: Any = None,  # noqa: ANN401
-        parent_id: str | None = None,
-        tags: object = None,  # noqa: ARG002
-        **_: object,
-    ) -> None:
-        """Note that a span began; takes what LlamaIndex tells a span handler."""
-        if (
-            instance is self._target
-            or parent_id in self.open
-            or parent_id in self._ended
-            or parent_id in self._ended_before
-            or (
-                self._index is not None
-                and isinstance(instance, BaseRetriever)
-                and _asks(instance, self._index)
-            )
-        ):
-            self.open.add(id_)
-
-    def leave(
-        self,
-        id_: str,
-        bound_args: object = None,  # noqa: ARG002
-        instance: object = None,  # noqa: ARG002
-        result: object = None,  # noqa: ARG002
-        err: object = None,  # noqa: ARG002
-        **_: object,
-    ) -> None:
-        """Note that a span ended, or that its call raised."""
-        if id_ in self.open:
-            ended = self._ended
-            ended.add(id_)  # first, so that it is never in neither
-            self.open.discard(id_)
-            if len(ended) >= _REMEMBERED:  # two halves: to forget one by one costs a microsecond
-                self._ended_before = ended
-                self._ended = set()
-
-
-def _asks(retriever: Any, index: Any) -> bool:  # noqa: ANN401
-    """Whether a retriever searches an index."""
-    if getattr(retriever, "_index", None) is index:
-        return True
-    graph = getattr(index, "property_graph_store", None)  # its retrievers know the graph only
-    parts = getattr(retriever, "sub_retrievers", None) or (retriever,)
-    return graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
-
-
-# The span handler for LlamaIndex's dispatcher, needed where one object is observed.
 
 
 class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
@@ -168,38 +80,67 @@ class SourceBiasSpanHandler(BaseSpanHandler[BaseSpan]):
     ----------
     target : BaseRetriever or BaseQueryEngine or BaseIndex
         For an index its retrievers count, whoever made them.
-
-    Attributes
-    ----------
-    inside : SpansInside
-        Ids of the spans inside the object.
     """
+
+    _target: Any = PrivateAttr()
+    _inside: set[str] = PrivateAttr(default_factory=set)
+    _ended: set[str] = PrivateAttr(default_factory=set)
+    _ended_before: set[str] = PrivateAttr(default_factory=set)
 
     def __init__(self, target: Any) -> None:  # noqa: ANN401
         super().__init__()
-        inside = SpansInside(target)
-        # In front of the methods: attributes of pydantic cost more than what is done with a span.
-        self.__dict__ |= {
-            "inside": inside,
-            "span_enter": inside.enter,
-            "span_exit": inside.leave,
-            "span_drop": inside.leave,
-        }
+        self._target = target
 
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex shows."""
         return "SourceBiasSpanHandler"
 
-    # The base class would make and keep span objects by these; the methods above do not.
+    def follows(self, span_id: str | None) -> bool:
+        """Return whether a span lies inside the object."""
+        return span_id in self._inside or span_id in self._ended or span_id in self._ended_before
+
+    # LlamaIndex tells every argument by name. The base class would make and keep span objects.
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: object = None,  # noqa: ARG002 - they hold the query
+        instance: Any = None,  # noqa: ANN401
+        parent_id: str | None = None,
+        **_: object,
+    ) -> None:
+        """Note that a span began."""
+        if self.follows(parent_id) or _belongs(instance, self._target):
+            self._inside.add(id_)
+
+    def span_exit(self, id_: str, *args: object, **kwargs: object) -> None:  # noqa: ARG002
+        """Note that a span ended, or that its call raised."""
+        if id_ in self._inside:
+            self._ended.add(id_)  # first, so that it is never in neither
+            self._inside.discard(id_)
+            if len(self._ended) >= _REMEMBERED:
+                self._ended_before = self._ended
+                self._ended = set()
+
+    span_drop = span_exit
+
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Make no span object."""
 
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        """Keep nothing."""
+    prepare_to_exit_span = prepare_to_drop_span = new_span
 
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        """Keep nothing."""
+
+def _belongs(instance: Any, target: Any) -> bool:  # noqa: ANN401
+    """Whether a span of this instance is one of the target: itself, or what searches an index."""
+    if not isinstance(target, BaseIndex):
+        return instance is target
+    if not isinstance(instance, BaseRetriever):
+        return False
+    if getattr(instance, "_index", None) is target:
+        return True
+    graph = getattr(target, "property_graph_store", None)  # its retrievers know the graph only
+    parts = getattr(instance, "sub_retrievers", None) or (instance,)
+    return graph is not None and any(getattr(part, "_graph_store", None) is graph for part in parts)
 
 
 # The event handler for LlamaIndex's dispatcher.
@@ -242,7 +183,7 @@ class SourceBiasEventHandler(BaseEventHandler):
     """
 
     _recorder: Recorder = PrivateAttr()
-    _inside: SpansInside | None = PrivateAttr()
+    _spans: SourceBiasSpanHandler | None = PrivateAttr()
     _reranks: bool = PrivateAttr()
     _label_tags: tuple[str, ...] = PrivateAttr()
 
@@ -256,7 +197,7 @@ class SourceBiasEventHandler(BaseEventHandler):
     ) -> None:
         super().__init__()
         self._recorder = recorder
-        self._inside = None if spans is None else spans.inside
+        self._spans = spans
         self._reranks = reranks
         self._label_tags = tuple(label_tags)
 
@@ -269,7 +210,7 @@ class SourceBiasEventHandler(BaseEventHandler):
         """Take one event, in constant time: it may come on an event loop."""
         recorder = self._recorder
         if isinstance(event, RetrievalStartEvent):
-            if self._inside is None or event.span_id in self._inside:
+            if self._counts(event):
                 recorder.begin(event.span_id)
         elif isinstance(event, RetrievalEndEvent):
             if recorder.end(event.span_id):
@@ -277,12 +218,11 @@ class SourceBiasEventHandler(BaseEventHandler):
                 self._record(event, event.str_or_query_bundle, {"retriever": retriever})
         elif isinstance(event, SpanDropEvent):
             recorder.end(event.span_id)
-        elif (
-            isinstance(event, ReRankEndEvent)
-            and self._reranks
-            and (self._inside is None or event.span_id in self._inside)
-        ):
+        elif isinstance(event, ReRankEndEvent) and self._reranks and self._counts(event):
             self._take_reranked(event)
+
+    def _counts(self, event: Any) -> bool:  # noqa: ANN401
+        return self._spans is None or self._spans.follows(event.span_id)
 
     def _take_reranked(self, event: Any) -> None:  # noqa: ANN401
         """Record a list that was reranked outside retrievals; it has one event, and no run."""
@@ -384,89 +324,13 @@ def attach(obj: object, recorder: Recorder) -> Attachment | None:
     return Attachment(obj, detach)
 
 
-# A retriever that reports what another one returns.
+# Try another retriever on live queries.
 
 
 _RETRIEVER = "LlamaIndex retriever; expected one such as index.as_retriever()"
 
 
-class _Around(BaseRetriever):
-    # The inner retriever has followed its index nodes; doing it again could follow them further.
-    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
-        return nodes
-
-    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
-        return nodes
-
-
-class InstrumentedRetriever(Observing, _Around):
-    """Wrap a retriever; results are the very objects it returns.
-
-    For applications that would rather pass a retriever than use the process-wide dispatcher
-    (:func:`rag_sourcebias.instrument`). Both together count a retrieval once.
-
-    Parameters
-    ----------
-    inner : BaseRetriever
-    observer : Observer of RetrievalEvent
-    labels, tags, doc_id, query_key, queue
-        As for :func:`~rag_sourcebias.instrument`. ``doc_id`` is given the
-        ``NodeWithScore``: ``lambda n: n.node.ref_doc_id`` names the source document.
-
-    Attributes
-    ----------
-    inner : BaseRetriever
-        The wrapped retriever.
-
-    Raises
-    ------
-    DataError
-        If ``inner`` is no retriever, or the observer has no ``observe``.
-    """
-
-    def __init__(
-        self,
-        inner: Any,  # noqa: ANN401
-        observer: Observer[RetrievalEvent],
-        *,
-        labels: Mapping[str, str] | None = None,
-        tags: TagStore | None = None,
-        doc_id: Callable[[Any], str] | None = None,
-        query_key: bytes | None = None,
-        queue: bool = True,
-    ) -> None:
-        require_kind(inner, BaseRetriever, _RETRIEVER)
-        self.inner = inner
-        self._recorder = Recorder(
-            observer, labels=labels, tags=tags, doc_id=doc_id, query_key=query_key, queue=queue
-        )
-        self._labels = self._recorder.labels_beside({"retriever": type(inner).__name__})
-        self._stopped = False
-        super().__init__(callback_manager=getattr(inner, "callback_manager", None))
-
-    # LlamaIndex passes query_bundle by name: another name would fail, in the async path only.
-    def _retrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
-        with self._recorder.retrieval() as first:
-            nodes: list[Any] = self.inner.retrieve(query_bundle)
-        if first and not self._stopped:
-            record_nodes(self._recorder, nodes, query=query_bundle, labels=self._labels)
-        return nodes
-
-    async def _aretrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
-        with self._recorder.retrieval() as first:
-            nodes: list[Any] = await self.inner.aretrieve(query_bundle)
-        if first and not self._stopped:
-            record_nodes(self._recorder, nodes, query=query_bundle, labels=self._labels)
-        return nodes
-
-    def _get_prompt_modules(self) -> dict[str, Any]:
-        return {"retriever": self.inner}
-
-
-# Try another retriever on live queries.
-
-
-class ShadowedRetriever(Shadowed, _Around):
+class ShadowedRetriever(Shadowed, BaseRetriever):
     """One retriever answers; a candidate is asked afterwards and compared with it.
 
     The application gets the very nodes of the current one, or its exception. The candidate is
@@ -541,6 +405,13 @@ class ShadowedRetriever(Shadowed, _Around):
     async def _aretrieve(self, query_bundle: Any) -> list[Any]:  # noqa: ANN401
         nodes: list[Any] = await self.current.aretrieve(query_bundle)
         self._answered(nodes, query_bundle)
+        return nodes
+
+    # The current retriever has followed its index nodes; again could be further.
+    def _handle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
+        return nodes
+
+    async def _ahandle_recursive_retrieval(self, query_bundle: Any, nodes: list[Any]) -> list[Any]:  # noqa: ANN401, ARG002
         return nodes
 
     def _get_prompt_modules(self) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from rag_sourcebias.answers.measure import (
     cosine_similarities,
 )
 from rag_sourcebias.core.protocols import Encoder
-from rag_sourcebias_integrations._require import require_encoder, require_kind
+from rag_sourcebias_integrations._require import require_encoder
+from rag_sourcebias_integrations._rescoring import adjustable
 
 # An encoder of this library as a ragas embedding.
 
@@ -108,13 +109,8 @@ class AdjustedCosine:
         embeddings: BaseRagasEmbedding | Encoder,
         adjustment: StyleAdjustment,
     ) -> None:
-        require_kind(adjustment, StyleAdjustment, "StyleAdjustment")
         self._adjustment = adjustment
-        if not isinstance(embeddings, BaseRagasEmbedding):
-            embeddings = EncoderEmbedding(embeddings)
-        if isinstance(embeddings, EncoderEmbedding):
-            self._adjustment.check_encoder(embeddings.encoder.fingerprint)
-        self.embeddings = embeddings
+        self.embeddings = adjustable(embeddings, adjustment, BaseRagasEmbedding, EncoderEmbedding)
 
     async def __call__(
         self, references: Sequence[str | None], responses: Sequence[str | None]

@@ -136,7 +136,7 @@ def test_a_bare_thread_inside_a_retriever_counts_once(fixed, observer, through) 
     Composite(inner=fixed, through=through).invoke("q", config={"callbacks": [handler]})
     assert seen(handler, observer) == 1
     assert handler.ignore_chain
-    assert len(handler._runs) == 0
+    assert len(handler._recorder.open) == 0
 
 
 # ends
@@ -165,13 +165,13 @@ def test_a_retrieval_after_a_cancelled_one_in_the_same_task_counts(fixed, observ
         if pause:
             await asyncio.sleep(0)
             gc.collect()
-            assert len(handler._runs) == 0
+            assert len(handler._recorder.open) == 0
         await Composite(inner=fixed, hand_on=False).ainvoke("q", config=config)
 
     asyncio.run(ask())
     assert seen(handler, observer) == 1
     gc.collect()
-    assert len(handler._runs) == 0
+    assert len(handler._recorder.open) == 0
 
 
 def test_a_retrieval_after_an_interrupted_one_counts(fixed, observer) -> None:

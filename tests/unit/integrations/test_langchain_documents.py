@@ -14,7 +14,7 @@ from langchain_chroma import Chroma
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_parts import TEXTS, FaissStore, FixedRetriever, QdrantStore, embeddings, ids
 from langchain_parts import documents as made
@@ -342,7 +342,9 @@ def test_documents_are_reordered_and_equal_scores_keep_their_order() -> None:
     base = FixedRetriever(found=given)
     retriever = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=base)
     assert ids(retriever.invoke("q")) == ids(found)
-    chain = {"documents": base, "query": RunnablePassthrough()} | compressor.as_runnable()
+    chain = {"documents": base, "query": RunnablePassthrough()} | RunnableLambda(
+        lambda given: compressor.compress_documents(**given)
+    )
     assert ids(chain.invoke("q")) == ids(asyncio.run(chain.ainvoke("q"))) == ids(found)
     assert compressor.dropped.total == 0
 

@@ -26,7 +26,7 @@ from langchain_chroma import Chroma
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate, format_document
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import FaissStore, QdrantStore, ids
 
@@ -227,7 +227,7 @@ def test_async_chains_and_threads_give_the_same_order() -> None:
     chain = {
         "documents": scored(store),
         "query": RunnablePassthrough(),
-    } | compressor.as_runnable()
+    } | RunnableLambda(lambda given: compressor.compress_documents(**given))
     assert [ids(found) for found in chain.batch(queries())] == wanted
     wrong: list[Any] = []
 

@@ -24,7 +24,7 @@ from llama_index.core.evaluation import (
 )
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import Field
 
 from rag_sourcebias.core.data import DocTags
@@ -32,11 +32,8 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError, Missing
 from rag_sourcebias.core.protocols import Rescorer
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.io.tag_stores import MemoryTagStore
-from rag_sourcebias.observe.observers import CollectingObserver, CountingObserver
-from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias_integrations.llama_index.embeddings import DebiasPostprocessor, EncoderEmbedding
 from rag_sourcebias_integrations.llama_index.evaluation import IntervalEvaluator, IntervalResult
-from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever
 
 pytestmark = pytest.mark.frameworks
 
@@ -72,46 +69,6 @@ def scored(*names: str) -> list[NodeWithScore]:
 
 
 # The wrapper
-
-
-def test_the_wrapper_returns_the_same_objects_and_observes() -> None:
-    observer = CollectingObserver()
-    inner = Fixed(*scored("a", "b"))
-    wrapped = InstrumentedRetriever(inner, observer, labels={"route": "faq"})
-    found = [wrapped.retrieve("x"), asyncio.run(wrapped.aretrieve("x"))]
-    assert wrapped.flush(10)
-    for nodes in found:
-        assert all(a is b for a, b in zip(nodes, inner.found, strict=True))
-    assert [e.ranked.doc_ids for e in observer.events] == [("a", "b")] * 2
-    assert observer.events[0].labels == {"route": "faq", "retriever": "Fixed"}
-    assert wrapped.inner is inner
-
-
-def test_the_wrapper_follows_no_index_node_further_than_the_inner_one() -> None:
-    deep = IndexNode(id_="deep", text="t", index_id="x", obj=TextNode(id_="deepest", text="t"))
-    link = IndexNode(id_="link", text="t", index_id="y", obj=deep)
-    inner = Fixed(NodeWithScore(node=link, score=1.0))
-    wrapped = InstrumentedRetriever(inner, CollectingObserver())
-    for found in (wrapped.retrieve("x"), asyncio.run(wrapped.aretrieve("x"))):
-        assert [n.node_id for n in found] == [n.node_id for n in inner.retrieve("x")] == ["deep"]
-
-
-def test_the_wrapper_raises_what_the_retriever_raises_and_stops_when_told() -> None:
-    observer = CountingObserver()
-    wrapped = InstrumentedRetriever(Fixed(*scored("a")), observer)
-    with pytest.raises(LookupError, match="no such index"):
-        wrapped.retrieve("fail")
-    with suppress():
-        wrapped.retrieve("x")
-    wrapped.retrieve("x")
-    wrapped.close()
-    wrapped.retrieve("x")
-    assert (observer.n_events, wrapped.dropped.total) == (1, 0)
-
-
-def test_the_wrapper_wraps_retrievers_only() -> None:
-    with pytest.raises(DataError, match=r"is no LlamaIndex retriever.*index\.as_retriever"):
-        InstrumentedRetriever("retriever", CollectingObserver())
 
 
 # The embedding

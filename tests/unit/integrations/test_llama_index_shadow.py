@@ -33,7 +33,7 @@ from rag_sourcebias.observe.recorder import instrument
 from rag_sourcebias.observe.unobserved import suppress
 from rag_sourcebias.testing.contract import ContractDocument, ContractFailure, RetrievalContract
 from rag_sourcebias_integrations.llama_index.embeddings import EncoderEmbedding
-from rag_sourcebias_integrations.llama_index.observe import InstrumentedRetriever, ShadowedRetriever
+from rag_sourcebias_integrations.llama_index.observe import ShadowedRetriever
 
 pytestmark = pytest.mark.frameworks
 TEXTS = ("the cat sat", "a cat and a dog", "the dog ran", "rain fell on the cat", "sun")
@@ -189,9 +189,7 @@ def test_exceptions_of_the_current_one_pass_and_those_of_the_candidate_are_count
 def test_everything_observed_counts_each_query_once() -> None:
     observer = CountingObserver()
     inner, other = indexed(), indexed(2)
-    shadowed = ShadowedRetriever(
-        InstrumentedRetriever(inner, observer), InstrumentedRetriever(other, observer)
-    )
+    shadowed = ShadowedRetriever(inner, other)
     engine = RetrieverQueryEngine.from_args(shadowed, llm=MockLLM())
     with (
         instrument("llama-index", observer),
