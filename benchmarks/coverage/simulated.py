@@ -13,9 +13,8 @@ from study import CoverageCell, Tally
 from rag_sourcebias.core.errors import CalibrationError
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.infer.judged import mean_interval
-from rag_sourcebias.judged.crc import recalibration
-from rag_sourcebias.judged.crc_intervals import PerQueryRule, per_query_intervals
-from rag_sourcebias.judged.documents import design_document_sample, document_interval
+from rag_sourcebias.judged.crc import PerQueryRule, per_query_intervals, recalibration
+from rag_sourcebias.judged.plan import design_document_sample, document_interval
 
 SIZES = (15, 20, 30, 50, 100)
 POOLS = (112, 1000)

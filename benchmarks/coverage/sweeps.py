@@ -13,8 +13,12 @@ from real_sets import interval_labels
 from study import CoverageCell, Tally, coverage_study
 
 from rag_sourcebias.core.errors import CalibrationError
-from rag_sourcebias.judged.crc import RankedLabels
-from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
+from rag_sourcebias.judged.crc import (
+    RankedLabels,
+    calibrate_dual,
+    crc_interval,
+    per_query_intervals,
+)
 
 SIZES = (3, *range(5, 101, 5))  # 21 sizes, as in Fig. 2
 METHODS = (

@@ -132,8 +132,7 @@ def batch_of_one(sizes: Sequence[int], level: float = 0.95) -> Columns:
     ``level``: another confidence level needs other sizes.
     """
     from rag_sourcebias.core.errors import CalibrationError
-    from rag_sourcebias.judged.crc import RankedLabels
-    from rag_sourcebias.judged.crc_intervals import per_query_intervals
+    from rag_sourcebias.judged.crc import RankedLabels, per_query_intervals
 
     rng = np.random.default_rng(0)
     refused = []

@@ -18,7 +18,7 @@ from rag_sourcebias.answers.audit import audit_answers
 from rag_sourcebias.answers.data import AnswerConfig, AnswerTexts
 from rag_sourcebias.core.data import Qrels, Run
 from rag_sourcebias.measure.relevance import score_run
-from rag_sourcebias.style.texts import audit_style
+from rag_sourcebias.style.audit import audit_style
 
 __all__ = ["example", "level_answers", "recall", "unfairness"]
 

@@ -27,12 +27,12 @@ from rag_sourcebias.core.codec import environment
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.cache import CachedEncoder, VectorCache
 from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.style.audit import audit_style
 from rag_sourcebias.style.data import (
     load_styled_sample,
     read_styled_texts,
 )
 from rag_sourcebias.style.page import StyleReport
-from rag_sourcebias.style.texts import audit_style
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"

@@ -49,11 +49,11 @@ from .report.files import write_report as write_report
 from .source.audit import measure_source_bias as measure_source_bias
 from .source.findings import AuditConfig as AuditConfig
 from .source.page import SkewReport as SkewReport
+from .style.audit import audit_style as audit_style
 from .style.audit import measure_style_bias as measure_style_bias
 from .style.data import StyleConfig as StyleConfig
 from .style.data import StyledTexts as StyledTexts
 from .style.data import read_styled_texts as read_styled_texts
 from .style.page import StyleReport as StyleReport
-from .style.texts import audit_style as audit_style
 from .verbs import audit as audit
 from .verbs import interval as interval

@@ -63,7 +63,7 @@ def imported_by(statement: str) -> set[str]:
         "rag_sourcebias.monitor",
         "rag_sourcebias.neural",
         "rag_sourcebias.infer.ratios",
-        "rag_sourcebias.judged.crc_intervals",
+        "rag_sourcebias.judged.crc",
         "rag_sourcebias.source.page",
         "rag_sourcebias.judged.page",
         "rag_sourcebias.source.audit",

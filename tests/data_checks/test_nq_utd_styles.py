@@ -12,6 +12,7 @@ import pytest
 from rag_sourcebias.infer.means import clustered_mean
 from rag_sourcebias.neural.loading import SentenceEncoder
 from rag_sourcebias.retrieval.search import BM25Spec
+from rag_sourcebias.style.audit import audit_style
 from rag_sourcebias.style.data import read_styled_texts
 from rag_sourcebias.style.measure import (
     StyleMatrix,
@@ -20,7 +21,6 @@ from rag_sourcebias.style.measure import (
     rank_versions,
     unfairness_score,
 )
-from rag_sourcebias.style.texts import audit_style
 
 pytestmark = [pytest.mark.data, pytest.mark.frameworks]
 

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.data import Qrels, Query, Run
+from rag_sourcebias.style.audit import style_quality
 from rag_sourcebias.style.data import StyleConfig
-from rag_sourcebias.style.texts import style_quality
 
 pytestmark = pytest.mark.data
 

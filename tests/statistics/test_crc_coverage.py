@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval, per_query_intervals
+from rag_sourcebias.judged.crc import (
+    RankedLabels,
+    calibrate_dual,
+    crc_interval,
+    dcg_weights,
+    per_query_intervals,
+)
 
 pytestmark = pytest.mark.slow
 RUNS = 250

@@ -7,11 +7,7 @@ import pytest
 from simulation import FLOOR, acceptable
 
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.documents import (
-    LabeledDocuments,
-    design_document_sample,
-    document_interval,
-)
+from rag_sourcebias.judged.plan import LabeledDocuments, design_document_sample, document_interval
 
 pytestmark = pytest.mark.slow
 RUNS = 400

@@ -16,7 +16,7 @@ from simulation import FLOOR, acceptable
 
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.crc import recalibration
-from rag_sourcebias.judged.documents import design_document_sample, document_interval
+from rag_sourcebias.judged.plan import design_document_sample, document_interval
 
 pytestmark = pytest.mark.slow
 RUNS = 800

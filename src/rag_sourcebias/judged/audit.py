@@ -43,9 +43,12 @@ from rag_sourcebias.infer.samples import (
     judge_correlation,
     residual_share,
 )
-from rag_sourcebias.judged.crc import JudgedRanking, RankedLabels, measure_bounds, parse_measure
-from rag_sourcebias.judged.crc_intervals import (
+from rag_sourcebias.judged.crc import (
+    JudgedRanking,
+    RankedLabels,
     crc_mean_interval,
+    measure_bounds,
+    parse_measure,
     per_query_intervals,
     two_grades,
 )

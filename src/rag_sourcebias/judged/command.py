@@ -30,12 +30,6 @@ from rag_sourcebias.judged.crc import GainScale, JudgedRanking, RankedLabels, pa
 from rag_sourcebias.judged.data import (
     JudgedConfig,
 )
-from rag_sourcebias.judged.documents import (
-    DocumentSample,
-    LabeledDocuments,
-    design_document_sample,
-    document_interval,
-)
 from rag_sourcebias.judged.files import (
     JUDGED_SAMPLE_LICENSE,
     beside,
@@ -68,7 +62,14 @@ from rag_sourcebias.judged.judges import (
     RelevanceJudge,
 )
 from rag_sourcebias.judged.page import JudgedReport
-from rag_sourcebias.judged.plan import plan_item_labels, plan_labels
+from rag_sourcebias.judged.plan import (
+    DocumentSample,
+    LabeledDocuments,
+    design_document_sample,
+    document_interval,
+    plan_item_labels,
+    plan_labels,
+)
 from rag_sourcebias.judged.sheets import (
     SheetRow,
     draw_items,

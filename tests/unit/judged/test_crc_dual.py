@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_sourcebias.core.errors import CalibrationError, DataError
-from rag_sourcebias.judged.crc import RankedLabels
-from rag_sourcebias.judged.crc_intervals import (
+from rag_sourcebias.judged.crc import (
+    RankedLabels,
     calibrate_dual,
     crc_interval,
     crc_mean_interval,

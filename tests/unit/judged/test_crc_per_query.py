@@ -17,10 +17,10 @@ from rag_sourcebias.judged.crc import (
     RankedLabels,
     crossings,
     paper_misses,
+    per_query_intervals,
     recalibration,
     score_rank,
 )
-from rag_sourcebias.judged.crc_intervals import per_query_intervals
 
 RULES = ("residual", "recalibrated", "paper")
 

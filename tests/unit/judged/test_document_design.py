@@ -8,7 +8,7 @@ import pytest
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.samples import inclusion_probabilities
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.documents import (
+from rag_sourcebias.judged.plan import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,

@@ -9,10 +9,7 @@ from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.infer.decide import t_quantile
 from rag_sourcebias.infer.findings import InferCode
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.documents import (
-    design_document_sample,
-    document_interval,
-)
+from rag_sourcebias.judged.plan import design_document_sample, document_interval
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 EYE = np.eye(4)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.documents import (
+from rag_sourcebias.judged.plan import (
     DocumentSample,
     LabeledDocuments,
     design_document_sample,
     document_interval,
+    plan_labels,
 )
-from rag_sourcebias.judged.plan import plan_labels
 from rag_sourcebias.judged.sheets import SheetRow, read_label_sheet, write_label_sheet
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])

@@ -5,8 +5,7 @@ from rag_sourcebias.core.data import DocTags, LabelDistributions, Qrels, Run, Ta
 from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.judged import mean_interval
 from rag_sourcebias.judged.audit import judge_ranking_with_intervals
-from rag_sourcebias.judged.crc import JudgedRanking
-from rag_sourcebias.judged.crc_intervals import calibrate_dual, crc_interval
+from rag_sourcebias.judged.crc import JudgedRanking, calibrate_dual, crc_interval
 from rag_sourcebias.judged.data import JudgedConfig
 from rag_sourcebias.judged.page import worth_of
 

@@ -7,12 +7,12 @@ import pytest
 
 from rag_sourcebias.core.errors import DataError, InsufficientDataError
 from rag_sourcebias.judged.crc import RankedLabels, dcg_weights
-from rag_sourcebias.judged.documents import (
+from rag_sourcebias.judged.plan import (
     LabeledDocuments,
     design_document_sample,
     document_interval,
+    plan_labels,
 )
-from rag_sourcebias.judged.plan import plan_labels
 
 GAINS = np.array([0.0, 1.0, 3.0, 7.0])
 

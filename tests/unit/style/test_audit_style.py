@@ -14,9 +14,8 @@ from rag_sourcebias.core.errors import DataError
 from rag_sourcebias.infer.decide import adjust_p_values
 from rag_sourcebias.measure.relevance import relative_delta
 from rag_sourcebias.retrieval.search import BM25Spec, DenseSpec
-from rag_sourcebias.style.audit import measure_style_bias
+from rag_sourcebias.style.audit import audit_style, measure_style_bias
 from rag_sourcebias.style.data import StyleConfig, StyledTexts
-from rag_sourcebias.style.texts import audit_style
 
 CONFIG = StyleConfig(resamples=300, cutoffs=(1, 3))
 DOCS, FORMS = ("human", "chatty", "terse"), ("original", "chatty")
@@ -313,7 +312,7 @@ def test_what_cannot_be_audited_is_refused():
 def test_texts_are_described_by_what_is_installed(monkeypatch):
     data = texts(20)
     monkeypatch.setattr(
-        "rag_sourcebias.style.texts.installed_statistics", lambda: ("words", "Jaccard")
+        "rag_sourcebias.style.audit.installed_statistics", lambda: ("words", "Jaccard")
     )
     report = audit_style(data, encoders=[HashingEncoder()], config=CONFIG, index=False)
     found = {(s.group, s.name): s for s in report.document_statistics}
