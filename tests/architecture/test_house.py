@@ -29,7 +29,7 @@ NODES = {
     "explain": 9853,
     "infer": 20714,
     "io": 17961,
-    "judged": 37306,
+    "judged": 37037,
     "llm": 4113,
     "measure": 6077,
     "monitor": 37590,

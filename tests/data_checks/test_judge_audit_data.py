@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from rag_sourcebias.core.completions import JudgedItems
 from rag_sourcebias.judged.files import read_judged_items
 from rag_sourcebias.judged.judge_audit import BiasColumns, audit_judge, calibration_of, judge_biases
+from support.judged_items import judged_items
 
 pytestmark = pytest.mark.data
 
@@ -79,10 +80,12 @@ def test_a_graded_judge_over_rates_and_not_every_system_alike(root):
         for row in rows
     ]
     audit = audit_judge(
-        np.array([float(r["human"]) for r in rows]),
-        np.array([float(r["umbrela_gpt4"]) for r in rows]),
-        groups=groups,
-        clusters=[r["year"] + r["qid"] for r in rows],
+        judged_items(
+            np.array([float(r["human"]) for r in rows]),
+            np.array([float(r["umbrela_gpt4"]) for r in rows]),
+            groups=groups,
+            clusters=[r["year"] + r["qid"] for r in rows],
+        ),
         resamples=200,
     )
     assert (audit.n, audit.n_clusters) == (20_646, 97)
@@ -97,7 +100,8 @@ def test_a_graded_judge_over_rates_and_not_every_system_alike(root):
     assert audit.differences[0].p_adjusted < 1e-3  # pooling would hide this
     # items of a query are not independent: ignoring that gives an interval four times too narrow
     alone = audit_judge(
-        [float(r["human"]) for r in rows], [float(r["umbrela_gpt4"]) for r in rows], resamples=10
+        judged_items([float(r["human"]) for r in rows], [float(r["umbrela_gpt4"]) for r in rows]),
+        resamples=10,
     )
     assert audit.bias.half_width > 4 * alone.bias.half_width
 
@@ -119,10 +123,12 @@ def test_a_lexical_judge_under_rates_long_answers(root, name, n, bias, fid, newb
     """EVOUNA: the judge asks whether a golden answer stands in the answer."""
     rows = evouna(root, name)
     audit = audit_judge(
-        np.array([r[2] for r in rows]),
-        np.array([r[3] for r in rows]),
-        groups=[r[1] for r in rows],
-        clusters=[r[0] for r in rows],
+        judged_items(
+            np.array([r[2] for r in rows]),
+            np.array([r[3] for r in rows]),
+            groups=[r[1] for r in rows],
+            clusters=[r[0] for r in rows],
+        ),
         resamples=100,
     )
     assert audit.n == n
@@ -164,10 +170,12 @@ def test_gpt4_verdicts_by_system(root):
         if (key := (row["question"], answer(row))) in human and key in judge
     ]
     audit = audit_judge(
-        np.array([human[key] for key, _ in rows]),
-        np.array([judge[key] for key, _ in rows]),
-        groups=[system for _, system in rows],
-        clusters=[key[0] for key, _ in rows],
+        judged_items(
+            np.array([human[key] for key, _ in rows]),
+            np.array([judge[key] for key, _ in rows]),
+            groups=[system for _, system in rows],
+            clusters=[key[0] for key, _ in rows],
+        ),
         resamples=200,
     )
     assert len(audit.groups) == 12
@@ -207,7 +215,9 @@ def test_an_llm_judge_prefers_llm_texts(root):
     assert gold.mean() == pytest.approx(0.666, abs=5e-4)
     assert np.mean(sum(verdicts.values(), [])) == pytest.approx(0.915, abs=5e-4)  # noqa: RUF017
     # on the 442 pairs both judged: .638 against .895, and hardly any relation between the two
-    audit = audit_judge(gold, judge, clusters=[r["query_id"] for r in crowd], resamples=300)
+    audit = audit_judge(
+        judged_items(gold, judge, clusters=[r["query_id"] for r in crowd]), resamples=300
+    )
     assert (audit.n, audit.n_judge_missing) == (442, 364)
     assert audit.bias.estimate == pytest.approx(0.257, abs=1e-3)
     assert audit.bias.lower > 0.15

@@ -598,16 +598,18 @@ def grade_audits(
     grades = np.arange(judge.n_grades, dtype=np.float64)
     queries = truth.query_codes[shared].astype(np.int64)
     names = () if tags is None else (*tags.sources, "untagged")
-    groups = None if tags is None else [names[k] for k in source_of_rows(truth, tags)[shared]]
+    groups = None
+    if tags is not None:
+        groups = tuple(names[k] for k in source_of_rows(truth, tags)[shared])
+    pairs = JudgedItems(
+        ids=tuple(map(str, range(len(queries)))),
+        human=(truth.probs @ grades)[shared],
+        judge=(judge.probs @ grades)[rows[shared]],
+        groups=groups,
+        clusters=tuple(map(str, queries)),
+    )
     try:
-        audit = audit_judge(
-            (truth.probs @ grades)[shared],
-            (judge.probs @ grades)[rows[shared]],
-            groups=groups,
-            clusters=queries,
-            confidence_level=config.confidence_level,
-            rng=config.seed,
-        )
+        audit = audit_judge(pairs, confidence_level=config.confidence_level, rng=config.seed)
     except InsufficientDataError:
         return {}
     calibration = calibration_of(

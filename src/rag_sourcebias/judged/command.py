@@ -1307,13 +1307,8 @@ def _drift(
     """Tell whether a judge still judges as it did."""
     kept = read_anchor_set(anchors)
     items = read_judged_items(file, id=id, judge=judge, require_human=False)
-    wanted = set(kept.ids)
-    check = check_drift(
-        kept,
-        {i: float(v) for i, v in zip(items.ids, items.judge, strict=True) if i in wanted},
-        margin=margin,
-        confidence_level=level,
-    )
+    values = dict(zip(items.ids, items.judge.tolist(), strict=True))
+    check = check_drift(kept, values, margin=margin, confidence_level=level)
     say(str(check))
     try:
         require_stable(check)

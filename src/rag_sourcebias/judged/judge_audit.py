@@ -498,10 +498,8 @@ def judge_shares(items: JudgedItems) -> tuple[JudgeShare, ...]:
             JudgeShare(
                 name=name,
                 n_missing=int(np.isnan(judge).sum()),
-                correlation=_correlation_of_answered(judge, items.human),
-                without=_correlation_of_answered(
-                    mean_judge(np.delete(values, column, axis=1)), items.human
-                ),
+                correlation=_correlation(judge, items.human),
+                without=_correlation(mean_judge(np.delete(values, column, axis=1)), items.human),
                 closest=names[closest],
                 with_closest=with_closest,
                 redundant=with_closest >= _SAME,
@@ -539,7 +537,7 @@ def judge_warnings(items: JudgedItems) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _correlation_of_answered(first: FloatArray, second: FloatArray) -> float:
+def _correlation(first: FloatArray, second: FloatArray) -> float:
     both = ~np.isnan(first) & ~np.isnan(second)
     return judge_correlation(first[both], second[both]) if both.any() else 0.0
 
@@ -1171,11 +1169,8 @@ def verdict_notes(
 
 
 def audit_judge(
-    items: JudgedItems | npt.ArrayLike,
-    judge: npt.ArrayLike | None = None,
+    items: JudgedItems,
     *,
-    groups: Sequence[str] | None = None,
-    clusters: Sequence[str] | npt.NDArray[np.int64] | None = None,
     bias: BiasColumns | None = None,
     confidence_level: float = 0.95,
     resamples: int = 1000,
@@ -1185,15 +1180,9 @@ def audit_judge(
 
     Parameters
     ----------
-    items : JudgedItems or array of shape (n,)
-        Items, or human values with NaN where there is no label.
-    judge : array of shape (n,) or None
-        Judge values (NaN: the judge failed), where ``items`` is an array.
-    groups : sequence of n str or None
-        What the bias is reported by: source, style, system. None takes those of ``items``.
-    clusters : sequence of n or None
-        Items of one cluster, such as the answers to one question, may depend on each other. None
-        takes those of ``items``, and without any every item is independent.
+    items : JudgedItems
+        Their groups (source, style, system) are what the bias is reported by. Items of one
+        cluster, such as the answers to one question, may depend on each other.
     bias : BiasColumns or None
         What may sway the judge: lengths, values in the other order, with an instruction, its name.
     confidence_level : float
@@ -1207,33 +1196,21 @@ def audit_judge(
 
     Raises
     ------
-    DataError
-        If columns differ in length.
     InsufficientDataError
         With fewer than 10 items that have both values, or fewer than 4 clusters.
 
     Examples
     --------
-    >>> human = [0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 0]
-    >>> judge = [0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0]
-    >>> audit = audit_judge(human, judge)
+    >>> items = JudgedItems(
+    ...     ids=tuple("abcdefghijkl"),
+    ...     human=np.array([0.0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 0]),
+    ...     judge=np.array([0.0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0]),
+    ... )
+    >>> audit = audit_judge(items)
     >>> audit.useless, round(audit.agreement.kappa.estimate, 3)
     (False, 0.657)
     """
     check_level(confidence_level)
-    if not isinstance(items, JudgedItems):
-        human = np.asarray(items, dtype=np.float64)
-        values = np.asarray([] if judge is None else judge, dtype=np.float64)
-        items = JudgedItems(ids=tuple(map(str, range(len(human)))), human=human, judge=values)
-    elif judge is not None:
-        raise DataError("judge values are given twice: in the items and as an argument")
-    for name, column in (("groups", groups), ("clusters", clusters)):
-        if column is not None and len(column) != len(items):
-            raise DataError(f"{len(column)} {name} for {len(items)} items")
-    if groups is not None:
-        items = replace(items, groups=tuple(map(str, groups)))
-    if clusters is not None:
-        items = replace(items, clusters=tuple(map(str, clusters)))
     both = np.flatnonzero(items.labeled & items.judged)
     units = both
     if items.clusters is not None:
@@ -1406,7 +1383,7 @@ _MOST_MISSING = 0.1
 
 def check_drift(
     anchors: AnchorSet,
-    new_values: Mapping[str, float] | FloatArray,
+    new_values: Mapping[str, float],
     *,
     confidence_level: float = 0.95,
     margin: float | None = None,
@@ -1419,7 +1396,7 @@ def check_drift(
     Parameters
     ----------
     anchors : AnchorSet
-    new_values : mapping of id to float, or array in the order of the anchors
+    new_values : mapping of id to float
         NaN, or an id left out, where the judge failed.
     margin : float or None
         Change of E[y − ĉ(f)], on the human scale, that would still be acceptable. With it the
@@ -1433,14 +1410,14 @@ def check_drift(
     Raises
     ------
     DataError
-        If ids are unknown, the number of values differs, or a value is infinite.
+        If the margin is not above 0.
     InsufficientDataError
         If fewer than 20 anchors have a new value.
     """
     check_level(confidence_level)
     if margin is not None and not margin > 0:
         raise DataError(f"margin {margin!r} must be above 0")
-    new = _aligned(anchors, new_values)
+    new = np.array([new_values.get(name, np.nan) for name in anchors.ids])
     known = np.flatnonzero(~np.isnan(new))
     n, n_missing = len(known), int(np.isnan(new).sum())
     if n < FEWEST_ANCHORS:
@@ -1467,8 +1444,8 @@ def check_drift(
         shift=shift,
         error_shift=moved,
         error_now=float((y - calibrated).mean()),
-        correlation_then=_correlation(y, old),
-        correlation_now=_correlation(y, now),
+        correlation_then=judge_correlation(y, old),
+        correlation_now=judge_correlation(y, now),
         margin=margin,
         stable=stable,
     )
@@ -1500,26 +1477,6 @@ def require_stable(check: DriftCheck) -> None:
     )
 
 
-def _aligned(anchors: AnchorSet, values: Mapping[str, float] | FloatArray) -> FloatArray:
-    if isinstance(values, Mapping):
-        known = set(anchors.ids)
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            raise DataError(
-                f"{len(unknown)} judged id(s) are not anchors, first {unknown[0]!r}; anchor ids "
-                f"look like {anchors.ids[0]!r}"
-            )
-        new = np.array([values.get(name, np.nan) for name in anchors.ids], dtype=np.float64)
-    else:
-        new = np.asarray(values, dtype=np.float64)
-        if new.shape != anchors.judge.shape:
-            raise DataError(f"values of shape {new.shape} for {len(anchors.ids)} anchors")
-    bad = np.flatnonzero(np.isinf(new))
-    if len(bad):
-        raise DataError(f"the new judge value of anchor {anchors.ids[bad[0]]!r} is infinite")
-    return new
-
-
 def _mean(values: FloatArray, span: float, level: float) -> Interval:
     units = np.arange(len(values), dtype=np.int64)
     found = mean_error(values, units, span=span, confidence_level=level)
@@ -1535,7 +1492,3 @@ def _mean(values: FloatArray, span: float, level: float) -> Interval:
         method=InferCode.ALIKE(),
         n_labeled=len(values),
     )
-
-
-def _correlation(x: FloatArray, y: FloatArray) -> float:
-    return 0.0 if is_constant(x) or is_constant(y) else float(np.corrcoef(x, y)[0, 1])

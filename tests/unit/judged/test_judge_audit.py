@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from rag_sourcebias.core.completions import JudgedItems
-from rag_sourcebias.core.errors import DataError, InsufficientDataError
+from rag_sourcebias.core.errors import InsufficientDataError
 from rag_sourcebias.judged.data import JudgeAudit
 from rag_sourcebias.judged.judge_audit import audit_judge
+from support.judged_items import judged_items
 
 
 def items(n=400, labeled=120, seed=0, bias_of_b=0.3):
@@ -59,7 +60,7 @@ def test_a_whole_audit():
 )
 def test_useless_judges_are_called_useless(judge, message):
     human = np.tile([0.0, 1], 30)
-    audit = audit_judge(human, judge, resamples=100)
+    audit = audit_judge(judged_items(human, judge), resamples=100)
     assert audit.notes[0].startswith(message)
     assert audit.useless == message.startswith("the judge is useless")
     assert message in str(audit)
@@ -69,7 +70,8 @@ def test_an_uncertain_judge_is_called_uncertain():
     human, noise = np.random.default_rng(5).normal(size=(2, 60))
     human = (human - human.mean()) / human.std()
     noise -= noise.mean() + human * (human @ noise) / 60
-    audit = audit_judge(human, 0.2 * human + np.sqrt(0.96) * noise / noise.std(), resamples=300)
+    judge = 0.2 * human + np.sqrt(0.96) * noise / noise.std()
+    audit = audit_judge(judged_items(human, judge), resamples=300)
     assert audit.pearson.estimate == pytest.approx(0.2)
     assert not audit.useless
     assert "not certain that the judge orders items" in audit.notes[0]
@@ -79,39 +81,33 @@ def test_binary_labels_have_auc_agreement_and_calibration():
     rng = np.random.default_rng(1)
     p = rng.random(300)
     human = (rng.random(300) < p) * 1.0
-    audit = audit_judge(human, p, resamples=100)
+    audit = audit_judge(judged_items(human, p), resamples=100)
     assert audit.auc.estimate == pytest.approx(0.83, abs=0.05)
     assert audit.agreement.rounded
     assert audit.calibration.ece < 0.1
     assert "predicted − observed mean gain" in str(audit)
-    verdicts = audit_judge(human, (p > 0.5) * 1.0, resamples=100)
+    verdicts = audit_judge(judged_items(human, (p > 0.5) * 1.0), resamples=100)
     assert verdicts.calibration is None
     assert verdicts.agreement.kappa.estimate == pytest.approx(audit.agreement.kappa.estimate)
 
 
 def test_perfect_and_constant_human_labels():
     human = np.tile([0.0, 1, 2], 10)
-    perfect = audit_judge(human, human, resamples=100)
+    perfect = audit_judge(judged_items(human, human), resamples=100)
     assert perfect.pearson.lower == pytest.approx(1)
     assert perfect.bias.estimate == 0
     assert perfect.bias.upper > 0.1  # 30 items are not certainty
     assert perfect.agreement.kappa.estimate == 1
-    same = audit_judge(np.ones(20), np.arange(20.0), resamples=10)
+    same = audit_judge(judged_items(np.ones(20), np.arange(20.0)), resamples=10)
     assert same.pearson is None
     assert same.notes[0].startswith("every human label is 1")
 
 
 def test_refusals():
     with pytest.raises(InsufficientDataError, match=r"9 item\(s\) in 9 cluster\(s\)") as error:
-        audit_judge(np.arange(9.0), np.arange(9.0))
+        audit_judge(judged_items(np.arange(9.0), np.arange(9.0)))
     assert (error.value.n, error.value.n_needed) == (9, 10)
     with pytest.raises(InsufficientDataError, match=r"20 item\(s\) in 2 cluster\(s\)"):
-        audit_judge(np.arange(20.0), np.arange(20.0), clusters=["a", "b"] * 10)
-    with pytest.raises(DataError, match="3 groups for 20 items"):
-        audit_judge(np.arange(20.0), np.arange(20.0), groups=["a"] * 3)
-    with pytest.raises(DataError, match=r"judge values of shape \(3,\) for 20 ids"):
-        audit_judge(np.arange(20.0), np.arange(3.0))
-    with pytest.raises(DataError, match="given twice"):
-        audit_judge(items(), np.arange(400.0))
+        audit_judge(judged_items(np.arange(20.0), np.arange(20.0), clusters=["a", "b"] * 10))
     with pytest.raises(InsufficientDataError, match=r"0 item\(s\)"):
-        audit_judge(np.full(20, np.nan), np.arange(20.0))
+        audit_judge(judged_items(np.full(20, np.nan), np.arange(20.0)))
