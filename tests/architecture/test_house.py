@@ -32,7 +32,7 @@ NODES = {
     "judged": 37037,
     "llm": 4113,
     "measure": 6077,
-    "monitor": 37590,
+    "monitor": 37177,
     "neural": 11870,
     "observe": 6227,
     "pairs": 21298,

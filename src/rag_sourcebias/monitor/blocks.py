@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rag_sourcebias.core.data import FloatArray, IntArray
 from rag_sourcebias.core.errors import DataError, check_level
-from rag_sourcebias.monitor.state import read_state, write_state
+from rag_sourcebias.monitor.state import restore
 
 # Retrievals depend on one another: sessions, topics that come and go, the time of day. So they are
 # averaged in blocks, and blocks are joined in twos until their residuals show no autocorrelation.
@@ -51,6 +51,10 @@ _RARE = 0.01
 _GAP = 4
 # Behind sums and waves of a block: observations, units, first and last time, seconds watched.
 _BESIDE = 2 * len(_PERIODS) + 5
+
+
+# Members that are numbers or arrays of them, and are kept over a restart.
+_KEPT = ("n", "size", "scale", "watched", "gone", "rho", "by_user", "log_e")
 
 
 def log_mean_exp(log_values: FloatArray) -> FloatArray:
@@ -283,8 +287,6 @@ class BlockTest:
     log_e : ndarray of shape (columns,)
         Evidence now.
     """
-
-    kind = "blocks"
 
     def __init__(
         self,
@@ -764,70 +766,51 @@ class BlockTest:
     # What is kept over a restart.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and state as plain JSON values; units must be text."""
-        names = ("columns", "beside", "known", "learn", "confidence_level")
-        counts = ("n", "size", "scale", "watched", "gone", "rho", "by_user")
-        data = write_state(
-            self.kind,
-            {name: getattr(self, name) for name in names},
-            {name: getattr(self, name) for name in counts},
-        )
+        """Return the state as plain JSON values; units must be text."""
         rows = self._rows[: self.n]
         block = self._open
         used = np.flatnonzero(rows.any(axis=0))
-        data["state"] |= {
+        return {
+            **{name: np.asarray(getattr(self, name)).tolist() for name in _KEPT},
             "rows": [used.tolist(), _packed(rows[:, used])],
             "excursions": [
                 [e.start, e.told, e.stop, list(e.columns), e.ordinary, e.notice]
                 for e in self._excursions
             ],
             "last": self._last if math.isfinite(self._last) else None,
-            "log_e": self.log_e.tolist(),
             "open": {
                 "sums": _packed(block.sums),
                 "counts": [block.n, block.alone, block.start, block.end],
                 "units": [[unit, n, _packed(sums)] for unit, (n, sums) in block.units.items()],
             },
         }
-        return data
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BlockTest:
-        """Go on from what :meth:`to_dict` returned.
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`to_dict` of a test of the same settings returned.
 
         Raises
         ------
         DataError
             If it is not the state of such a test.
-        UnsupportedVersionError
-            If another release wrote it.
         """
-        settings, state = read_state(data, cls.kind)
         try:
-            found = cls(**settings)
-            for name in ("n", "size", "scale", "gone"):
-                setattr(found, name, int(state[name]))
-            found.by_user = bool(state["by_user"])
-            found.watched = float(state["watched"])
-            found.rho = float(state["rho"])
-            found._last = -math.inf if state["last"] is None else float(state["last"])
-            found.log_e = np.array(state["log_e"], np.float64)
+            restore(self, {name: getattr(self, name) for name in _KEPT}, state)
+            self._last = -math.inf if state["last"] is None else float(state["last"])
             used, rows = state["rows"]
-            found._rows = np.zeros((max(64, found.n), found._width + _BESIDE))
-            found._rows[: found.n, used] = _unpacked(rows).reshape(found.n, len(used))
-            found._excursions = [
+            self._rows = np.zeros((max(64, self.n), self._width + _BESIDE))
+            self._rows[: self.n, used] = _unpacked(rows).reshape(self.n, len(used))
+            self._excursions = [
                 _Excursion(start, told, stop, tuple(columns), *map(bool, how))
                 for start, told, stop, columns, *how in state["excursions"]
             ]
             n, alone, start, end = state["open"]["counts"]
-            sums = _unpacked(state["open"]["sums"]).reshape(found._open.sums.shape)
+            sums = _unpacked(state["open"]["sums"]).reshape(self._open.sums.shape)
             units = {u: (int(m), _unpacked(s)) for u, m, s in state["open"]["units"]}
-            found._open = _Open(sums, int(n), units, int(alone), float(start), float(end))
+            self._open = _Open(sums, int(n), units, int(alone), float(start), float(end))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise DataError(f"stored blocks of a test: {error!r:.80}") from None
-        if not (np.isfinite(found._rows).all() and len(found.log_e) == found.columns):
-            raise DataError("stored blocks of a test do not fit it, or are not finite")
-        return found
+        if not np.isfinite(self._rows).all():
+            raise DataError("stored blocks of a test are not finite")
 
 
 def _packed(array: FloatArray) -> str:

@@ -13,14 +13,14 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rag_sourcebias.core.codec import to_plain
+from rag_sourcebias.core.codec import from_plain, to_plain
 from rag_sourcebias.core.data import DocTags, RankedList, Run, TagTable
 from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.io.files import PRIVATE, check_mode, read_json, sound, write_atomic
@@ -289,12 +289,8 @@ def read_position(path: Path) -> tuple[Position, dict[str, Any]] | None:
             f"{_VERSION}; {START_ANEW}"
         )
     with sound(path, STATE_FILE, remedy=START_ANEW):
-        position = Position(
-            log=None if data["log"] is None else int(data["log"]),
-            number=None if data["number"] is None else int(data["number"]),
-            n_read=int(data["n_read"]),
-            dropped={str(k): int(v) for k, v in data["dropped"].items()},
-        )
+        kept = {name.name: data[name.name] for name in fields(Position)}
+        position = from_plain(Position, kept)
         return position, dict(data["monitor"])
 
 

@@ -511,16 +511,12 @@ class LabelWatch:
         ------
         DataError
             If it does not fit the settings.
-        UnsupportedVersionError
-            If another release wrote it.
         """
         try:
             self.groups.restore(data["groups"])
             restore(self.totals, dict(vars(self.totals)), data["totals"])
             if self.blocks is not None:
-                self.blocks = BlockTest.from_dict(data["blocks"])
-                if self.blocks.columns != len(self.columns):
-                    raise DataError("the stored blocks do not fit the groups")
+                self.blocks.restore(data["blocks"])
             self.topics = {str(name): i for i, name in enumerate(data["topics"])}
             self.odd = Counter({str(k): int(v) for k, v in data["odd"].items()})
         except (KeyError, TypeError) as error:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.codec import from_plain
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, UnsupportedVersionError
 from rag_sourcebias.monitor.alarms import alarm_of, snapshot_of
 from rag_sourcebias.monitor.data import (
     OTHER,
@@ -40,7 +40,6 @@ from rag_sourcebias.monitor.settings import (
     SkewSettings,
     TagErrors,
 )
-from rag_sourcebias.monitor.state import read_state, write_state
 from rag_sourcebias.observe.events import DroppedEvents, RetrievalEvent, renews_after_fork
 from rag_sourcebias.observe.observers import ExposureCounts
 
@@ -626,8 +625,7 @@ class SkewMonitor:
     def to_dict(self) -> dict[str, Any]:
         """Return settings, state, the latest alarms and losses as plain JSON values."""
         with self._intake.stopped():
-            data = write_state(_KIND, self._settings.to_plain(), {}, version=_VERSION)
-            data["state"] = {
+            state = {
                 "overflowed": dict(self._overflowed),
                 "bad_tags": self._bad_tags,
                 "index": [[at, shares] for at, shares in self._index],
@@ -636,7 +634,8 @@ class SkewMonitor:
                 "alarms": [alarm.to_dict() for alarm in self._alarms],
                 "dropped": self._losses.by_reason,
             }
-            return data
+            settings = self._settings.to_plain()
+            return {"kind": _KIND, "version": _VERSION, "settings": settings, "state": state}
 
     @classmethod
     def from_dict(
@@ -656,11 +655,19 @@ class SkewMonitor:
         UnsupportedVersionError
             If another release wrote it.
         """
-        settings, state = read_state(data, _KIND, version=_VERSION)
+        if not isinstance(data, Mapping) or data.get("kind") != _KIND:
+            raise DataError(f"expected the state of kind {_KIND!r}, found {data!r:.80}")
+        if data.get("version") != _VERSION:
+            raise UnsupportedVersionError(
+                f"state version {data.get('version')!r} cannot be read; "
+                f"this release reads version {_VERSION} of {_KIND!r}"
+            )
         monitor = cls(store=store, on_alarm=on_alarm, clock=clock)
-        monitor._begin(SkewSettings.from_plain(settings))
-        part = "state"
+        part = "settings"
         try:
+            monitor._begin(SkewSettings.from_plain(data["settings"]))
+            part = "state"
+            state = data["state"]
             for name, n in state["overflowed"].items():
                 monitor._overflowed[str(name)] += int(n)
             monitor._bad_tags = int(state["bad_tags"])

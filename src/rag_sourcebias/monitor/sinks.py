@@ -71,13 +71,7 @@ class LoggingSink:
     def alarm(self, alarm: Alarm) -> None:
         """Log one alarm."""
         with self._logging:
-            text = (
-                f"retrieval skew alarm ({alarm.rule}): {alarm.by} {alarm.group or 'untagged'}: "
-                f"{_MEASURES.get(alarm.measure, alarm.measure)} {alarm.share:.3f} "
-                f"[{alarm.lower:.3f}, {alarm.upper:.3f}], baseline {alarm.baseline:.3f}, "
-                f"log evidence {alarm.evidence:.1f} after {alarm.n} observation(s)"
-                f"{_where(alarm.labels)}"
-            )
+            text = f"retrieval skew alarm ({alarm.rule}): {alarm.message}"
             self._logger.warning("%s", visible(text))
 
     def snapshots(self, snapshots: Iterable[MonitorSnapshot]) -> None:

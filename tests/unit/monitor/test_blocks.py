@@ -138,7 +138,9 @@ def test_a_shift_that_was_explained_moves_the_ordinary_level(known: bool) -> Non
     for start in range(0, len(values), 400):
         part = slice(start, start + 400)
         found += [s for _, s in test.add_many(values[part], at[part], explained=explained)]
-        test = BlockTest.from_dict(json.loads(json.dumps(test.to_dict())))
+        stored = json.loads(json.dumps(test.to_dict()))
+        test = BlockTest(2, known=known)
+        test.restore(stored)
     assert [s.kind for s in found] == ["notice", "page", "resolved"]
     away, moved, back = found
     assert asked[1] == "resolved"  # which it would have been, had nothing explained it
@@ -164,7 +166,9 @@ def test_parts_and_restarts_change_nothing(users: bool) -> None:
         part = slice(start, start + 83)
         told = parted.add_many(values[part], at[part], units=None if not units else units[part])
         found += [(start + row, s.kind, s.evidence) for row, s in told]
-        parted = BlockTest.from_dict(json.loads(json.dumps(parted.to_dict())))
+        stored = json.loads(json.dumps(parted.to_dict()))
+        parted = BlockTest(2)
+        parted.restore(stored)
     assert found == expected
     assert len(found) == 1
     assert parted.to_dict() == whole.to_dict()
@@ -189,9 +193,10 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match="columns must be at least 1"):
         BlockTest(0)
     data: dict[str, Any] = BlockTest(2).to_dict()
-    data["state"]["rows"] = [[0], "AAAA"]
     with pytest.raises(DataError, match="stored blocks"):
-        BlockTest.from_dict(data | {"state": data["state"] | {"n": 3}})
+        BlockTest(2).restore(data | {"n": 3, "rows": [[0], "AAAA"]})
+    with pytest.raises(DataError, match="stored 'log_e': expected finite numbers of shape"):
+        BlockTest(3).restore(data)
 
 
 def share(index: float, asked: np.ndarray, ranking: np.ndarray) -> float:

@@ -17,8 +17,7 @@ def test_an_alarm_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
         (
             "rag_sourcebias.monitor",
             "WARNING",
-            "retrieval skew alarm (shift): source human: exposure 0.250 [0.200, 0.300], "
-            "baseline 0.500, log evidence 9.0 after 812 observation(s) (collection=docs)",
+            f"retrieval skew alarm (shift): {alarm().message}",
         )
     ]
 
@@ -46,7 +45,7 @@ def test_a_state_is_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
 def test_no_label_breaks_a_line(caplog: pytest.LogCaptureFixture, text: str) -> None:
     sink = LoggingSink()
     with caplog.at_level(logging.INFO, logger="rag_sourcebias.monitor"):
-        sink.alarm(alarm(labels={"tenant": text}, group=text))
+        sink.alarm(alarm(message=f"tenant {text}: exposure of {text} went up"))
         sink.snapshots([snapshot(labels={"tenant": text}, groups=(share(text, 0.5),))])
     lines = [record.getMessage() for record in caplog.records]
     assert [line.isprintable() for line in lines] == [True, True]

@@ -253,65 +253,6 @@ def _readable_step(step: int, rollups: Rollups) -> int:
 _MOST_GROUPS = 20
 
 
-def read_series(
-    path: Path,
-    *,
-    by: Literal["source", "style"],
-    measure: Measure,
-    step: str,
-    since: float | None,
-    until: float | None,
-    labels: Mapping[str, str] | None,
-    confidence_level: float,
-) -> dict[str, Any]:
-    """Return shares of groups over time; parameters as in the API.
-
-    The share of a step is that of all its rank weights (or first ranks); its bounds are unknown.
-    The 20 groups with the most documents are told apart.
-
-    Raises
-    ------
-    ParameterError
-        If the step is too short for the time, or the labels have no counts.
-    DataError
-        If the log cannot be read.
-    UnsupportedVersionError
-        If it has another version than this release writes.
-    """
-    extent = rollup_extent(path)
-    seconds = 60
-    if extent:
-        seconds = chosen_step(step, extent, since=since, until=until)
-    read = partial(read_rollups, path, since=since, until=until, labels=labels, by=by)
-    try:
-        rollups = read(step=seconds)
-        if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
-            rollups = read(step=longer)
-            seconds = longer
-    except NotCountedError as error:
-        raise ParameterError(str(error)) from None
-    groups, documents, weights = _largest(
-        rollups, rollups.first if measure == "first" else rollups.exposure
-    )
-    total = weights.sum(axis=1, keepdims=True)
-    share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
-    unknown = [[None] * len(rollups.starts) for _ in groups]
-    return {
-        "by": by,
-        "measure": measure,
-        "step_seconds": seconds,
-        "starts": rollups.starts.tolist(),
-        "groups": list(groups),
-        "share": finite_list(share.T),
-        "lower": unknown,
-        "upper": [row.copy() for row in unknown],
-        "retrievals": rollups.retrievals.tolist(),
-        "empty": rollups.empty.tolist(),
-        "documents": documents.T.tolist(),
-        "confidence_level": confidence_level,
-    }
-
-
 def _largest(
     rollups: Rollups, weights: FloatArray
 ) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
@@ -330,15 +271,20 @@ def _largest(
     return names, merged[0], merged[1]
 
 
-def _widen(
-    found: dict[str, Any],
+def _half_widths(
+    rollups: Rollups,
+    names: Sequence[str],
     chosen: Sequence[tuple[MonitorSnapshot, Mapping[str, GroupShare]]],
     level: float,
-) -> None:
-    """Give steps the intervals that blocks of retrievals have; none where they are not known."""
-    counts = np.array(found["retrievals"]) - np.array(found["empty"])
+) -> FloatArray:
+    """Return how far intervals of blocks of retrievals reach, shape (groups, steps).
+
+    NaN where that is not known.
+    """
+    counts = rollups.retrievals - rollups.empty
     reach = normal_quantile(0.5 + level / 2) / np.sqrt(np.maximum(counts, 1))
-    for i, name in enumerate(found["groups"]):
+    deviations = []
+    for name in names:
         known = [  # variances of single retrievals, times how much they depend on one another
             (one.n_retrievals, spread**2 * one.block.retrievals)
             for one, groups in chosen
@@ -347,12 +293,8 @@ def _widen(
             and (spread := groups[name].spread) is not None
         ]
         total = sum(n for n, _ in known)
-        half = reach * math.sqrt(sum(n * v for n, v in known) / total) if total else None
-        for end, sign in (("lower", -1), ("upper", 1)):
-            found[end][i] = [
-                None if share is None or half is None else min(max(share + sign * half[t], 0), 1)
-                for t, share in enumerate(found["share"][i])
-            ]
+        deviations.append(math.sqrt(sum(n * v for n, v in known) / total) if total else math.nan)
+    return np.outer(deviations, reach)
 
 
 # Single retrievals of a log, newest first, page by page.
@@ -361,72 +303,6 @@ def _widen(
 _MOST_SCANNED = 200_000  # retrievals looked at for one page
 _MOST_PARTS = 3_000  # of the log, each written at once
 _MOST_DOCUMENTS = 20_000  # of one page; a single retrieval may have more
-
-
-def read_retrievals(
-    path: Path,
-    *,
-    by: Literal["source", "style"],
-    group: str | None,
-    first: bool,
-    since: float | None,
-    until: float | None,
-    labels: Mapping[str, str] | None,
-    before: int | None,
-    limit: int,
-) -> dict[str, Any]:
-    """Return one page; ``next`` is the ``before`` of the following one, None after the last.
-
-    The work of a page is bounded: where few retrievals match, a page may be short or empty and
-    ``next`` goes on.
-
-    Parameters
-    ----------
-    group : str or None
-        Only retrievals with a document of this source (or style), "" being unknown.
-    first : bool
-        That document has to stand at rank 1.
-    before : int or None
-        Only smaller numbers, for the next page.
-
-    Raises
-    ------
-    DataError
-        If the log cannot be read.
-    UnsupportedVersionError
-        If it has another version than this release writes.
-    """
-    found: list[dict[str, Any]] = []
-    scanned = documents = 0
-
-    def matching(part: EventColumns) -> npt.NDArray[np.bool_]:
-        keep = part.having(labels or {})
-        keep &= part.times >= (-math.inf if since is None else since)
-        keep &= part.times < (math.inf if until is None else until)
-        if group is not None and keep.any():
-            of_group = np.array([(tag[by == "style"] or "") == group for tag in part.tags])
-            hits = of_group[part.tag_codes]
-            if first:
-                hits &= part.ranks == 1
-            keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
-        return keep
-
-    with closing(iter_newest(path, before=before, until=until)) as parts:
-        for n_parts, (start, part) in enumerate(parts, 1):
-            if part is None:
-                continue
-            for row in np.flatnonzero(matching(part))[::-1].tolist():
-                size = int(part.offsets[row + 1] - part.offsets[row])
-                if len(found) == limit or (found and documents + size > _MOST_DOCUMENTS):
-                    return {"retrievals": found, "next": found[-1]["number"]}
-                documents += size
-                found.append(_plain(part, row))
-            if since is not None and len(part) and part.times[0] < since:
-                break
-            scanned += len(part)
-            if scanned >= _MOST_SCANNED or n_parts >= _MOST_PARTS:
-                return {"retrievals": found, "next": start if start > 1 else None}
-    return {"retrievals": found, "next": None}
 
 
 def _plain(part: EventColumns, row: int) -> dict[str, Any]:
@@ -630,37 +506,65 @@ class DashboardSource:
         }
 
     def series(self, parameters: Parameters) -> dict[str, Any]:
-        """Return shares over time; errors as of :func:`read_series`."""
+        """Return shares of groups over time.
+
+        The share of a step is that of all its rank weights (or first ranks). The 20 groups with
+        the most documents are told apart.
+
+        Raises
+        ------
+        ParameterError
+            If the step is too short for the time, or the labels have no counts.
+        """
         since, until = parameters.times()
         by: Literal["source", "style"] = parameters.choice("by", ("source", "style"))
         measure: Measure = parameters.choice("measure", ("exposure", "first"))
         step = parameters.choice("step", ("auto", *NAMED))
         labels = parameters.labels()
+        extent = rollup_extent(self.log)
+        seconds = chosen_step(step, extent, since=since, until=until) if extent else WIDTHS[0]
+        read = partial(read_rollups, self.log, since=since, until=until, labels=labels, by=by)
+        try:
+            rollups = read(step=seconds)
+            if step == "auto" and (longer := _readable_step(seconds, rollups)) != seconds:
+                rollups = read(step=longer)
+                seconds = longer
+        except NotCountedError as error:
+            raise ParameterError(str(error)) from None
+        groups, documents, weights = _largest(
+            rollups, rollups.first if measure == "first" else rollups.exposure
+        )
+        total = weights.sum(axis=1, keepdims=True)
+        share = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
         wanted = (labels or {}).items()
         chosen = [
             (snapshot, {g.group: g for g in snapshot.groups if g.measure == measure})
             for snapshot in self.snapshots()
             if snapshot.by == by and all(snapshot.labels.get(k, v) == v for k, v in wanted)
         ]
-        found = read_series(
-            self.log,
-            by=by,
-            measure=measure,
-            step=step,
-            since=since,
-            until=until,
-            labels=labels,
-            confidence_level=self.confidence_level,
-        )
         # baselines by group, where all label sets that are asked for have the same
         levels: dict[str, set[float]] = {}
-        for _, groups in chosen:
-            for name, group in groups.items():
+        for _, known in chosen:
+            for name, group in known.items():
                 if group.baseline is not None:
                     levels.setdefault(name, set()).add(group.baseline)
         alike = {name: min(values) for name, values in levels.items() if len(values) == 1}
-        _widen(found, chosen, self.confidence_level)
-        return {**found, "baseline": alike or None}
+        halves = _half_widths(rollups, groups, chosen, self.confidence_level)
+        return {
+            "by": by,
+            "measure": measure,
+            "step_seconds": seconds,
+            "starts": rollups.starts.tolist(),
+            "groups": list(groups),
+            "share": finite_list(share.T),
+            "lower": finite_list(np.clip(share.T - halves, 0, 1)),
+            "upper": finite_list(np.clip(share.T + halves, 0, 1)),
+            "retrievals": rollups.retrievals.tolist(),
+            "empty": rollups.empty.tolist(),
+            "documents": documents.T.tolist(),
+            "confidence_level": self.confidence_level,
+            "baseline": alike or None,
+        }
 
     def alarms(self, parameters: Parameters) -> dict[str, Any]:
         """Return the latest alarms, newest first."""
@@ -672,16 +576,46 @@ class DashboardSource:
         }
 
     def retrievals(self, parameters: Parameters) -> dict[str, Any]:
-        """Return single retrievals; errors as of :func:`read_retrievals`."""
+        """Return one page; ``next`` is the ``before`` of the following one, None after the last.
+
+        The work of a page is bounded: where few retrievals match, a page may be short or empty
+        and ``next`` goes on.
+        """
         since, until = parameters.times()
-        return read_retrievals(
-            self.log,
-            by=parameters.choice("by", ("source", "style")),
-            group=parameters.text("group"),
-            first=parameters.choice("first", ("0", "1")) == "1",
-            since=since,
-            until=until,
-            labels=parameters.labels(),
-            before=parameters.whole("before", low=0, high=10**15 - 1),
-            limit=parameters.whole("limit", low=1, high=200) or 50,
-        )
+        style = parameters.choice("by", ("source", "style")) == "style"
+        group = parameters.text("group")
+        first = parameters.choice("first", ("0", "1")) == "1"
+        labels = parameters.labels() or {}
+        before = parameters.whole("before", low=0, high=10**15 - 1)
+        limit = parameters.whole("limit", low=1, high=200) or 50
+        found: list[dict[str, Any]] = []
+        scanned = documents = 0
+
+        def matching(part: EventColumns) -> npt.NDArray[np.bool_]:
+            keep = part.having(labels)
+            keep &= part.times >= (-math.inf if since is None else since)
+            keep &= part.times < (math.inf if until is None else until)
+            if group is not None and keep.any():
+                of_group = np.array([(tag[style] or "") == group for tag in part.tags])
+                hits = of_group[part.tag_codes]
+                if first:  # that document has to stand at rank 1
+                    hits &= part.ranks == 1
+                keep &= np.bincount(part.rows[hits], minlength=len(part)) > 0
+            return keep
+
+        with closing(iter_newest(self.log, before=before, until=until)) as parts:
+            for n_parts, (start, part) in enumerate(parts, 1):
+                if part is None:
+                    continue
+                for row in np.flatnonzero(matching(part))[::-1].tolist():
+                    size = int(part.offsets[row + 1] - part.offsets[row])
+                    if len(found) == limit or (found and documents + size > _MOST_DOCUMENTS):
+                        return {"retrievals": found, "next": found[-1]["number"]}
+                    documents += size
+                    found.append(_plain(part, row))
+                if since is not None and len(part) and part.times[0] < since:
+                    break
+                scanned += len(part)
+                if scanned >= _MOST_SCANNED or n_parts >= _MOST_PARTS:
+                    return {"retrievals": found, "next": start if start > 1 else None}
+        return {"retrievals": found, "next": None}
