@@ -3,13 +3,12 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_sourcebias.core.codec import environment
-from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run, TagTable
+from rag_sourcebias.core.data import Corpus, Dataset, FloatArray, IntArray, Qrels, Run
 from rag_sourcebias.core.errors import DataError, MissingTagsError, attempt
 from rag_sourcebias.core.finding import Interval
 from rag_sourcebias.core.protocols import RetrieverSpec
@@ -265,10 +264,7 @@ def quality_changes(
 
 
 def unchanged_qualities(
-    before: RetrieverSpec,
-    after: RetrieverSpec,
-    tags: TagTable | None = None,
-    sources: Sequence[str] = (),
+    before: RetrieverSpec, after: RetrieverSpec, corpus: Corpus, sources: Sequence[str]
 ) -> tuple[str, ...]:
     """Qualities that a system cannot change: new scores may keep the order within a source.
 
@@ -279,13 +275,12 @@ def unchanged_qualities(
     if isinstance(after, RescoredSpec) and after.keeps_order_within_source:
         return QUALITIES[:2]
     groups = getattr(after.rescorer if isinstance(after, RescoredSpec) else after, "groups", None)
-    if groups is None or tags is None:
+    if groups is None:
         return ()
-    of = [np.flatnonzero(tags.source_codes == tags.sources.index(name)) for name in sources]
     return tuple(
         quality
-        for quality, rows in zip(QUALITIES, of, strict=False)
-        if not groups.within([tags.doc_ids[row] for row in rows]).groups
+        for quality, source in zip(QUALITIES, sources, strict=False)
+        if not groups.within(corpus.of_source(source).doc_ids).groups
     )
 
 
@@ -376,12 +371,10 @@ def _quality(
     by_construction: bool,
 ) -> QualityChange:
     reference, treated = before.of(quality, cutoff), after.of(quality, cutoff)
-    queries = np.arange(len(treated))
+    changes, queries = treated - reference, np.arange(len(treated))
     refusals: list[str] = []
     difference = attempt(
-        lambda: clustered_difference(
-            treated - reference, queries, confidence_level=config.confidence_level
-        ),
+        lambda: clustered_difference(changes, queries, confidence_level=config.confidence_level),
         refusals,
         "difference",
     )
@@ -398,7 +391,7 @@ def _quality(
             refusals,
             "test",
         )
-    if by_construction and np.all(np.abs(treated - reference) <= _SAME):
+    if by_construction and np.all(np.abs(changes) <= _SAME):
         if difference is not None:
             difference = replace(difference, lower=0.0, upper=0.0, method=_BY_CONSTRUCTION)
         if test is not None:
@@ -409,7 +402,7 @@ def _quality(
         before=float(reference.mean()),
         after=float(treated.mean()),
         difference=difference,
-        p_value=difference_test(treated - reference, queries),
+        p_value=difference_test(changes, queries),
         test=test,
         refusal="; ".join(refusals) or None,
     )
@@ -421,16 +414,13 @@ def _quality(
 def judged_pairs(dataset: Dataset, baseline: str, other: str) -> IntArray:
     """Codes of the pairs that both sources have and of which a version is judged relevant."""
     tags, qrels = dataset.corpus.tags, dataset.qrels
-
-    def codes(rows: npt.NDArray[np.bool_]) -> IntArray:
-        return np.unique(tags.pair_codes[rows & (tags.pair_codes >= 0)]).astype(np.int64)
-
-    of_source = [tags.source_codes == tags.sources.index(name) for name in (baseline, other)]
+    ours, theirs = (
+        np.flatnonzero(tags.source_codes == tags.sources.index(name)) for name in (baseline, other)
+    )
     rows = tags.rows_for(qrels.doc_ids)[qrels.doc_codes[qrels.grades > 0]]
-    relevant = np.zeros(len(tags), dtype=bool)
-    relevant[rows[rows >= 0]] = True
-    both = np.intersect1d(codes(of_source[0]), codes(of_source[1]), assume_unique=True)
-    return np.intersect1d(both, codes(relevant & (of_source[0] | of_source[1])), assume_unique=True)
+    relevant = np.intersect1d(rows, np.concatenate((ours, theirs)))
+    pairs = reduce(np.intersect1d, [tags.pair_codes[part] for part in (ours, theirs, relevant)])
+    return pairs[pairs >= 0].astype(np.int64)
 
 
 def seen_pairs(
@@ -441,8 +431,7 @@ def seen_pairs(
     rows = np.flatnonzero(
         (tags.source_codes == tags.sources.index(baseline)) & np.isin(tags.pair_codes, pairs)
     )
-    seen = [row for row in rows.tolist() if texts[row] in fitted_texts]
-    return len(np.unique(tags.pair_codes[seen])) if seen else 0
+    return len({tags.pair_codes[row] for row in rows.tolist() if texts[row] in fitted_texts})
 
 
 def debias_warnings(
@@ -452,25 +441,23 @@ def debias_warnings(
     summary = summarise_dataset(dataset)
     found = data_warnings(summary, dataset.qrels, dataset.corpus.tags, config)
     warnings = list(map(str, found))
-    seen = max(outcome.n_seen for outcome in outcomes)
-    with_text = {query.query_id for query in dataset.queries}
-    missing = sum(query_id not in with_text for query_id in dataset.qrels.query_ids)
-    told = (
-        (
-            seen,
+    if seen := max(outcome.n_seen for outcome in outcomes):
+        warnings.append(
             f"judged on pairs that a method was fitted on: {seen} of {n_pairs} judged pairs, so "
-            "its figures here are optimistic",
-        ),
-        (
-            missing,
-            f"{missing} of {len(dataset.qrels.query_ids)} judged queries have no text: they score "
-            "0 and count",
-        ),
-    )
-    warnings += [text for applies, text in told if applies]
+            "its figures here are optimistic"
+        )
+    without_text = {*dataset.qrels.query_ids} - {query.query_id for query in dataset.queries}
+    if without_text:
+        warnings.append(
+            f"{len(without_text)} of {len(dataset.qrels.query_ids)} judged queries have no text: "
+            "they score 0 and count"
+        )
     for outcome in outcomes[1:]:
-        tests = [(found.quality, found.test) for found in outcome.quality]
-        undecided = [(name, t) for name, t in tests if t is not None and _undecided(t)]
+        undecided = [
+            (found.quality, found.test)
+            for found in outcome.quality
+            if found.test is not None and _undecided(found.test)
+        ]
         if undecided:
             n = max(test.n_queries for _, test in undecided)
             needed = ", ".join(f"{quality} {test.n_needed:,}" for quality, test in undecided)
@@ -487,14 +474,14 @@ def calibration_warnings(after: Sequence[RetrieverSpec], other: str) -> Iterator
     for spec in after:
         if not (isinstance(spec, RescoredSpec) and isinstance(spec.rescorer, ParityCalibration)):
             continue
-        found = dict(zip(spec.rescorer.sources, spec.rescorer.gaps, strict=False))
-        gap = found.get(other)
-        if other not in spec.rescorer.sources:
+        gaps = dict(zip(spec.rescorer.sources, spec.rescorer.gaps, strict=True))
+        gap = gaps.get(other)
+        if gap is None:
             yield (
                 f"{spec.name}: {other} was not calibrated, its scores stay as they are; calibrated "
-                f"{'is' if len(found) == 1 else 'are'} {', '.join(spec.rescorer.sources)}"
+                f"{'is' if len(gaps) == 1 else 'are'} {', '.join(gaps)}"
             )
-        elif gap is not None and not gap.excludes(0.0):
+        elif not gap.excludes(0.0):
             yield (
                 f"{spec.name}: the gap of {other} that it takes out, {gap.estimate:+.2g} "
                 f"[{gap.lower:+.2g}, {gap.upper:+.2g}], may be 0: the pairs do not show that there "
@@ -587,21 +574,25 @@ def measure_debias(
     _distinct("data set", [dataset.name for dataset in datasets])
     given = {method.name: method for method in methods}
     described = [given.get(spec.name) or method_of(spec) for spec in after]
-    measure = partial(
-        _measured,
-        before=before,
-        after=after,
-        config=config,
-        fitted_texts=frozenset(fitted_texts),
-        on_stage=on_stage or (lambda _: None),
-    )
     # Sources are checked for all data before anything is retrieved.
     parts = [
         (two_sources(dataset, config.baseline_source, source), source)
         for dataset in datasets
         for source in ((other,) if other else other_sources(dataset, config.baseline_source))
     ]
-    found, n_tests = _adjusted([measure(dataset, source) for dataset, source in parts])
+    measured = [
+        _measured(
+            dataset,
+            source,
+            before=before,
+            after=after,
+            config=config,
+            fitted_texts=frozenset(fitted_texts),
+            on_stage=on_stage or (lambda _: None),
+        )
+        for dataset, source in parts
+    ]
+    found, n_tests = _adjusted(measured)
     return DebiasReport(
         config=config,
         methods=tuple(described),
@@ -652,7 +643,7 @@ def _measured(
                     scores,
                     config,
                     unchanged=unchanged_qualities(
-                        before, spec, dataset.corpus.tags, (config.baseline_source, other)
+                        before, spec, dataset.corpus, (config.baseline_source, other)
                     ),
                 ),
                 n_seen=n_seen,

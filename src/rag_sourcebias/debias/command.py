@@ -19,7 +19,6 @@ from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias import job_command as opt
 from rag_sourcebias.debias.audit import other_sources
 from rag_sourcebias.debias.data import (
-    FIT,
     MIN_SEEDS,
     DebiasConfig,
     DebiasMethod,
@@ -28,13 +27,12 @@ from rag_sourcebias.debias.fit import fit_parity_calibration, fit_source_project
 from rag_sourcebias.debias.job_command import (
     Job,
     Judging,
-    ProjectionChoice,
+    Pairs,
     distinct_name,
     encode_cost,
     judging,
     model_of,
     prepare,
-    projection_choice,
     read_fitting,
     read_seen,
     read_settings,
@@ -90,10 +88,10 @@ class _Tried:
 
 
 def _tried_strengths(
-    job: Job, before: Encoder, values: Sequence[float], chosen: ProjectionChoice
+    job: Job, before: Encoder, values: Sequence[float], chosen: Projecting
 ) -> Iterator[_Tried]:
     """Fit one projection and take it out by several shares."""
-    whole = _fitted(job, before, chosen, 1.0)
+    whole = _fitted(job, before, replace(chosen, strength=1.0))
     for strength in filter(None, values):
         name = f"{before.name}+projection×{strength:g}"
         projection = replace(whole, strength=strength)
@@ -148,7 +146,7 @@ def _searched(
     progress.begin(f"fitting on {job.fitting.name}")
     if method == "project":
         n_seeds, searched = 1, "strength"
-        tried = [*_tried_strengths(job, before, numbers, way[0])]
+        tried = [*_tried_strengths(job, before, numbers, way)]
     else:
         first, searched = way[0].seed, "debias weight"
         seeds = range(first, first + n_seeds)
@@ -191,44 +189,10 @@ def _searched_source(data: Dataset, job: Job) -> str:
 
 
 METHODS = ("calibrate", "twins", "project", "train")
+_PCA_DIRECTIONS = 4  # skew falls little with more: see fit_source_projection
 _FILES = ("calibrate", "twins")
 _VALUES = {"project": "0,0.25,0.5,0.75,1", "train": "0,0.003,0.01,0.03"}  # of --search
-_FIT, _WAYS, _SEARCH, _COMPARE = FIT, "How", "Search", "Compare what is there already"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pairs:
-    """What is fitted on."""
-
-    sample: bool = setting(
-        False,
-        "Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
-        "on 340 problem statements are fitted on, the others judged on.",
-        panel=_FIT,
-    )
-    split: str | None = setting(
-        None,
-        "Split whose judged pairs are used (both versions of a relevant document). "
-        "\\[default: train, or the only one there is]",
-        panel=_FIT,
-    )
-    all_pairs: bool = setting(
-        False,
-        "Use every pair of the corpus, whatever the judgments; needs neither queries nor "
-        "qrels. With --method project.",
-        panel=_FIT,
-    )
-    source: str | None = setting(
-        None,
-        "LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
-        panel=_FIT,
-    )
-    unseen: bool = setting(
-        False,
-        "Leave out the pairs that the judged data judge: the report is then on documents "
-        "that nothing was fitted on.",
-        panel=_FIT,
-    )
+_WAYS, _SEARCH, _COMPARE = "How", "Search", "Compare what is there already"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,11 +366,9 @@ def debias(
     _refuse_words(encoder, method, comparing.compare)
     place = cache or cache_dir()
     if comparing.compare:
-        judged, seen = _compared_data(folder, pairs, comparing, on=on, report=report, config=config)
-        with stages() as progress:
-            found = _compared(
-                encoder, comparing, judged=judged, seen=seen, cache=place, progress=progress
-            )
+        fitting = read_fitting(folder, pairs) if folder is not None or pairs.sample else None
+        judged = judging(on, fitting, report=report, config=config)
+        found = _compared(encoder, comparing, judged=judged, cache=place)
         deliver(found, report, texts=texts, table=table)
         return
     if output is None and not (searching.search and method == "project"):
@@ -419,11 +381,7 @@ def debias(
     place_out = output or Path()  # a search over strengths writes nothing
     if not searching.search:
         require_new("output", place_out, what="file" if method in _FILES else "folder")
-    job = prepare(
-        folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs,
-        source=pairs.source, several=method in _FILES, on=on,
-        report=report, unseen=pairs.unseen, texts_only=method == "twins", config=config,
-    )  # fmt: skip
+    job = prepare(folder, pairs, method, on=on, report=report, config=config)
     asked = _Asked(job=job, model=model, encoder=encoder, output=place_out, cache=place)
     with stages() as progress:
         if searching.search:
@@ -508,8 +466,13 @@ def _way(method: str, projecting: Projecting, training: Training, seed: int) -> 
         return read_settings(training.training, seed=seed), training.resume
     if not 0 <= projecting.strength <= 1:
         raise DataError(f"--strength {projecting.strength:g} is outside [0, 1]")
-    chosen = projection_choice(projecting.projection, projecting.directions)
-    return chosen, projecting.strength
+    kind, directions = projecting.projection, projecting.directions
+    if kind != "pca" and directions not in (None, 1):
+        raise DataError(
+            f"--directions {directions}: --projection {kind} has one direction; use "
+            "--projection pca"
+        )
+    return projecting
 
 
 def search_values(method: str, text: str) -> list[float]:
@@ -547,11 +510,11 @@ def _conclude(found: DebiasReport, output: Path, *, force: bool) -> None:
     tell(f"written: {output}")
 
 
-def _project(asked: _Asked, way: tuple[ProjectionChoice, float], progress: Stages) -> DebiasReport:
+def _project(asked: _Asked, way: Projecting, progress: Stages) -> DebiasReport:
     """Take what tells human from LLM texts out of a model's vectors."""
     job, output, before = asked.job, asked.output, asked.before(progress)
     progress.begin(f"encoding {len(job.twins):,} pairs of {job.fitting.name}")
-    found = _fitted(job, before, *way)
+    found = _fitted(job, before, way)
     progress.begin(f"writing {output}")
     write_projected_model(asked.model, found, output)
     after = ProjectedEncoder(before, found, name=distinct_name(output.name, [before.name]))
@@ -568,20 +531,18 @@ def _project(asked: _Asked, way: tuple[ProjectionChoice, float], progress: Stage
         )  # fmt: skip
 
 
-def _fitted(
-    job: Job, before: Encoder, chosen: ProjectionChoice, strength: float
-) -> SourceProjection:
+def _fitted(job: Job, before: Encoder, chosen: Projecting) -> SourceProjection:
     """Fit the projection, naming what takes fewer pairs where they are too few."""
     try:
         return fit_source_projection(
             job.twins,
             before,
-            method=chosen.method,
-            n_directions=chosen.directions,
-            strength=strength,
+            method=chosen.projection,
+            n_directions=chosen.directions or _PCA_DIRECTIONS,
+            strength=chosen.strength,
         )
     except InsufficientDataError as error:
-        if chosen.directions == 1:
+        if chosen.projection != "pca" or chosen.directions == 1:
             raise
         raise InsufficientDataError(
             f"{error}; fewer --directions, or --projection mean, take fewer pairs",
@@ -660,69 +621,43 @@ def _train(asked: _Asked, way: tuple[TrainingSettings, bool], progress: Stages) 
 # ``--compare``: the before/after report of models that are there already.
 
 
-def _compared_data(
-    folder: Path | None,
-    pairs: Pairs,
-    comparing: Comparing,
-    *,
-    on: Sequence[str] | None,
-    report: Path | None,
-    config: DebiasConfig,
-) -> tuple[Judging, frozenset[str]]:
-    """Return what is judged on, and the texts that the models have seen."""
-    given = folder is not None or pairs.sample
-    fitting = (
-        read_fitting(folder, sample=pairs.sample, split=pairs.split, all_pairs=pairs.all_pairs)
-        if given
-        else None
-    )
-    judged = judging(on, fitting, report=report, config=config)
-    return judged, read_seen(comparing.fitted_on, baseline=config.baseline_source)
-
-
-def _compared(
-    encoder: str,
-    comparing: Comparing,
-    *,
-    judged: Judging,
-    seen: frozenset[str],
-    cache: Path,
-    progress: Stages,
-) -> DebiasReport:
+def _compared(encoder: str, comparing: Comparing, *, judged: Judging, cache: Path) -> DebiasReport:
+    seen = read_seen(comparing.fitted_on, baseline=judged.config.baseline_source)
     data = ", ".join(comparing.fitted_on or ())
-    builder = SpecBuilder(cache, progress.advance)
-    first, before = _retriever(builder, encoder)
-    names, of = [first.name], first.name if before is None else before.fingerprint
-    after: list[RetrieverSpec] = []
-    methods = []
-    for text in comparing.compare or ():
-        if text.endswith((".json", ".sqlite")):
-            names.append(distinct_name(f"{first.name}+{Path(text).stem}", names))
-            rescorer: ParityCalibration | TwinRescorer
-            if text.endswith(".json"):
-                rescorer = read_parity(Path(text), encoder=of)
-                methods.append(calibration_method(rescorer, names[-1], fitted_on=data))
-            else:
-                rescorer = TwinRescorer.read(text, encoder=of)
-                methods.append(twins_method(rescorer.groups, names[-1], fitted_on=data))
-            after.append(RescoredSpec(first, rescorer, name=names[-1]))
-            continue
-        other = builder.encoder(text)
-        names.append(distinct_name(other.name, names))
-        progress.begin(f"timing {names[-1]}")
-        cost = encode_cost(builder.encoder(encoder), other, judged.datasets[0].corpus.texts)
-        after.append(DenseSpec(other, name=names[-1]))
-        methods.append(_method(names[-1], text, data, cost))
-    return judged.report(first, after, methods=methods, fitted_texts=seen, progress=progress)
+    with stages() as progress:
+        builder = SpecBuilder(cache, progress.advance)
+        first, before = _retriever(builder, encoder)
+        names, of = [first.name], first.name if before is None else before.fingerprint
+        after: list[RetrieverSpec] = []
+        methods = []
+        for text in comparing.compare or ():
+            if text.endswith((".json", ".sqlite")):
+                names.append(distinct_name(f"{first.name}+{Path(text).stem}", names))
+                rescorer: ParityCalibration | TwinRescorer
+                if text.endswith(".json"):
+                    rescorer = read_parity(Path(text), encoder=of)
+                    methods.append(calibration_method(rescorer, names[-1], fitted_on=data))
+                else:
+                    rescorer = TwinRescorer.read(text, encoder=of)
+                    methods.append(twins_method(rescorer.groups, names[-1], fitted_on=data))
+                after.append(RescoredSpec(first, rescorer, name=names[-1]))
+                continue
+            other = builder.encoder(text)
+            names.append(distinct_name(other.name, names))
+            progress.begin(f"timing {names[-1]}")
+            cost = encode_cost(builder.encoder(encoder), other, judged.datasets[0].corpus.texts)
+            after.append(DenseSpec(other, name=names[-1]))
+            methods.append(_method(names[-1], text, data, cost))
+        return judged.report(first, after, methods=methods, fitted_texts=seen, progress=progress)
 
 
 def _method(name: str, text: str, data: str, cost: float) -> DebiasMethod:
     """Say how a model was made where its folder tells."""
     folder = Path(parse_spec(f"dense:{text}").model).expanduser()
     file = folder / PROJECTION_FILE
-    # A projection of a trained model keeps the history of the model it was made from.
-    if (folder / HISTORY_FILE).is_file() and not file.is_file():
+    # Looked for first: a projection of a trained model keeps the history of that model.
+    if file.is_file():
+        return projection_method(read_projection(file), name, fitted_on=data, encode_cost=cost)
+    if (folder / HISTORY_FILE).is_file():
         return training_method(read_history(folder), name, fitted_on=data, encode_cost=cost)
-    if not file.is_file():
-        return DebiasMethod(name=name, kind="model", settings={}, fitted_on=data, encode_cost=cost)
-    return projection_method(read_projection(file), name, fitted_on=data, encode_cost=cost)
+    return DebiasMethod(name=name, kind="model", settings={}, fitted_on=data, encode_cost=cost)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_sourcebias.core.data import Float32Array, FloatArray, IntArray
-from rag_sourcebias.core.errors import DataError
 
 # How alike two texts are by their words: the cosine of tf-idf vectors. Words are hashed, so that
 # what an index has to keep is one array, and a text that comes later is measured like the others.
@@ -277,11 +276,7 @@ def alike_pairs(
         counts += np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
         # left out at once, so that a template of many documents fills no memory
         parts.append(pairs.take(_most(counts, pairs) <= MOST_COPIES))
-    every = Pairs(
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.second for part in parts]),
-        np.concatenate([part.similarity for part in parts]),
-    )
+    every = Pairs(*map(np.concatenate, zip(*parts, strict=True)))
     crowded = int(np.count_nonzero(counts > MOST_COPIES))
     return every.take(_most(counts, every) <= MOST_COPIES), crowded
 
@@ -307,44 +302,3 @@ def _exact(vectors: Any, threshold: float) -> Iterator[Pairs]:  # noqa: ANN401
                 row, column, value = entries.row[kept], entries.col[kept], entries.data[kept]
             first, second = row.astype(np.int64) + start, column.astype(np.int64) + left
             yield Pairs(first, second, value.astype(np.float64)).take(first < second)
-
-
-# Do the pairs that a space joins say the same? Their words are the second opinion.
-
-
-_CONFIRMED = 0.75  # of the pairs; measured: .97 and more where copies are, .1 where there are none
-
-
-@dataclass(frozen=True, kw_only=True)
-class Confirmation:
-    """What the words of joined texts say.
-
-    Parameters
-    ----------
-    overlap : float
-        Overlap from which on words call texts copies; infinite where they call none so.
-    share : float
-        Share of the documents whose nearest one is such a copy.
-    n_pairs : int
-    """
-
-    overlap: float
-    share: float
-    n_pairs: int
-
-
-def require_confirmed(confirmation: Confirmation, *, threshold: float, given: bool) -> None:
-    """Refuse a space whose neighbours do not say the same.
-
-    Raises
-    ------
-    DataError
-    """
-    if confirmation.n_pairs and confirmation.share < _CONFIRMED:
-        remedy = "a larger threshold" if given else "a threshold of your own"
-        raise DataError(
-            f"of {confirmation.n_pairs:,} documents with another within a similarity of "
-            f"{threshold:.3g} only {100 * confirmation.share:.0f} % share their words with it as "
-            "copies do: they are on the same subject. Leave their ranking as it is; fit_twins in "
-            f"Python takes {remedy}, or text overlap alone where it is given no encoder"
-        )

@@ -14,18 +14,18 @@ from functools import cached_property
 from inspect import formatannotation
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from rag_sourcebias.core.data import Corpus, Dataset, Qrels
-from rag_sourcebias.core.errors import DataError
+from rag_sourcebias.core.errors import DataError, setting
 from rag_sourcebias.core.progress import Stages
 from rag_sourcebias.core.protocols import Encoder, RetrieverSpec
 from rag_sourcebias.core.tags import TwinTexts, paired_sources, training_pairs, twin_texts
 from rag_sourcebias.core.training import TrainingHistory
 from rag_sourcebias.debias.audit import measure_debias
-from rag_sourcebias.debias.data import JUDGE, DebiasConfig, DebiasMethod
+from rag_sourcebias.debias.data import FIT, JUDGE, DebiasConfig, DebiasMethod
 from rag_sourcebias.debias.legacy_report import DebiasReport
 from rag_sourcebias.io.beir import read_beir, read_corpus
 from rag_sourcebias.io.samples import list_datasets, load_sample
@@ -73,6 +73,41 @@ _SAMPLE = "outfox-essays"
 _ENDINGS = (".tsv.gz", ".txt.gz", ".tsv", ".txt")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """What is fitted on."""
+
+    sample: bool = setting(
+        False,
+        "Use a bundled sample: openings of 640 essays by students and by ChatGPT. Those "
+        "on 340 problem statements are fitted on, the others judged on.",
+        panel=FIT,
+    )
+    split: str | None = setting(
+        None,
+        "Split whose judged pairs are used (both versions of a relevant document). "
+        "\\[default: train, or the only one there is]",
+        panel=FIT,
+    )
+    all_pairs: bool = setting(
+        False,
+        "Use every pair of the corpus, whatever the judgments; needs neither queries nor "
+        "qrels. With --method project.",
+        panel=FIT,
+    )
+    source: str | None = setting(
+        None,
+        "LLM source to fit on, such as llm:gpt-4o; needed where the corpus has several.",
+        panel=FIT,
+    )
+    unseen: bool = setting(
+        False,
+        "Leave out the pairs that the judged data judge: the report is then on documents "
+        "that nothing was fitted on.",
+        panel=FIT,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittingData:
     """Pairs to fit on.
@@ -88,10 +123,6 @@ class FittingData:
         None for the bundled sample.
     split : str
         Empty without judgments.
-    sample : bool
-        Whether it is the bundled sample.
-    texts_only : bool
-        Whether nothing is fitted on its pairs.
     """
 
     name: str
@@ -99,8 +130,6 @@ class FittingData:
     dataset: Dataset | None = None
     folder: Path | None = None
     split: str = ""
-    sample: bool = False
-    texts_only: bool = False
 
     @property
     def judged(self) -> Dataset:
@@ -110,25 +139,21 @@ class FittingData:
         return self.dataset
 
 
-def read_fitting(
-    folder: Path | None, *, sample: bool, split: str | None, all_pairs: bool = False
-) -> FittingData:
-    """Read the pairs; ``all_pairs`` needs neither queries nor judgments.
+def read_fitting(folder: Path | None, pairs: Pairs) -> FittingData:
+    """Read the pairs; all of them need neither queries nor judgments.
 
     Without a split: train, or the only one there is.
     """
-    if sample == (folder is not None):
+    if pairs.sample == (folder is not None):
         raise DataError("give one data set to fit on: a BEIR folder, or --sample")
     if folder is None:
         data = load_sample(_SAMPLE, split="train")
-        fitted = None if all_pairs else data
-        return FittingData(name=data.name, corpus=data.corpus, dataset=fitted, sample=True)
-    if all_pairs and folder.is_dir():
-        return FittingData(
-            name=folder.resolve().name,
-            corpus=read_corpus(folder, titles=True).corpus,
-            folder=folder,
-        )
+        fitted = None if pairs.all_pairs else data
+        return FittingData(name=data.name, corpus=data.corpus, dataset=fitted)
+    if pairs.all_pairs and folder.is_dir():
+        corpus = read_corpus(folder, titles=True).corpus
+        return FittingData(name=folder.resolve().name, corpus=corpus, folder=folder)
+    split = pairs.split
     if split is None:
         found = _splits(folder)
         split = found[0] if len(found) == 1 else "train"
@@ -139,32 +164,6 @@ def read_fitting(
             )
     data = read_beir(folder, split=split, name=_name(folder, split))
     return FittingData(name=data.name, corpus=data.corpus, dataset=data, folder=folder, split=split)
-
-
-def read_judged(
-    specs: Sequence[str] | None, fitting: FittingData | None, *, unseen: bool = False
-) -> tuple[tuple[Dataset, ...], tuple[str, ...]]:
-    """Read the data for the report, and say what is wrong with judging on it."""
-    if specs:
-        found = [_read_spec("on", text) for text in specs]
-    elif fitting is None:
-        raise DataError("nothing to judge on: give --on <folder>[:<split>]")
-    else:
-        found = [_default(fitting)]
-    twice = {name for name, n in Counter(data.name for data in found).items() if n > 1}
-    named = specs or [found[0].name]
-    datasets = tuple(
-        replace(data, name=text) if data.name in twice else data
-        for data, text in zip(found, named, strict=True)
-    )
-    if len({data.name for data in datasets}) < len(datasets):
-        raise DataError(f"--on names the same data twice: {', '.join(named)}")
-    return datasets, tuple(
-        f"{data.name} is judged on what the method is fitted on: its figures show what can be "
-        "reached, not what to expect elsewhere; name other data with --on <folder>[:<split>]"
-        for data in datasets
-        if fitting is not None and not (unseen or fitting.texts_only) and _same(data, fitting)
-    )
 
 
 def read_seen(specs: Sequence[str] | None, *, baseline: str) -> frozenset[str]:
@@ -205,25 +204,19 @@ def fitted_sources(fitting: FittingData, asked: str | None, *, baseline: str) ->
     return found if asked is None else (asked,)
 
 
-def _same(data: Dataset, fitting: FittingData) -> bool:
-    return data.corpus.texts == fitting.corpus.texts and (
-        fitting.dataset is None or fitting.dataset.queries == data.queries
-    )
-
-
 def _default(fitting: FittingData) -> Dataset:
     """Another split of the folder or sample, or the data itself."""
-    if fitting.sample:
+    folder = fitting.folder
+    if folder is None:
         return load_sample(_SAMPLE, split="test")
-    if fitting.folder is not None:
-        others = [s for s in _splits(fitting.folder) if s != fitting.split]
-        for split in ("dev", "test", *others):
-            if split in others:
-                return read_beir(fitting.folder, split=split, name=_name(fitting.folder, split))
+    others = [s for s in _splits(folder) if s != fitting.split]
+    for split in ("dev", "test", *others):
+        if split in others:
+            return read_beir(folder, split=split, name=_name(folder, split))
     if fitting.dataset is not None:
         return fitting.dataset
     raise DataError(
-        f"{fitting.folder} has no judgments (qrels/<split>.tsv) to judge the result on: give "
+        f"{folder} has no judgments (qrels/<split>.tsv) to judge the result on: give "
         "--on <folder>[:<split>]"
     )
 
@@ -337,26 +330,6 @@ def encode_cost(before: Encoder, after: Encoder, texts: Sequence[str]) -> float:
 # What ``debias`` says of a method: checked settings, and its row in the report.
 
 
-_PCA_DIRECTIONS = 4
-
-
-class ProjectionChoice(NamedTuple):
-    """Checked options of a projection."""
-
-    method: Any
-    directions: int
-
-
-def projection_choice(method: str, directions: int | None) -> ProjectionChoice:
-    """Check the options of a projection."""
-    if method != "pca" and directions not in (None, 1):
-        raise DataError(
-            f"--directions {directions}: --projection {method} has one direction; use "
-            "--projection pca"
-        )
-    return ProjectionChoice(method, directions or (_PCA_DIRECTIONS if method == "pca" else 1))
-
-
 def distinct_name(name: str, taken: Collection[str]) -> str:
     """Return the name, numbered where another system has it."""
     numbered = (f"{name} ({number})" for number in count(2))
@@ -419,10 +392,31 @@ def judging(
 ) -> Judging:
     """Check the options of the report and read the data, before any model is loaded."""
     require_writable(report)
-    datasets, cautions = read_judged(on, fitting, unseen=unseen)
-    for caution in cautions:
-        err.print(f"[bold yellow]caution:[/] {caution}", highlight=False, soft_wrap=True)
-    return Judging(config=config, datasets=datasets, cautions=cautions, unseen=unseen)
+    if on:
+        datasets = [_read_spec("on", text) for text in on]
+    elif fitting is None:
+        raise DataError("nothing to judge on: give --on <folder>[:<split>]")
+    else:
+        datasets = [_default(fitting)]
+    times = Counter(data.name for data in datasets)
+    datasets = [
+        replace(data, name=text) if times[data.name] > 1 else data
+        for data, text in zip(datasets, on or [""], strict=True)
+    ]
+    if len({data.name for data in datasets}) < len(datasets):
+        raise DataError(f"--on names the same data twice: {', '.join(on or ())}")
+    cautions = []
+    for data in datasets:
+        if fitting is None or unseen or data.corpus.texts != fitting.corpus.texts:
+            continue
+        if fitting.dataset is None or fitting.dataset.queries == data.queries:
+            cautions.append(
+                f"{data.name} is judged on what the method is fitted on: its figures show what can "
+                "be reached, not what to expect elsewhere; name other data with "
+                "--on <folder>[:<split>]"
+            )
+            err.print(f"[bold yellow]caution:[/] {cautions[-1]}", highlight=False, soft_wrap=True)
+    return Judging(config=config, datasets=tuple(datasets), cautions=tuple(cautions), unseen=unseen)
 
 
 # What a command of ``debias`` works on: pairs to fit on, data to judge on.
@@ -456,7 +450,7 @@ class Job:
     @cached_property
     def excluded(self) -> frozenset[str]:
         """Pair ids that are not fitted on; texts say which, as ids differ between folders."""
-        if not self.judged.unseen:
+        if not (self.judged.unseen and self.sources):
             return frozenset()
         texts = {
             text
@@ -502,35 +496,26 @@ class Job:
 
 def prepare(
     folder: Path | None,
+    pairs: Pairs,
+    method: str,
     *,
-    sample: bool,
-    split: str | None,
-    source: str | None,
     on: Sequence[str] | None,
-    all_pairs: bool = False,
-    several: bool = False,
-    texts_only: bool = False,
     report: Path | None,
-    unseen: bool,
     config: DebiasConfig,
 ) -> Job:
-    """Read and check all data of a command, before any model is loaded.
-
-    Parameters
-    ----------
-    several : bool
-        Whether more than one source can be fitted on.
-    texts_only : bool
-        Whether nothing is fitted on pairs: the data need have none.
-    """
-    fitting = read_fitting(folder, sample=sample, split=split, all_pairs=all_pairs or texts_only)
-    fitting = replace(fitting, texts_only=texts_only)
-    sources = () if texts_only else fitted_sources(fitting, source, baseline=config.baseline_source)
-    if len(sources) > 1 and not several:
+    """Read and check all data of a command, before any model is loaded."""
+    sources: tuple[str, ...] = ()
+    if method == "twins":  # nothing is fitted on pairs: the data need have none
+        pairs = replace(pairs, all_pairs=True, unseen=True)
+        fitting = read_fitting(folder, pairs)
+    else:
+        fitting = read_fitting(folder, pairs)
+        sources = fitted_sources(fitting, pairs.source, baseline=config.baseline_source)
+    if len(sources) > 1 and method != "calibrate":
         raise DataError(
             f"{fitting.name} has pairs of {', '.join(sources)}: name one with --source {sources[0]}"
         )
-    judged = judging(on, fitting, report=report, unseen=unseen, config=config)
+    judged = judging(on, fitting, report=report, unseen=pairs.unseen, config=config)
     job = Job(fitting=fitting, judged=judged, sources=sources)
     try:
         _ = job.twins_of  # says what is missing while nothing has been done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -88,21 +88,23 @@ def debias_curve(
 
 
 def _point(weight: float, scores: Sequence[DebiasScores], config: DebiasConfig) -> DebiasPoint:
+    level = config.confidence_level
+
     def rows(name: str, cutoff: int) -> FloatArray:
         values = np.stack([found.of(name, cutoff) for found in scores])
         return np.minimum(values, 1.0)  # a measure that divides sums may exceed 1 by rounding
 
-    human_only, llm_only, mixed = (
-        _mean_over_seeds(rows(name, config.quality_cutoff), config.confidence_level)
-        for name in QUALITIES
-    )
+    def quality(name: str) -> Interval:
+        values = rows(name, config.quality_cutoff)
+        by_query, queries = values.mean(axis=0), np.arange(values.shape[1])
+        fixed = clustered_mean(by_query, queries, confidence_level=level, bounds=(0.0, 1.0))
+        return _over_seeds(fixed, values, float, lambda end: min(max(end, 0.0), 1.0))
+
+    human_only, llm_only, mixed = map(quality, QUALITIES)
+    human, other = (rows(name, config.skew_cutoff) for name in ("baseline", "other"))
     return DebiasPoint(
         weight=weight,
-        relative_delta=relative_delta_over_seeds(
-            rows("baseline", config.skew_cutoff),
-            rows("other", config.skew_cutoff),
-            confidence_level=config.confidence_level,
-        ),
+        relative_delta=relative_delta_over_seeds(human, other, confidence_level=level),
         human_only=human_only,
         llm_only=llm_only,
         mixed=mixed,
@@ -126,14 +128,32 @@ def relative_delta_over_seeds(
         human.mean(axis=0), llm.mean(axis=0), confidence_level=confidence_level
     )
     h, m = float(human.mean()), float(llm.mean())
-    if len(human) == 1 or min(h, m) == 0:
+    if min(h, m) == 0:
         return fixed
-    added = CrossedMean.of(human / h - llm / m).seed_part((1 - confidence_level) / 2) ** 0.5
-    lower, estimate, upper = (_log_ratio(v) for v in (fixed.lower, fixed.estimate, fixed.upper))
+    return _over_seeds(fixed, human / h - llm / m, _log_ratio, _percent)
+
+
+def _over_seeds(
+    fixed: Interval,
+    influence: FloatArray,
+    scale: Callable[[float], float],
+    back: Callable[[float], float],
+) -> Interval:
+    """Widen an interval for the seeds there are, on a scale, by what random seeds add.
+
+    Parameters
+    ----------
+    influence : float64 array of shape (seeds, queries)
+        On the estimate, on that scale.
+    """
+    if len(influence) == 1:
+        return fixed
+    added = CrossedMean.of(influence).seed_part((1 - fixed.confidence_level) / 2) ** 0.5
+    lower, estimate, upper = (scale(v) for v in (fixed.lower, fixed.estimate, fixed.upper))
     return replace(
         fixed,
-        lower=min(_percent(estimate - math.hypot(estimate - lower, added)), fixed.lower),
-        upper=max(_percent(estimate + math.hypot(upper - estimate, added)), fixed.upper),
+        lower=min(back(estimate - math.hypot(estimate - lower, added)), fixed.lower),
+        upper=max(back(estimate + math.hypot(upper - estimate, added)), fixed.upper),
         method=InferCode.WITH_SEEDS(method=fixed.method),
         assumptions=(*fixed.assumptions, InferCode.SEEDS_SAMPLED()),
     )
@@ -154,17 +174,12 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
     weights = np.array([p.weight for p in points])
     deltas = [p.relative_delta for p in points]
     middle, lower, upper = np.array([(d.estimate, d.lower, d.upper) for d in deltas]).T - target
-    crossings = [
-        at
-        for i in range(len(points) - 1)
-        if (at := _root(weights[i : i + 2], middle[i : i + 2])) is not None
-    ]
+    segments = [slice(i, i + 2) for i in range(len(points) - 1)]
+    crossings = [at for part in segments if (at := _root(weights[part], middle[part])) is not None]
     if not crossings:
         return None
     possible = [
-        end
-        for i in range(len(points) - 1)
-        for end in _not_excluded(weights[i : i + 2], lower[i : i + 2], upper[i : i + 2])
+        end for part in segments for end in _not_excluded(weights[part], lower[part], upper[part])
     ]
     times = len(set(crossings))
     notes = (
@@ -182,24 +197,6 @@ def zero_crossing(points: Sequence[DebiasPoint], *, target: float) -> Interval |
         n_labeled=first.n_labeled,
         assumptions=(*first.assumptions, InferCode.WEIGHTS_LINEAR()),
         notes=tuple(note for applies, note in notes if applies),
-    )
-
-
-def _mean_over_seeds(values: FloatArray, confidence_level: float) -> Interval:
-    seeds, n = values.shape
-    fixed = clustered_mean(
-        values.mean(axis=0), np.arange(n), confidence_level=confidence_level, bounds=(0.0, 1.0)
-    )
-    if seeds == 1:
-        return fixed
-    added = CrossedMean.of(values).seed_part((1 - confidence_level) / 2) ** 0.5
-    centre = fixed.estimate
-    return replace(
-        fixed,
-        lower=max(min(centre - math.hypot(centre - fixed.lower, added), fixed.lower), 0.0),
-        upper=min(max(centre + math.hypot(fixed.upper - centre, added), fixed.upper), 1.0),
-        method=InferCode.WITH_SEEDS(method=fixed.method),
-        assumptions=(*fixed.assumptions, InferCode.SEEDS_SAMPLED()),
     )
 
 

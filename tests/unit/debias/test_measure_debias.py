@@ -197,9 +197,10 @@ def test_what_a_calibration_cannot_change_passes_without_a_test() -> None:
     assert (method.name, method.kind, method.n_pairs) == ("calibrated", "calibration", 300)
     assert method.settings["gap llm:x"].startswith("-0.7000")
     # Behind another first stage it can change everything; so can any other rescorer.
-    assert unchanged_qualities(BEFORE, after) == ("human-only", "llm-only")
-    assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, calibration(-0.7))) == ()
-    assert unchanged_qualities(BEFORE, AFTER) == ()
+    searched = make(5).corpus, ("human", LLM)
+    assert unchanged_qualities(BEFORE, after, *searched) == ("human-only", "llm-only")
+    assert unchanged_qualities(BEFORE, RescoredSpec(AFTER, calibration(-0.7)), *searched) == ()
+    assert unchanged_qualities(BEFORE, AFTER, *searched) == ()
 
 
 def test_a_calibration_says_which_source_it_does_not_know_and_which_gap_may_be_none() -> None:

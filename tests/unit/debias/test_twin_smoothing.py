@@ -277,7 +277,7 @@ def test_a_copy_no_longer_displaces_its_original() -> None:
     assert "Copies were found in these texts themselves" in role_sentence(verdicts(report)[0])
     both = TwinGroups(SETTINGS, data.corpus.doc_ids, [(ids[0], ids[2], 0.9)])  # two human texts
     specs = (first, RescoredSpec(first, TwinRescorer(both)))
-    sources = data.corpus.tags, ("human", "llm:x")
+    sources = data.corpus, ("human", "llm:x")
     assert unchanged_qualities(*specs, *sources) == ("llm-only",)
     assert spec.settings["rescore.kind"] == "twins"
     # served at one seed, the run has the very order of the rescorer
