@@ -238,15 +238,16 @@ def _runs(report: SkewResults) -> Frame:
 
 
 def _cases(report: SkewResults) -> Frame:
+    baseline, other = sides_of(report)
     columns = {
         "system": _SYSTEM,
         "query": _Column("found.item"),
         "other": _Column("found.second.label"),
         "difference": _Column("found.value", "difference ×100", "points"),
-        "rank_baseline": _Column("found.first.value", "rank, baseline", "whole"),
-        "rank_other": _Column("found.second.value", "rank, other", "whole"),
-        "document_baseline": _Column("found.first.doc_id", "document, baseline"),
-        "document_other": _Column("found.second.doc_id", "document, other"),
+        "rank_baseline": _Column("found.first.value", f"rank, {baseline}", "whole"),
+        "rank_other": _Column("found.second.value", f"rank, {other}", "whole"),
+        "document_baseline": _Column("found.first.doc_id", f"document, {baseline}"),
+        "document_other": _Column("found.second.doc_id", f"document, {other}"),
     }
     return _frame(_rows(report, "evidence"), 2, columns)
 
