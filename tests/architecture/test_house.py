@@ -25,7 +25,7 @@ INTEGRATIONS = ROOT / "integrations" / "rag_sourcebias_integrations"
 NODES = {
     "answers": 13265,
     "core": 11154,
-    "debias": 22664,
+    "debias": 22259,
     "explain": 9853,
     "infer": 20714,
     "io": 17961,
@@ -35,15 +35,15 @@ NODES = {
     "monitor": 37177,
     "neural": 11870,
     "observe": 6227,
-    "pairs": 21298,
+    "pairs": 21357,
     "report": 12911,
     "retrieval": 7543,
-    "source": 19558,
+    "source": 19576,
     "style": 13988,
     "tagging": 14576,
     "terminal": 2969,
     "testing": 3005,
-    ".": 3861,
+    ".": 3859,
     "integrations": 29430,
 }
 NODES_PER_STATEMENT = 8.5

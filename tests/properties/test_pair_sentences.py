@@ -85,9 +85,15 @@ def report_of(seed: int) -> PairReport:
         retrievers=[WordSpec()] if judged else [],
         thresholds=PairThresholds(cosine=0.9 if rng.random() < 0.5 else None),
     )
+    means = ["mean_baseline", "mean_other"]
+    if rng.random() < 0.5:
+        means.reverse()  # then originals are harder to find
     tests = tuple(
         dataclasses.replace(
-            test, p_equivalent_adjusted=rng.random() ** 4, p_different_adjusted=rng.random() ** 4
+            test,
+            p_equivalent_adjusted=rng.random() ** 4,
+            p_different_adjusted=rng.random() ** 4,
+            **dict(zip(means, (test.mean_baseline, test.mean_other), strict=True)),
         )
         for test in report.sole_corpus
     )
@@ -268,6 +274,18 @@ def equally_hard(*names: str) -> Rule:
     return rule
 
 
+def harder(higher: str, lower: str) -> Rule:
+    """Expect that wherever corpora differ, one of them has the higher mean."""
+
+    def rule(tables: Tables, finding: Finding, block: object) -> Expected:
+        rows = tables.rows("sole corpus")
+        differ = [row for row in rows if row["verdict"] == "pairs.test_different"]
+        assert all(row[higher] > row[lower] for row in differ)
+        return {"tests": len(rows), "differ": len(differ)}
+
+    return rule
+
+
 def first_rows(tables: Tables) -> list[tuple[str, tuple[int, ...]]]:
     """Return the sound, changed and broken pairs of each source."""
     found = []
@@ -342,6 +360,8 @@ RULES: dict[Code, Rule] = {
     PairsCode.ALONE_ALIKE: equally_hard(),
     PairsCode.ALONE_SOME: equally_hard("same"),
     PairsCode.ALONE_DIFFER: equally_hard("same", "differ"),
+    PairsCode.ALONE_REWRITES_HARDER: harder("baseline", "rewrites"),
+    PairsCode.ALONE_ORIGINALS_HARDER: harder("rewrites", "baseline"),
     PairsCode.TEST_EQUIVALENT: lambda t, f, b: {"margin": float(t.setting("margin"))},
     PairsCode.FEW_PAIRS: of_warned(("pairs", pairs_of)),
     PairsCode.MANY_UNRELATED: of_warned(

@@ -114,7 +114,13 @@ class PairsCode(Code, home="pairs"):
     )
     ALONE_DIFFER = (
         "Searched alone, both corpora are equally hard within ±{margin:score} on {same} of "
-        "{tests:measure|measures} and differ on {differ}."
+        "{tests:measure|measures} and differ on {differ}, not always the same way."
+    )
+    ALONE_REWRITES_HARDER = (
+        "Searched alone, rewrites are harder to find on {differ} of {tests:measure|measures}."
+    )
+    ALONE_ORIGINALS_HARDER = (
+        "Searched alone, originals are harder to find on {differ} of {tests:measure|measures}."
     )
     HARDER = "Searched alone, one source is harder to find than the other."
     UNDECIDED = "Whether both sources are as easy to find cannot be told."
@@ -404,7 +410,12 @@ def equally_hard(tests: Sequence[SoleCorpusTest]) -> Finding:
     same, differ = verdicts.count("equivalent"), verdicts.count("different")
     if same == n:
         return PairsCode.ALONE_ALIKE(margin=margin, tests=n)
-    if differ:
+    gaps = [test.mean_baseline - test.mean_other for test in tests if test.verdict == "different"]
+    if gaps and min(gaps) > 0:
+        return PairsCode.ALONE_REWRITES_HARDER(tests=n, differ=differ)
+    if gaps and max(gaps) < 0:
+        return PairsCode.ALONE_ORIGINALS_HARDER(tests=n, differ=differ)
+    if gaps:
         return PairsCode.ALONE_DIFFER(margin=margin, tests=n, same=same, differ=differ)
     return PairsCode.ALONE_SOME(margin=margin, tests=n, same=same)
 
