@@ -237,12 +237,18 @@ def debias_report(
     config: DebiasConfig = CONFIG,
     **changes: object,
 ) -> DebiasReport:
-    """Return a report of these data sets with adjusted p-values."""
+    """Return a report of these data sets with adjusted p-values.
+
+    Of systems without a method it is not known how they were made.
+    """
     done = adjusted(datasets)
+    described = {method.name: method for method in methods}
+    for system in (o.name for d in done for o in d.outcomes[1:]):
+        described.setdefault(system, DebiasMethod(name=system, kind="model", settings={}))
     tests = sum(s.p_value is not None for d in done for o in d.outcomes for s in o.skew)
     fields: dict[str, object] = {
         "config": config,
-        "methods": tuple(methods),
+        "methods": tuple(described.values()),
         "datasets": done,
         "family": "Holm correction over systems × cutoffs × data sets",
         "n_tests": tests,
@@ -320,13 +326,3 @@ def refused_report() -> DebiasReport:
     return dataclasses.replace(
         report, datasets=(dataclasses.replace(dataset, outcomes=tuple(outcomes)),)
     )
-
-
-def unchanged_report() -> DebiasReport:
-    """Return a report without any changed system."""
-    return debias_report((debias_dataset("nfcorpus", {}, n=60, seed=2),))
-
-
-def empty_report() -> DebiasReport:
-    """Return a report of nothing at all."""
-    return debias_report(())

@@ -1,7 +1,6 @@
 """The report of a mitigation, before and after: what it says, in the order in which it says it."""
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -51,7 +50,16 @@ from rag_sourcebias.infer.decide import SkewCode
 from rag_sourcebias.report import document as doc
 from rag_sourcebias.report import figures as pic
 from rag_sourcebias.report import legacy
-from rag_sourcebias.report.legacy import count, delta, estimate, level, score, settings, share
+from rag_sourcebias.report.legacy import (
+    count,
+    counted,
+    delta,
+    estimate,
+    level,
+    score,
+    settings,
+    share,
+)
 
 _KINDS = {
     "projection": "projection",
@@ -67,7 +75,6 @@ _NEW = {
     "overlap": "no",
     "own": "own copies",
 }
-_T = TypeVar("_T")
 _NARROWEST = 10.0  # points of Relative Δ on either side of the target
 _MARKS: dict[QualityKind, pic.Key] = {
     "kept": ("loss excluded", "baseline", True),
@@ -82,17 +89,17 @@ def document(report: DebiasResults) -> doc.Document:
     parts = (
         _findings, _skew, _quality, _search, _training, _methods, _reading, _caveats, _data,
     )  # fmt: skip
-    before = dict.fromkeys(d.outcomes[0].name for d in report.datasets if d.outcomes)
+    before = dict.fromkeys(d.outcomes[0].name for d in report.datasets)
     after = list(dict.fromkeys(v.system for v in verdicts(report)))
     return doc.Document(
         kind="Debias report: before and after",
-        title=f"Before and after: {', '.join(after) or 'no changed system'}",
-        name=after[0] if len(after) == 1 else f"{len(after) or 'No'} changed systems",
+        title=f"Before and after: {', '.join(after)}",
+        name=after[0] if len(after) == 1 else f"{len(after)} changed systems",
         first=first(report),
         headline=(headline(report),),
         facts=(
-            *((doc.Name(f"compared with {', '.join(before)}"),) if before else ()),
-            f"{len(report.datasets)} data set{'s' * (len(report.datasets) != 1)}",
+            doc.Name(f"compared with {', '.join(before)}"),
+            counted(len(report.datasets), "data set"),
         ),
         created=report.created,
         cautions="Before you trust a number",
@@ -116,60 +123,53 @@ def _where(report: DebiasResults, dataset: DebiasDataset, outcome: DebiasOutcome
     return f"{outcome.name} on {data_name(report, dataset)}"
 
 
-def _shown(value: _T | None, write: Callable[[_T], str]) -> str:
-    return MISSING if value is None else write(value)
+def _measured(frame: Frame, caption: str) -> tuple[doc.Block, ...]:
+    """Return a table, whose caption Markdown says beneath it."""
+    said = doc.Only(outputs=("markdown",), blocks=(doc.Say(text=f"{caption}."),))
+    return doc.Table(frame=frame, caption=caption), said
 
 
 # Findings
 
 
 def _findings(report: DebiasResults) -> doc.Section:
-    every = verdicts(report)
-    blocks: list[doc.Block] = [
-        legacy.on_paper(doc.Say(text="There is no changed system in this report."))
-    ]
-    if every:
-        rows = tuple((f"{v.system} on {v.on}", verdict_text(v)) for v in every)
-        measures = (
-            f"Relative Δ of NDCG@{report.config.skew_cutoff}, change of "
-            f"NDCG@{report.config.quality_cutoff}"
-        )
-        blocks = [
-            legacy.listing(rows),
-            legacy.on_paper(
-                doc.Say(text=f"All criteria are met where: {criteria(report)}."),
-                doc.Table(
-                    frame=_verdicts_table(report, every),
-                    caption=f"Every system on every data set: {measures}",
-                ),
+    every, c = verdicts(report), report.config
+    blocks = (
+        legacy.listing((f"{v.system} on {v.on}", verdict_text(v)) for v in every),
+        legacy.on_paper(
+            doc.Say(text=f"All criteria are met where: {criteria(report)}."),
+            doc.Table(
+                frame=_verdicts_table(report, every),
+                caption="Every system on every data set: Relative Δ of "
+                f"NDCG@{c.skew_cutoff}, change of NDCG@{c.quality_cutoff}",
             ),
-        ]
-    return doc.Section(id="findings", title="Findings", brief=True, blocks=tuple(blocks))
+        ),
+    )
+    return doc.Section(id="findings", title="Findings", brief=True, blocks=blocks)
 
 
 def _verdicts_table(report: DebiasResults, every: tuple[DebiasVerdict, ...]) -> Frame:
-    names, rows = quality_names(report), []
-    for v in every:
-        changes = {change.quality: percent(change.relative) for change, _ in v.quality}
-        rows.append(
-            (
-                v.system,
-                v.on,
-                short(v),
-                _NEW.get(v.role, "not known"),
-                _shown(v.skew.before, lambda found: delta(found.estimate)),
-                delta_ends(v.skew.after),
-                *(changes.get(quality, MISSING) for quality in names),
-            )
+    rows = [
+        (
+            v.system,
+            v.on,
+            short(v),
+            _NEW.get(v.role, "not known"),
+            MISSING if v.skew.before is None else delta(v.skew.before.estimate),
+            delta_ends(v.skew.after),
+            *(percent(change.relative) for _, change, _ in v.quality),
         )
-    columns = ("system", "data", "verdict", "new data", "before", "after", *names.values())
-    return legacy.table(columns=columns, rows=tuple(rows), n_heads=4)
+        for v in every
+    ]
+    names = quality_names(report).values()
+    columns = ("system", "data", "verdict", "new data", "before", "after", *names)
+    return legacy.table(columns=columns, rows=rows, n_heads=4)
 
 
 # Skew and quality
 
 
-def _skew(report: DebiasResults) -> doc.Section | None:
+def _skew(report: DebiasResults) -> doc.Section:
     c, base = report.config, source_name(report.config.baseline_source)
     rows = tuple(
         (
@@ -182,11 +182,9 @@ def _skew(report: DebiasResults) -> doc.Section | None:
             p_value(s.p_adjusted),
         )
         for dataset in report.datasets
-        for outcome in dataset.outcomes[1:] or dataset.outcomes
+        for outcome in dataset.outcomes[1:]
         for s in outcome.skew
     )
-    if not rows:
-        return None
     columns = ("system and data", "NDCG", "before", "after", "change", "p", "adjusted p")
     caption = (
         f"Relative Δ of NDCG with {level(c.confidence_level)} intervals. ✓ the interval lies "
@@ -204,11 +202,7 @@ def _skew(report: DebiasResults) -> doc.Section | None:
         "intervals are wide: lines that end at the edge of the picture go on.",
         blocks=(
             doc.Pictures(items=_skew_pictures(report), small=True),
-            doc.Table(
-                frame=legacy.table(columns=columns, rows=rows, n_heads=2),
-                caption=caption,
-            ),
-            doc.Only(outputs=("markdown",), blocks=(doc.Say(text=f"{caption}."),)),
+            *_measured(legacy.table(columns, rows, n_heads=2), caption),
         ),
     )
 
@@ -224,13 +218,13 @@ def _target(report: DebiasResults, *, level: bool = False) -> tuple[pic.Guide, .
 def _skew_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], ...]:
     span = _skew_span(report)
     drawn = []
-    for dataset in (d for d in report.datasets if d.outcomes):
+    for dataset in report.datasets:
         name = data_name(report, dataset)
         names = short_names((report.config.baseline_source, dataset.other)).values()
         base, other = (shorten(text, 20) for text in names)
         rows = tuple(
             _skew_row(report, outcome.name, skew)
-            for outcome in dataset.outcomes[1:] or dataset.outcomes
+            for outcome in dataset.outcomes[1:]
             for skew in outcome.skew
         )
         picture = pic.Intervals(
@@ -238,7 +232,7 @@ def _skew_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], ...]
             rows=rows,
             x=pic.Axis(label=f"← {other} higher  |  {base} higher →", span=span),
             guides=_target(report),
-            keys=_CHANGED if dataset.outcomes[1:] else _AS_IT_IS,
+            keys=_CHANGED,
             joined="arrow",
         )
         drawn.append((name, picture))
@@ -250,7 +244,6 @@ _CHANGED: tuple[pic.Key, ...] = (
     ("after", "baseline", False),
     ("after, significant", "baseline", True),
 )
-_AS_IT_IS: tuple[pic.Key, ...] = (("as it is", "baseline", False),)
 
 
 def _skew_row(report: DebiasResults, system: str, skew: SkewChange) -> pic.Row:
@@ -284,7 +277,7 @@ def _skew_span(report: DebiasResults) -> tuple[float, float]:
     return max(-210.0, min(values) - margin), min(210.0, max(values) + margin)
 
 
-def _quality(report: DebiasResults) -> doc.Section | None:
+def _quality(report: DebiasResults) -> doc.Section:
     c, base = report.config, source_name(report.config.baseline_source)
     names = quality_names(report)
     shown = tuple(
@@ -297,8 +290,6 @@ def _quality(report: DebiasResults) -> doc.Section | None:
         for q in outcome.quality
         if q.cutoff == c.quality_cutoff
     )  # fmt: skip
-    if not shown:
-        return None
     margin, ends = loss(c.relative_margin), level(c.confidence_level)
     columns = (
         "system and data", "quality", "before", "after", "change", "p",
@@ -321,11 +312,7 @@ def _quality(report: DebiasResults) -> doc.Section | None:
         "or more is excluded.",
         blocks=(
             doc.Pictures(items=_quality_pictures(report), small=True),
-            doc.Table(
-                frame=legacy.table(columns=columns, rows=shown, n_heads=2),
-                caption=caption,
-            ),
-            doc.Only(outputs=("markdown",), blocks=(doc.Say(text=f"{caption}."),)),
+            *_measured(legacy.table(columns, shown, n_heads=2), caption),
         ),
     )
 
@@ -336,14 +323,14 @@ def _quality_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], .
     c, measure = report.config, f"NDCG@{report.config.quality_cutoff}"
     for dataset in report.datasets:
         found = [
-            (verdict.system, change, kind)
+            (verdict.system, *measured)
             for verdict in verdicts(report)
             if verdict.dataset is dataset
-            for change, kind in verdict.quality
+            for measured in verdict.quality
         ]
         rows = tuple(
             pic.Row(
-                label=quality_names(report)[change.quality],
+                label=name,
                 group=system,
                 marks=(
                     pic.Mark(
@@ -355,21 +342,21 @@ def _quality_pictures(report: DebiasResults) -> tuple[tuple[str, pic.Picture], .
                 ),
                 ticks=() if change.test is None else (max(change.test.lower, -100.0),),
             )
-            for system, change, kind in found
+            for system, name, change, kind in found
             if change.relative is not None
         )
         if not rows:
             continue
-        name = data_name(report, dataset)
-        drawn[name] = pic.Intervals(
-            title=f"Change of {measure} on {name}",
+        data = data_name(report, dataset)
+        drawn[data] = pic.Intervals(
+            title=f"Change of {measure} on {data}",
             rows=rows,
             x=pic.Axis(label=f"change of {measure}, %"),
             guides=(
                 pic.Guide(at=0, look="dashed", colour="ink"),
                 pic.Guide(at=-100 * c.relative_margin, look="dotted", colour="other"),
             ),
-            keys=tuple(dict.fromkeys(_MARKS[kind] for _, _, kind in found)),
+            keys=tuple(dict.fromkeys(_MARKS[kind] for *_, kind in found)),
         )
     return tuple(zip(drawn, pic.aligned(list(drawn.values())), strict=True))
 
@@ -474,9 +461,7 @@ def _run(run: TrainingHistory) -> tuple[str, ...]:
     )
 
 
-def _methods(report: DebiasResults) -> doc.Section | None:
-    if not report.methods:
-        return None
+def _methods(report: DebiasResults) -> doc.Section:
     return doc.Section(
         id="methods",
         title="What was done",

@@ -153,8 +153,8 @@ class DebiasVerdict:
 
     Parameters
     ----------
-    method : DebiasMethod or None
-        What was done to the system, None where nobody said.
+    method : DebiasMethod
+        What was done to the system.
     role : {"fitted", "overlap", "held out", "transfer", "own", "unknown"}
         What the data set is to the method: the one it was fitted on, one that shares pairs with
         it, another split of it without a pair in common, new, the one whose own texts it looks
@@ -162,7 +162,8 @@ class DebiasVerdict:
     skew
         Relative Δ at the cutoff at which it is judged.
     quality
-        Qualities at the cutoff at which they are judged, each with what its test says.
+        Names of the qualities at the cutoff at which they are judged, each with how it changed and
+        what its test says.
     code : SkewCode
         What Relative Δ after the change says.
     worse : bool
@@ -174,18 +175,17 @@ class DebiasVerdict:
     outcome: DebiasOutcome
     system: str
     on: str
-    method: DebiasMethod | None
+    method: DebiasMethod
     role: Role
     skew: SkewChange
-    quality: tuple[tuple[QualityChange, QualityKind], ...]
+    quality: tuple[tuple[str, QualityChange, QualityKind], ...]
     code: SkewCode
     worse: bool
 
     @property
     def lost(self) -> list[str]:
         """Names of the qualities that are shown to lose more than is accepted."""
-        names = quality_names(self.report)
-        return [names[change.quality] for change, kind in self.quality if kind == "lost"]
+        return [name for name, _, kind in self.quality if kind == "lost"]
 
     @property
     def made_worse(self) -> bool:
@@ -200,7 +200,7 @@ class DebiasVerdict:
     @property
     def kept(self) -> bool:
         """Whether a loss of the margin is excluded for every quality."""
-        return bool(self.quality) and all(kind == "kept" for _, kind in self.quality)
+        return all(kind == "kept" for _, _, kind in self.quality)
 
     @property
     def met(self) -> bool:
@@ -230,7 +230,8 @@ def _verdict(
     report: DebiasResults, dataset: DebiasDataset, outcome: DebiasOutcome
 ) -> DebiasVerdict:
     c, skew = report.config, outcome.skew_at(report.config.skew_cutoff)
-    method = next((m for m in report.methods if m.name == outcome.name), None)
+    method = next(m for m in report.methods if m.name == outcome.name)
+    names = quality_names(report)
     return DebiasVerdict(
         report=report,
         dataset=dataset,
@@ -241,7 +242,7 @@ def _verdict(
         role=_role(method, dataset, outcome),
         skew=skew,
         quality=tuple(
-            (change, quality_kind(c, change))
+            (names[change.quality], change, quality_kind(c, change))
             for change in outcome.quality
             if change.cutoff == c.quality_cutoff
         ),
@@ -250,11 +251,11 @@ def _verdict(
     )
 
 
-def _role(method: DebiasMethod | None, dataset: DebiasDataset, outcome: DebiasOutcome) -> Role:
+def _role(method: DebiasMethod, dataset: DebiasDataset, outcome: DebiasOutcome) -> Role:
     seen = bool(outcome.n_seen)
-    if method is not None and method.kind == "twins":
+    if method.kind == "twins":
         return "own"
-    if method is None or not method.fitted_on:
+    if not method.fitted_on:
         return "overlap" if seen else "unknown"
     if method.fitted_on == dataset.data.name:
         source = method.settings.get("source", "")
@@ -271,10 +272,10 @@ def _role(method: DebiasMethod | None, dataset: DebiasDataset, outcome: DebiasOu
 def verdicts(report: DebiasResults) -> tuple[DebiasVerdict, ...]:
     """Return a verdict for every changed system on every data set.
 
-    By system, those with a described method first, then in the order of the data sets.
+    By system, in the order of the methods, then in that of the data sets.
     """
     found = [_verdict(report, d, outcome) for d in report.datasets for outcome in d.outcomes[1:]]
-    order = list(dict.fromkeys([*(m.name for m in report.methods), *(v.system for v in found)]))
+    order = [method.name for method in report.methods]
     return tuple(sorted(found, key=lambda v: order.index(v.system)))
 
 
@@ -324,16 +325,15 @@ def standings(report: DebiasResults) -> tuple[Standing, ...]:
 
 def short(verdict: DebiasVerdict) -> str:
     """Return the verdict in a few words."""
-    kinds, lost = {kind for _, kind in verdict.quality}, verdict.lost
-    which = "" if len(lost) == len(verdict.quality) else f"{join(lost)} "
-    told = (
-        (not kinds, ""),
-        (lost, f"; {which}quality lost"),
-        (verdict.kept, "; quality kept"),
-        ("unknown" in kinds, "; quality not tested"),
-        (True, "; loss of quality not excluded"),
-    )
-    return _standing(verdict) + next(text for applies, text in told if applies)
+    standing, lost = _standing(verdict), verdict.lost
+    if lost:
+        which = "" if len(lost) == len(verdict.quality) else f"{join(lost)} "
+        return f"{standing}; {which}quality lost"
+    if verdict.kept:
+        return f"{standing}; quality kept"
+    if any(kind == "unknown" for _, _, kind in verdict.quality):
+        return f"{standing}; quality not tested"
+    return f"{standing}; loss of quality not excluded"
 
 
 def _standing(verdict: DebiasVerdict) -> str:
@@ -382,21 +382,14 @@ def skew_sentence(verdict: DebiasVerdict) -> str:
 
 def quality_sentence(verdict: DebiasVerdict) -> str:
     """Return what each quality did, and whether a loss of the margin is excluded."""
-    quality, c = verdict.quality, verdict.report.config
-    if not quality:
-        return "Quality was not measured."
-    named = [
-        (quality_names(verdict.report)[change.quality], change, kind) for change, kind in quality
-    ]
-    kept, lost = ([n for n, _, kind in named if kind == of] for of in ("kept", "lost"))
-    which = join(kept) or "none"
-    if len(kept) == len(quality):
-        which = "all three" if len(quality) == 3 else "each"
+    quality, lost, c = verdict.quality, verdict.lost, verdict.report.config
+    kept = [name for name, _, kind in quality if kind == "kept"]
+    which = "all three" if verdict.kept else join(kept) or "none"
     parts = [
         f"NDCG@{c.quality_cutoff} changes by "
-        + join([f"{name} {percent(change.relative)}" for name, change, _ in named]),
+        + join([f"{name} {percent(change.relative)}" for name, change, _ in quality]),
         f"a loss of {loss(c.relative_margin)} or more is excluded for {which}",
-        *(_not_kept(name, change) for name, change, kind in named if kind in ("open", "unknown")),
+        *(_not_kept(name, change) for name, change, kind in quality if kind in ("open", "unknown")),
     ]
     if lost:
         verb = "is" if len(lost) == 1 else "are"
@@ -419,8 +412,7 @@ def _not_kept(name: str, change: QualityChange) -> str:
 
 def role_sentence(verdict: DebiasVerdict) -> str:
     """Return whether the data are new to the method."""
-    seen, method = verdict.outcome.n_seen, verdict.method
-    fitted_on = "" if method is None else method.fitted_on
+    seen, fitted_on = verdict.outcome.n_seen, verdict.method.fitted_on
     other = "other generating models" if fitted_on == verdict.dataset.data.name else fitted_on
     overlap = (
         f"{count(seen)} of {count(verdict.dataset.n_pairs)} judged pairs were seen in fitting, so "
@@ -449,8 +441,6 @@ def _where(found: Sequence[DebiasVerdict]) -> str:
 def choice_sentence(report: DebiasResults) -> str:
     """Return which changed system meets all criteria, and where."""
     found, n = standings(report), len(report.datasets)
-    if not found:
-        return "No changed system was compared."
     name, met = called(found[0].system), found[0].met
     if not met:
         anywhere = {1: "", 2: " on either data set"}.get(n, " on any data set")
@@ -468,16 +458,7 @@ def choice_sentence(report: DebiasResults) -> str:
 
 def headline(report: DebiasResults) -> str:
     """Return what a reader in a hurry should take away."""
-    if found := standings(report):
-        return f"{choice_sentence(report)} {_numbers(found[0])}".rstrip()
-    if not report.datasets:
-        return "Nothing was compared."
-    cutoff = report.config.skew_cutoff
-    clauses = [
-        f"{delta_ends(d.outcomes[0].skew_at(cutoff).after)} on {called(data_name(report, d))}"
-        for d in report.datasets[:_NAMED]
-    ]
-    return f"{choice_sentence(report)} As it is, Relative Δ of NDCG@{cutoff} is {join(clauses)}."
+    return f"{choice_sentence(report)} {_numbers(standings(report)[0])}".rstrip()
 
 
 # The first screen
@@ -486,13 +467,11 @@ def headline(report: DebiasResults) -> str:
 def first(report: DebiasResults) -> First:
     """Return the first screen: who ranks higher before and after, the verdict, what is next."""
     found = standings(report)
-    data = next((d.data.name for d in report.datasets), "")
-    folder, _, split = data.partition("/")  # as a folder of several splits is named
+    # as a folder of several splits is named
+    folder, _, split = report.datasets[0].data.name.partition("/")
     again = (
         f"rag-sourcebias audit source {data_argument(folder)}{f' --split {split}' * bool(split)}"
     )
-    if not found:
-        return First(answer="No changed system was compared.", next=next_step("First:", again))
     best = found[0]
     shown = best.verdicts[:_NAMED]
     rows = tuple(row for v in shown for row in _before_and_after(v, several=len(shown) > 1))
@@ -596,10 +575,9 @@ def _first_doubts(best: Standing) -> tuple[str, ...]:
         told.append("It finds relevant texts less well than before.")
     elif not all(v.kept for v in best.verdicts):
         told.append("Whether it finds relevant texts as well as before is not certain.")
-    method = best.verdicts[0].method
     if best.verdicts[0].role == "own":
         told.append("It changes nothing where LLM text has no original beside it.")
-    elif method is None or not method.fitted_on:
+    elif not best.verdicts[0].method.fitted_on:
         told.append("It is not known what it was fitted on.")
     elif not any(v.role in ("transfer", "held out") for v in best.verdicts):
         told.append("It was not tested on data that are new to it.")
@@ -621,8 +599,8 @@ def _clause(verdict: DebiasVerdict) -> str:
     report, before = verdict.report, verdict.skew.before
     start = "" if before is None else f"from {delta(before.estimate)} "
     costs = [
-        f"{quality_names(report)[change.quality]} {percent(change.relative)}"
-        for change, _ in verdict.quality
+        f"{name} {percent(change.relative)}"
+        for name, change, _ in verdict.quality
         if change.relative is not None
     ]
     cost = f" (NDCG@{report.config.quality_cutoff}: {', '.join(costs)})" if costs else ""
